@@ -286,10 +286,10 @@ class Blockwise(Transform):
         )
 
 
-def _inside(theta: Array, inside: Array, wanted: str) -> Array:
+def _inside(theta: Array, inside: Array, condition: str) -> Array:
     """Return `theta`, or raise naming its first entry that is not `inside`."""
     if not np.all(inside):
-        raise ValueError(f"theta must be {wanted}; got {theta[~inside][0]!s}")
+        raise ValueError(f"theta must be {condition}; got {theta[~inside][0]!s}")
     return theta
 
 
@@ -461,9 +461,12 @@ class Approximation:
         posterior: where they are equal every sample gives the log evidence.
         """
         zeta = self._zeta(rng, samples)
-        each = self.problem.target(zeta)[0] - self.problem.log_q(self.phi, zeta)  # (S,)
+        log_ratios = self.problem.target(zeta)[0] - self.problem.log_q(
+            self.phi, zeta
+        )  # (S,)
         return Estimate(
-            float(np.mean(each)), float(np.std(each, ddof=1)) / sqrt(samples)
+            float(np.mean(log_ratios)),
+            float(np.std(log_ratios, ddof=1)) / sqrt(samples),
         )
 
 

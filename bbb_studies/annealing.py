@@ -86,17 +86,17 @@ def equalised(schedule: Array, spread: Array, steps: int) -> Array:
     # rising strictly, even without data
     spread = spread + 1e-6 * spread.mean() + 1e-300
     length = np.concatenate([[0.0], np.cumsum(spread * np.diff(schedule))])
-    found = np.interp(np.linspace(0.0, length[-1], steps + 1), length, schedule)
-    found[0], found[-1] = schedule[0], schedule[-1]
-    return found
+    powers = np.interp(np.linspace(0.0, length[-1], steps + 1), length, schedule)
+    powers[0], powers[-1] = schedule[0], schedule[-1]
+    return powers
 
 
-def between(start: Target, end: Target) -> Path:
+def between(initial: Target, final: Target) -> Path:
     """Return the path of densities start^(1 - beta) end^beta, of any two targets."""
 
     def path(power: float) -> Target:
         def target(position: Array) -> tuple[Array, Array]:
-            (v0, g0), (v1, g1) = start(position), end(position)
+            (v0, g0), (v1, g1) = initial(position), final(position)
             return (1.0 - power) * v0 + power * v1, (1.0 - power) * g0 + power * g1
 
         return target
@@ -167,8 +167,8 @@ def _reweight(target: Target, state: State) -> tuple[State, Array]:
             "infinite; start must hold draws from path(schedule[0])"
         )
     alive = int(np.argmin(dead))
-    kept = np.where(dead, alive, np.arange(len(dead)))
-    return State._make(part[kept] for part in new), rise
+    survivors = np.where(dead, alive, np.arange(len(dead)))
+    return State._make(part[survivors] for part in new), rise
 
 
 def pilot(
@@ -275,5 +275,5 @@ def in_words(log_factor: float) -> str:
     size = 2.0 * abs(log_factor)
     if size < 2.0:
         return "not worth more than a bare mention"
-    how = "positive" if size < 6.0 else "strong" if size < 10.0 else "very strong"
-    return f"{how}, for the {'first' if log_factor > 0 else 'second'}"
+    strength = "positive" if size < 6.0 else "strong" if size < 10.0 else "very strong"
+    return f"{strength}, for the {'first' if log_factor > 0 else 'second'}"

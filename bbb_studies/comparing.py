@@ -99,13 +99,13 @@ class Fitted:
         return logsumexp(np.stack(logs), axis=0) - np.log(len(logs) * np.prod(scale))
 
     def _by_member(
-        self, found: Callable[..., Any], samples: int, *rows: Array
+        self, summarise: Callable[..., Any], samples: int, *rows: Array
     ) -> list[Any]:
-        """Return what `found` of `evaluation.predictive` finds of each network at rows."""
+        """Return what `summarise` of `evaluation.predictive` finds of each network at rows."""
         if isinstance(self.estimator.posterior, PointMass):
             samples = 1
         return [
-            found(
+            summarise(
                 self.estimator,
                 theta,
                 *rows,
@@ -150,8 +150,8 @@ def learn(
     estimator: Estimator, x: Array, y: Array, recipe: Recipe, rng: np.random.Generator
 ) -> Array:
     """Train from a new start and return what was learned; Ctrl-C ends the study, too."""
-    begin = start(estimator, rng, recipe.optimizer)
-    trained = fit(estimator, begin, x, y, recipe, rng=rng, progress=False)
+    initial = start(estimator, rng, recipe.optimizer)
+    trained = fit(estimator, initial, x, y, recipe, rng=rng, progress=False)
     if trained.stopped == "interrupted":
         raise KeyboardInterrupt
     return trained.theta
@@ -167,10 +167,10 @@ def draw(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*divergent transitions", UserWarning)
         kernel = NUTS(max_depth=max_depth)
-        found = sample(model, x, y, sampler=kernel, groups=1, progress=False, **options)
-    if not found.finished:
+        draws = sample(model, x, y, sampler=kernel, groups=1, progress=False, **options)
+    if not draws.finished:
         raise KeyboardInterrupt
-    return found
+    return draws
 
 
 def judge(fitted: Fitted, x: Array, y: Array, truth: Array) -> dict[str, float]:

@@ -57,12 +57,12 @@ class Dropout(GradientEstimator):
         self, theta: Array, eps: Array, buffers: Buffers | None = None
     ) -> Array:
         """Return weights (S, P), 0 where their input is left out."""
-        w, begin = np.repeat(self.layout.views(theta)["mu"][None], len(eps), 0), 0
+        w, first_input = np.repeat(self.layout.views(theta)["mu"][None], len(eps), 0), 0
         for (weight, *_), rate in zip(
             self.model.network.layers(w), self.rates, strict=True
         ):
-            uniform = eps[:, begin : begin + weight.shape[1], None]
-            begin += weight.shape[1]
+            uniform = eps[:, first_input : first_input + weight.shape[1], None]
+            first_input += weight.shape[1]
             weight *= (uniform >= rate) / theta.dtype.type(1 - rate)
         return w
 
@@ -73,30 +73,38 @@ class Dropout(GradientEstimator):
             self.model.prior,
             self.model.likelihood,
         )
-        f, begin, slope, tape = at.x, 0, np.ones_like(at.x), list[tuple[Array, ...]]()
+        f, first_input, slope, tape = (
+            at.x,
+            0,
+            np.ones_like(at.x),
+            list[tuple[Array, ...]](),
+        )
         views, d_views = (
             [*net.layout.views(blocks["mu"]).values()]
             for blocks in (at.blocks, at.d_blocks)
         )
         for layer, rate in enumerate(self.rates):
             slope = activate(net, f, np.empty_like(f)) if layer else slope
-            uniform = at.noise[0, begin : begin + f.size].reshape(f.shape)
+            uniform = at.noise[0, first_input : first_input + f.size].reshape(f.shape)
             mask = (uniform >= rate) / f.dtype.type(1 - rate)
-            begin += f.size
+            first_input += f.size
             weight, bias = views[2 * layer : 2 * layer + 2]
             tape.append(
                 (f * mask, slope * mask, weight, *d_views[2 * layer : 2 * layer + 2])
             )
             f = tape[-1][0] @ weight + bias
-        found, saved = likelihood.log_likelihood(
+        log_likelihood, saved = likelihood.log_likelihood(
             at.blocks, f[None], at.y, at.sample_weight
         )
-        log_prior, of_prior = 0 * found, None  # of MLE, which does not look at it
+        log_prior, of_prior = (
+            0 * log_likelihood,
+            None,
+        )  # of MLE, which does not look at it
         if isinstance(self.objective, MAP):
             log_prior, of_prior = prior.log_density(
                 at.blocks, at.blocks["mu"][None], at.buffers
             )
-        terms = LogDensities(0 * found, log_prior, found)
+        terms = LogDensities(0 * log_likelihood, log_prior, log_likelihood)
         value, c = self.objective(terms, at.kl_weight)
         (delta,) = likelihood.log_likelihood_vjp(saved, c.likelihood, at.d_blocks)
         for a, slope, weight, d_weight, d_bias in reversed(tape):

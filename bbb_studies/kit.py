@@ -29,12 +29,14 @@ def classes_of_mean(model: Model, theta: Array, x: Array) -> Array:
     )
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Lay out text: the first columns, `left` of them, to the left, the others to the right."""
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], n_left_aligned: int = 1
+) -> str:
+    """Return a table as text, its first `n_left_aligned` columns to the left, the others right."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = [
         "  ".join(
-            cell.ljust(width) if i < left else cell.rjust(width)
+            cell.ljust(width) if i < n_left_aligned else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in (head, *rows)
@@ -59,9 +61,9 @@ def listed(
     return f"{caption}\n\n{table(head.split(' | '), rows)}"
 
 
-def values(caption: str, head: str, found: Mapping[str, Any]) -> str:
+def values(caption: str, head: str, value_by_name: Mapping[str, Any]) -> str:
     """Lay out one value for each name, under a caption."""
-    return listed(caption, f"{head} | value", found, str)
+    return listed(caption, f"{head} | value", value_by_name, str)
 
 
 def by_key(caption: str, columns: str, items: Mapping[str, Mapping[str, Any]]) -> str:
@@ -111,12 +113,12 @@ def claims(caption: str, source: str, rows: Sequence[Claim]) -> str:
         (["ours", "expected"], True),
     ):
         cells = []
-        for said, printed, here, holds, own in rows:
+        for statement, printed, measured, holds, is_ours in rows:
             verdict = f"{holds:.1f} s.e. off"
             if isinstance(holds, bool | np.bool_):
                 verdict = "yes" if holds else "no"
-            if own is ours:
-                cells.append([said, printed, here, verdict])
+            if is_ours is ours:
+                cells.append([statement, printed, measured, verdict])
         laid_out += [table([*head, "here", "holds"], cells)] if cells else []
     return "\n\n".join(laid_out)
 
@@ -198,9 +200,9 @@ def clustered_mean(values: Array, groups: Array) -> tuple[float, float]:
     r_i)^2}` over two or more groups: rows of one, such as the companies of one day, may be
     correlated in any way, groups may not. With one row per group it is the usual standard error.
     """
-    names, place = np.unique(groups, return_inverse=True)
+    names, cluster = np.unique(groups, return_inverse=True)
     mean, count = values.mean(), len(names)
-    sums = np.bincount(place, values - mean)
+    sums = np.bincount(cluster, values - mean)
     variance = sums @ sums * count / (count - 1)
     return float(mean), float(np.sqrt(variance) / len(values))
 
@@ -216,22 +218,24 @@ def plus_minus(pair: Sequence[float], digits: int, scale: float = 1.0) -> str:
     return f"{scale * mean:.{digits}f} +- {scale * error:.{digits}f}"
 
 
-def concise(value: float, error: float, most: int = 9) -> str:
+def concise(value: float, error: float, max_digits: int = 9) -> str:
     """Return ``value(error)``, the error in units of the last digit: 0.123(4) is 0.123 +- 0.004.
 
-    With at most `most` decimals; an error below the last of them is left out.
+    With at most `max_digits` decimals; an error below the last of them is left out.
 
     >>> concise(0.12345, 0.0042), concise(12.3, 1.4), concise(0.0, 0.0), concise(123456, 789)
     ('0.123(4)', '12(1)', '0', '1.235(8)e5')
     """
     if abs(value) >= 1e4:
         power = int(np.floor(np.log10(abs(value))))
-        return f"{concise(value / 10.0**power, error / 10.0**power, most)}e{power}"
+        return (
+            f"{concise(value / 10.0**power, error / 10.0**power, max_digits)}e{power}"
+        )
     if error < 1e-12:  # rounding alone
         return "0" if abs(value) < 1e-9 else f"{value:.4g}"
-    if error < 0.5 * 10.0**-most:
-        return f"{value:.{most}f}"
-    places = min(max(-int(np.floor(np.log10(error))), 0), most)
-    if round(error * 10**places) == 10:  # 0.0096 rounds to one unit more
-        places = max(places - 1, 0)
-    return f"{value:.{places}f}({max(round(error * 10**places), 1)})"
+    if error < 0.5 * 10.0**-max_digits:
+        return f"{value:.{max_digits}f}"
+    n_digits = min(max(-int(np.floor(np.log10(error))), 0), max_digits)
+    if round(error * 10**n_digits) == 10:  # 0.0096 rounds to one unit more
+        n_digits = max(n_digits - 1, 0)
+    return f"{value:.{n_digits}f}({max(round(error * 10**n_digits), 1)})"

@@ -44,7 +44,7 @@ from bbb_numpy.training import NonFiniteError, Recipe, Training, fit, start
 from bbb_numpy.training.optimizers import Adam
 from bbb_studies.data.toys import Toy, one_period
 from bbb_studies.kit import Claim, claims, deviations, listed, panels, text, write
-from bbb_studies.progress import Done, counted, steps, unseen
+from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 
 Array = NDArray[Any]
 DATA, PANEL = (-0.5, 0.5), (-1.5, 1.5)  # x of the data, x of the prediction
@@ -199,8 +199,8 @@ def train(
     state, finite = start(estimator, rng, optimizer), True
     marks, rows = [0], [_learned(setting, estimator, state.theta)]
     while marks[-1] < epochs and finite:
-        some = min(every, epochs - marks[-1])
-        recipe = Recipe(optimizer, epochs=some, batch_size=len(data.x))
+        n_epochs = min(every, epochs - marks[-1])
+        recipe = Recipe(optimizer, epochs=n_epochs, batch_size=len(data.x))
         try:
             state = fit(estimator, state, *data[:2], recipe, rng=rng, progress=False)
         except NonFiniteError as error:
@@ -220,24 +220,24 @@ def _learned(setting: Setting, estimator: Reparameterised, theta: Array) -> list
 
 
 def domains(
-    seed: int = 0, seeds: int = 12, epochs: int = 150, done: Done = unseen
+    seed: int = 0, seeds: int = 12, epochs: int = 150, report: ReportWork = ignore_work
 ) -> dict[str, Domain]:
     """Train at learning rate 0.1 with the post's raw numbers and with R8's; note every epoch."""
     priors = {
         "as the post trains it": RawMixturePrior(),
         "through a sigmoid (R8)": ScaleMixturePrior(learn=True),
     }
-    found = {}
+    by_domain = {}
     for name, prior in priors.items():
         setting, traces, finite = Setting(name, prior, learning_rate=FAST), [], []
-        for k in counted(range(seed, seed + seeds), done, epochs):
+        for k in counted(range(seed, seed + seeds), report, epochs):
             data_rng, train_rng, _ = np.random.default_rng(k).spawn(3)
             data = one_period(data_rng, noise=NOISE)
             _, trace, good = train(setting, data, train_rng, epochs, every=1)
             traces.append(trace)
             finite.append(good)
-        found[name] = Domain(traces, finite)
-    return found
+        by_domain[name] = Domain(traces, finite)
+    return by_domain
 
 
 def _coverage(error: Array, sd: Array) -> float:
@@ -363,7 +363,9 @@ def _draw_priors(learned: Result, fixed: Result) -> Figure:
         (a, 2, "σ₂", VERMILLION, (1, 1.5)),
         (b, 0, "π", VERMILLION, (4, 2)),
     ):
-        values, constant = (one.trace.prior[:, column] for one in (learned, fixed))
+        values, constant = (
+            result.trace.prior[:, column] for result in (learned, fixed)
+        )
         ax.plot(epochs, values, color=colour, lw=1.6, label=f"{name}, learned")
         ax.plot(
             epochs,
@@ -426,17 +428,17 @@ def reproduce(
         len(SETTINGS) * seeds * epochs + 2 * fast[0] * fast[1],
         range(1, seeds),
     )
-    with steps(work, progress) as done:
+    with steps(work, progress) as report:
         first = {
-            name: run(name, seed, epochs) for name in counted(SETTINGS, done, epochs)
+            name: run(name, seed, epochs) for name in counted(SETTINGS, report, epochs)
         }
         numbers = {
-            name: [one.numbers, *(run(name, seed + k, epochs).numbers
-                                  for k in counted(later, done, epochs))]
-            for name, one in first.items()
+            name: [result.numbers, *(run(name, seed + k, epochs).numbers
+                                  for k in counted(later, report, epochs))]
+            for name, result in first.items()
         }  # fmt: skip
-        raised = domains(seed, *fast, done)
-    left = {
+        raised = domains(seed, *fast, report)
+    shares_outside = {
         name: {
             "seeds": len(domain.traces),
             "left": domain.left,
@@ -452,8 +454,8 @@ def reproduce(
         "prediction": _draw_prediction(first["post"]),
         "prior": _draw_priors(first["post"], first["fixed"]),
     }
-    write(out, pictures, {"settings": numbers, "domains": left})
-    return _tables(numbers, left, epochs)
+    write(out, pictures, {"settings": numbers, "domains": shares_outside})
+    return _tables(numbers, shares_outside, epochs)
 
 
 TABLES = (  # caption, digits, numbers
@@ -468,7 +470,9 @@ TABLES = (  # caption, digits, numbers
 )  # fmt: skip
 
 
-def _tables(numbers: Runs, left: Mapping[str, Mapping[str, float]], epochs: int) -> str:
+def _tables(
+    numbers: Runs, shares_outside: Mapping[str, Mapping[str, float]], epochs: int
+) -> str:
     titled = {SETTINGS[name].title: of_seeds for name, of_seeds in numbers.items()}
     head = f"{len(numbers['post'])} seeds"
 
@@ -476,13 +480,13 @@ def _tables(numbers: Runs, left: Mapping[str, Mapping[str, float]], epochs: int)
         """Lay out numbers of the first seed, and in brackets the least and the most of all."""
 
         def row(of_seeds: Sequence[Numbers]) -> str:
-            found = [
+            cells = [
                 np.array([getattr(n, key) for n in of_seeds])
                 for key in columns.split(" | ")
             ]
             return " | ".join(
                 f"{n[0]:.{digits}f} [{n.min():.{digits}f}, {n.max():.{digits}f}]"
-                for n in found
+                for n in cells
             )
 
         return listed(caption, f"{head} | {columns}", titled, row)
@@ -490,11 +494,11 @@ def _tables(numbers: Runs, left: Mapping[str, Mapping[str, float]], epochs: int)
     return text(
         f"32 points of 10 sin(2 pi x) + N(0, 1), 1-20-20-1 with ReLU, {epochs} epochs: of the "
         "first seed [least, most of all].",
-        *(ranges(*shown) for shown in TABLES),
+        *(ranges(*table_rows) for table_rows in TABLES),
         listed(
             f"Learning rate {FAST:g}: in how many seeds the prior's numbers went wrong.",
             "pi, sigma1, sigma2 | seeds | outside | largest pi | not finite | sigma2 > sigma1",
-            left,
+            shares_outside,
             "{0[seeds]} | {0[left]} | {0[largest pi]:.3f} | {0[not finite]} | {0[swapped]}",
         ),
         claims(
@@ -510,8 +514,11 @@ def claims_of_the_post(numbers: Runs) -> list[Claim]:
     rows = []
     for name, title in (("post", "learned prior"), ("fixed", "prior fixed")):
         least = min(n.ratio for n in numbers[name])
-        said = f"epistemic uncertainty 'is much higher' without data, {title}"
-        rows.append(Claim(said, "much", f"{least:.2f} times", least >= MUCH))
-    seen = max(n.gap_seen for n in numbers["post"])
-    said = "the predictive mean 'with a single forward pass' (R9)"
-    return [*rows, Claim(said, "equal", f"not at {seen:.0%} of x", seen == 0)]
+        statement = f"epistemic uncertainty 'is much higher' without data, {title}"
+        rows.append(Claim(statement, "much", f"{least:.2f} times", least >= MUCH))
+    share_apart = max(n.gap_seen for n in numbers["post"])
+    statement = "the predictive mean 'with a single forward pass' (R9)"
+    return [
+        *rows,
+        Claim(statement, "equal", f"not at {share_apart:.0%} of x", share_apart == 0),
+    ]

@@ -73,8 +73,8 @@ def draw(
     (units of y) and `prior` are standard deviations.
     """
     common = rng.standard_normal((rows, 1))
-    own = rng.standard_normal((rows, d_in))
-    x = 1.0 + correlation**0.5 * common + (1.0 - correlation) ** 0.5 * own
+    independent = rng.standard_normal((rows, d_in))
+    x = 1.0 + correlation**0.5 * common + (1.0 - correlation) ** 0.5 * independent
     weights = prior * rng.standard_normal((d_in, 1))
     y = (
         x @ weights
@@ -115,9 +115,11 @@ def natural_step(at: Natural, problem: Regression, rows: Any, rate: float) -> Na
     assert isinstance(prior, GaussianPrior)
     assert isinstance(likelihood, GaussianLikelihood)
     design = np.column_stack([problem.x[rows], np.ones(len(problem.x[rows]))])  # (B, P)
-    each = len(problem.y) / len(design) / likelihood.scale**2
-    location = each * design.T @ problem.y[rows, 0]
-    precision = each * design.T @ design + np.eye(design.shape[1]) / prior.scale**2
+    row_weight = len(problem.y) / len(design) / likelihood.scale**2
+    location = row_weight * design.T @ problem.y[rows, 0]
+    precision = (
+        row_weight * design.T @ design + np.eye(design.shape[1]) / prior.scale**2
+    )
     new = (location, precision)
     moved = [
         (1.0 - rate) * old + rate * aim for old, aim in zip(at, new, strict=True)
@@ -174,7 +176,7 @@ def renyi_divergence(alpha: float, q: Gaussian, p: Gaussian) -> float:
         return float("inf") if alpha > 1.0 else -float("inf")
     gap = q.mean - p.mean
     # alpha (1 - alpha) gap^T Q mixed^-1 R gap is what completing the square leaves
-    left = (
+    quadratic = (
         alpha
         * (1.0 - alpha)
         * gap
@@ -186,7 +188,7 @@ def renyi_divergence(alpha: float, q: Gaussian, p: Gaussian) -> float:
         - alpha * _log_det(precision_q)
         - (1.0 - alpha) * _log_det(precision_p)
     )
-    return float(-0.5 * (left + logs) / (alpha - 1.0))
+    return float(-0.5 * (quadratic + logs) / (alpha - 1.0))
 
 
 def elbo(truth: Exact, q: Gaussian) -> float:

@@ -24,12 +24,14 @@ def in_processes(
     """
     from joblib import Parallel, delayed  # the extra `learners`
 
-    begin = {"initializer": _begin, "initargs": (os.getpid(),)} if jobs != 1 else {}
+    initialisation = (
+        {"initializer": _begin, "initargs": (os.getpid(),)} if jobs != 1 else {}
+    )
     with starting_processes():
-        found = Parallel(n_jobs=jobs, return_as="generator", **begin)(
-            delayed(function)(*one) for one in arguments
+        results = Parallel(n_jobs=jobs, return_as="generator", **initialisation)(
+            delayed(function)(*call_arguments) for call_arguments in arguments
         )
-    yield from found
+    yield from results
 
 
 def _begin(parent: int) -> None:

@@ -8,18 +8,18 @@ from typing import TypeVar
 
 from bbb_numpy.progress import tqdm
 
-__all__ = ["Done", "counted", "steps", "unseen"]
+__all__ = ["ReportWork", "counted", "ignore_work", "steps"]
 
 T = TypeVar("T")
-Done = Callable[[float], object]  # is told how much work has just been done
+ReportWork = Callable[[float], object]  # is told how much work has just been done
 
 
-def unseen(work: float) -> None:
+def ignore_work(work: float) -> None:
     """Count nothing, where nobody watches."""
 
 
 @contextmanager
-def steps(total: float, progress: bool | None = None) -> Iterator[Done]:
+def steps(total: float, progress: bool | None = None) -> Iterator[ReportWork]:
     """Show how much of `total` work is done, and the time left, on stderr.
 
     Yields what is to be called with the work of each part after it. ``progress=None`` shows the
@@ -34,7 +34,7 @@ def steps(total: float, progress: bool | None = None) -> Iterator[Done]:
         yield bar.update
 
 
-def _log_tenths(total: float) -> Done:
+def _log_tenths(total: float) -> ReportWork:
     """Return what is told of work, and writes a line on stderr for each tenth of `total`."""
     start, finished, printed = time.monotonic(), 0.0, 0
 
@@ -54,8 +54,8 @@ def _log_tenths(total: float) -> Done:
     return update
 
 
-def counted(parts: Iterable[T], done: Done, work: float = 1) -> Iterator[T]:
+def counted(parts: Iterable[T], report: ReportWork, work: float = 1) -> Iterator[T]:
     """Yield the parts, and say after each that so much work is done."""
     for part in parts:
         yield part
-        done(work)
+        report(work)

@@ -74,7 +74,7 @@ class ReplicatedModel(Model):
             return {}
         free = [_freed(prior) for prior in self.priors]
         return Layout(free[0].blocks()).views(
-            np.stack([one.init(np.float64) for one in free])
+            np.stack([hyperprior.init(np.float64) for hyperprior in free])
         )
 
     @property
@@ -111,11 +111,11 @@ class ReplicatedModel(Model):
             {name: params[name] for name, _ in self._learned} | self._held
         ).items():
             exact = w.dtype.kind == "O"  # beside exact numbers fixed ones stay floats
-            each = buffers.array(
+            per_sample = buffers.array(
                 (len(w), *numbers.shape), numbers.dtype if exact else w.dtype
             )
-            each[...] = numbers
-            out[name] = each.reshape(-1, numbers.shape[-1])
+            per_sample[...] = numbers
+            out[name] = per_sample.reshape(-1, numbers.shape[-1])
         return out
 
     def evaluate(
@@ -135,7 +135,7 @@ class ReplicatedModel(Model):
     def _evaluate(
         self,
         w: Array,
-        each: dict[str, Array],
+        params: dict[str, Array],
         x: Array,
         y: Array,
         buffers: Buffers,
@@ -144,8 +144,10 @@ class ReplicatedModel(Model):
         flat = buffers.views(w, self._networks)
         x, y = _repeated(x, len(w)), _repeated(y, len(w))
         v = None if v is None else _repeated(v, len(w))
-        found = super().evaluate(flat, each, x, y, buffers, v)
-        return found._replace(log_likelihood=found.log_likelihood.reshape(len(w), -1))
+        evaluation = super().evaluate(flat, params, x, y, buffers, v)
+        return evaluation._replace(
+            log_likelihood=evaluation.log_likelihood.reshape(len(w), -1)
+        )
 
     def forward(
         self,
@@ -157,34 +159,42 @@ class ReplicatedModel(Model):
         sample_weight: Array | None = None,
     ) -> Joint:
         """Evaluate both log densities (S, R) for weights (S, R P) on rows (R, B, ...)."""
-        each = self._params(w, params, buffers)
-        found = self._evaluate(w, each, x, y, buffers, sample_weight)
-        log_prior, saved = self._rowwise_prior.log_density(each, found.tape.w, buffers)
-        return Joint(log_prior.reshape(len(w), -1), found.log_likelihood, found, saved)
+        params_by_sample = self._params(w, params, buffers)
+        evaluation = self._evaluate(w, params_by_sample, x, y, buffers, sample_weight)
+        log_prior, saved = self._rowwise_prior.log_density(
+            params_by_sample, evaluation.tape.w, buffers
+        )
+        return Joint(
+            log_prior.reshape(len(w), -1), evaluation.log_likelihood, evaluation, saved
+        )
 
     def likelihood_vjp(
         self,
-        found: Evaluation,
+        evaluation: Evaluation,
         d_log_likelihood: Array,
         d_params: dict[str, Array],
         buffers: Buffers,
     ) -> Array:
         """Pull a cotangent (S,), the same for all replicates, back to the weights (S, R P)."""
         samples, count = len(d_log_likelihood), self.replicates
-        dtype = found.tape.w.dtype
+        dtype = evaluation.tape.w.dtype
         slopes = {
             name: buffers.array((samples * count, *shape), dtype)
             for name, shape in self.likelihood.blocks(self.outputs)
         }
         # With the cotangent 1, `slopes` are those of each sample, still to be summed over S: as
         # in `write_gradient` by a product, so that the sum is the one of a replicate alone.
-        ones = np.ones(samples * count, d_log_likelihood.dtype)
-        d_f = self.likelihood.log_likelihood_vjp(found.residuals, ones, slopes)
+        unit_cotangents = np.ones(samples * count, d_log_likelihood.dtype)
+        d_f = self.likelihood.log_likelihood_vjp(
+            evaluation.residuals, unit_cotangents, slopes
+        )
         d_f *= np.repeat(d_log_likelihood, count)[:, None, None]
         for name, slope in slopes.items():
             by_replicate = slope.reshape(samples, count, -1).swapaxes(0, 1)  # (R, S, K)
             d_params[name][...] = d_log_likelihood @ np.ascontiguousarray(by_replicate)
-        return network.vjp(self.network, found.tape, d_f, buffers).reshape(samples, -1)
+        return network.vjp(self.network, evaluation.tape, d_f, buffers).reshape(
+            samples, -1
+        )
 
     def vjp(
         self,
@@ -262,16 +272,22 @@ def replicated(estimators: Sequence[Reparameterised]) -> Reparameterised:
 
     Raises ValueError if they differ in more.
     """
-    first, priors = estimators[0], tuple(one.model.prior for one in estimators)
+    first, priors = (
+        estimators[0],
+        tuple(estimator.model.prior for estimator in estimators),
+    )
     sums = isinstance(first.objective, Linear)  # of several is the sum of theirs
     # takes rows (R, B, K)
     rows = isinstance(first.model.likelihood, GaussianLikelihood)
     alike = (
-        replace(one, model=replace(one.model, prior=priors[0])) for one in estimators
+        replace(estimator, model=replace(estimator.model, prior=priors[0]))
+        for estimator in estimators
     )
     learn = any(getattr(prior, "learn", True) for prior in priors)
     scales = len({*map(type, priors)}) == 1 and not (learn and len({*priors}) > 1)
-    if not (sums and rows and scales and all(one == first for one in alike)):
+    if not (
+        sums and rows and scales and all(estimator == first for estimator in alike)
+    ):
         raise ValueError(
             "replicates must have the objective FreeEnergy, MLE or MAP and a GaussianLikelihood, "
             "and be equal but for the scales of priors of one kind with learn=False: train others "

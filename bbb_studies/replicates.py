@@ -98,17 +98,17 @@ def fit_replicates(
     state = _together(single, trainings, recipe.optimizer)
     dtype = state.theta.dtype
     rows = RowsOfEach(np.array(xs, dtype), np.array(ys, dtype))
-    before = [training.history for training in trainings]
+    histories = [training.history for training in trainings]
     try:
-        found = train(together, state, rows, recipe, rngs, progress=progress)
+        trained = train(together, state, rows, recipe, rngs, progress=progress)
     except NonFiniteError as failure:
         which = int(np.flatnonzero(~np.isfinite(failure.value))[0])
-        kept = _apart(single, failure.training, before)[which]
-        said = f"replicate {which} of these: {failure} Train the others without it"
-        raise NonFiniteError(said, kept, failure.value[which]) from None
-    if found.stopped:  # half-trained replicates are of no use to anyone
+        last_finite = _apart(single, failure.training, histories)[which]
+        message = f"replicate {which} of these: {failure} Train the others without it"
+        raise NonFiniteError(message, last_finite, failure.value[which]) from None
+    if trained.stopped:  # half-trained replicates are of no use to anyone
         raise KeyboardInterrupt
-    return _apart(single, found, before)
+    return _apart(single, trained, histories)
 
 
 class RowsOfEach(NamedTuple):
@@ -176,10 +176,10 @@ def _together(
 
 
 def _apart(
-    single: Layout, state: Training, before: list[list[Epoch]]
+    single: Layout, state: Training, histories: list[list[Epoch]]
 ) -> list[Training]:
-    """Return the state of each replicate, its epochs after those `before`."""
-    count, memory = len(before), state.optimizer_state
+    """Return the state of each replicate, its epochs after those `histories`."""
+    count, memory = len(histories), state.optimizer_state
     thetas = unstack(single, state.theta, count)
     arrays = {
         name: unstack(single, array, count) for name, array in memory.arrays.items()
@@ -198,6 +198,8 @@ def _apart(
             for e in recorded
         ]
         out.append(
-            Training(thetas[r], OptimizerState(memory.steps, mine), before[r] + epochs)
+            Training(
+                thetas[r], OptimizerState(memory.steps, mine), histories[r] + epochs
+            )
         )
     return out

@@ -30,7 +30,7 @@ from bbb_numpy.training.optimizers import Adam
 from bbb_studies import linear_gaussian as exactly
 from bbb_studies.kit import Claim, claims, estimate, listed, panels, text, write
 from bbb_studies.linear_gaussian import Gaussian, Regression
-from bbb_studies.progress import Done, counted, unseen
+from bbb_studies.progress import ReportWork, counted, ignore_work
 from bbb_studies.progress import steps as count_steps
 
 Array = NDArray[Any]
@@ -189,10 +189,10 @@ def follow(
     state = start(estimator, rng, Adam(START_RATE), variational=_prior(problem))
     marks, thetas = [0], [state.theta]
     while marks[-1] < epochs:
-        done = marks[-1]
-        adam = Adam(START_RATE, schedule=Falling(done, epochs))
+        n_done = marks[-1]
+        adam = Adam(START_RATE, schedule=Falling(n_done, epochs))
         recipe = Recipe(
-            adam, min(every, epochs - done), batch_size=batch, samples=variant.samples
+            adam, min(every, epochs - n_done), batch_size=batch, samples=variant.samples
         )
         state = fit(
             estimator, state, problem.x, problem.y, recipe, rng=rng, progress=False
@@ -212,11 +212,11 @@ def follow(
 
 
 def distance(
-    variant: Variant, one: Regression, other: Regression, seed: int, steps: int
+    variant: Variant, first: Regression, second: Regression, seed: int, steps: int
 ) -> float:
     """Return how far apart the paths on two data sets come with the same noise."""
     a, b = (
-        follow(variant, p, np.random.default_rng(seed), steps) for p in (one, other)
+        follow(variant, p, np.random.default_rng(seed), steps) for p in (first, second)
     )
     gaps = (a.means - b.means, a.deviations - b.deviations)
     return max(float(np.abs(gap).max()) for gap in gaps)
@@ -271,7 +271,7 @@ def train_with(
     Ratios are of the standard deviations to those of the posterior's marginals, means over runs.
     """
     variant = Variant(f"M = {samples}", samples=samples)
-    paths = [follow(variant, problem, own, steps) for own in rng.spawn(runs)]
+    paths = [follow(variant, problem, run_rng, steps) for run_rng in rng.spawn(runs)]
     marginal = exactly.inclusive_optimum(exactly.exact(problem)).deviation
     return {
         "samples": samples,
@@ -320,21 +320,21 @@ def slopes_of_rho(
         at.deviation[-1],
     )
     d_sigma = 1.0 / sigma - (v + (m - at.mean[-1]) ** 2) / sigma**3  # G8
-    found = {"exact": (float(d_sigma * sigmoid(theta[-1])), 0.0)}
-    given = problem.model, MeanField(), EUBO()
+    estimates = {"exact": (float(d_sigma * sigmoid(theta[-1])), 0.0)}
+    parts = problem.model, MeanField(), EUBO()
     estimators = {
-        "score form, G8": SelfNormalised(*given),
-        "Equation 5 corrected": Equation5(*given, corrected=True),
-        "Equation 5 as printed": Equation5(*given),
-        "through g as printed": ThroughTheSamples(*given),
+        "score form, G8": SelfNormalised(*parts),
+        "Equation 5 corrected": Equation5(*parts, corrected=True),
+        "Equation 5 as printed": Equation5(*parts),
+        "through g as printed": ThroughTheSamples(*parts),
     }
     for name, estimator in estimators.items():
         noises = (estimator.draw(rng, samples) for _ in range(repeats))
         grads = (
             estimator.value_and_grad(theta, e, problem.x, problem.y)[1] for e in noises
         )
-        found[name] = estimate(np.array([grad[-1] for grad in grads]))
-    return found
+        estimates[name] = estimate(np.array([grad[-1] for grad in grads]))
+    return estimates
 
 
 def draw_trajectories(
@@ -346,13 +346,13 @@ def draw_trajectories(
     for name, path in paths.items():
         colour, style, width = VARIANTS[name].look
         for ax, values in ((a, path.means), (b, path.deviations)):
-            look = {
+            line_style = {
                 "color": colour,
                 "ls": style,
                 "lw": width,
                 "label": VARIANTS[name].title,
             }
-            ax.plot(path.steps, values[:, -1], **look)
+            ax.plot(path.steps, values[:, -1], **line_style)
     for ax, value in ((a, best.mean[-1]), (b, best.deviation[-1])):
         ax.axhline(value, color=BLACK, ls=":", lw=1.8, label="exact posterior")
     b.set_yscale("log")
@@ -378,13 +378,13 @@ def draw_trajectories(
     c.plot([], [], "--", color=BLACK, lw=0.9, label="of least free energy")
     c.set_ylim(bottom=0.0)
     sd = "standard deviation"
-    for ax, below, beside in (
+    for ax, below, ylabel in (
         (a, "(a) Gaussian mean: mean of q", "mean (units of y)"),
         (b, f"(b) Gaussian mean: {sd} of q", f"{sd} (units of y)"),
         (c, f"(c) regression, corrected: {sd}s of q", f"{sd} of a weight"),
     ):
         ax.set_xlim(0, corrected.steps[-1])
-        finish(ax, f"step\n{below}", beside, 2)
+        finish(ax, f"step\n{below}", ylabel, 2)
     return figure
 
 
@@ -400,36 +400,40 @@ DEVIATIONS = ("sd 1", "sd 2", "of bias")  # of the regression's weights
 
 
 def measure(
-    seed: int, steps: int, samples: tuple[int, ...], runs: int, done: Done = unseen
+    seed: int,
+    steps: int,
+    samples: tuple[int, ...],
+    runs: int,
+    report: ReportWork = ignore_work,
 ) -> Study:
     """Train every reading of the algorithm on both problems; arguments as for `reproduce`.
 
-    `done` is told how often the algorithm has run.
+    `report` is told how often the algorithm has run.
     """
     rngs = iter(np.random.default_rng(seed).spawn(1000))
     mean, regression = gaussian_mean(next(rngs)), correlated_regression(next(rngs))
     paths = {
         name: follow(v, mean, next(rngs), steps)
-        for name, v in counted(VARIANTS.items(), done)
+        for name, v in counted(VARIANTS.items(), report)
     }
     of_regression = {
         name: follow(VARIANTS[name], regression, next(rngs), steps)
-        for name in counted(ON_REGRESSION, done)
+        for name in counted(ON_REGRESSION, report)
     }
     moved = mean._replace(y=mean.y + 10.0)
     apart = {
         name: distance(VARIANTS[name], mean, moved, seed, steps)
-        for name in counted(APART, done, 2)
+        for name in counted(APART, report, 2)
     }
     slopes = slopes_of_rho(mean, next(rngs), max(samples))
     by_batch: list[Row] = []
-    for batch in counted(BATCHES, done):
+    for batch in counted(BATCHES, report):
         path = follow(Variant("", batch_size=batch), mean, next(rngs), steps)
         ends = float(path.deviations[-1, -1]), minibatch_fixed_point(mean, batch)[1]
         by_batch.append({"batch": batch, "found": ends[0], "predicted": ends[1]})
     by_samples = [
         train_with(m, regression, next(rngs), steps, runs)
-        for m in counted(samples, done, runs)
+        for m in counted(samples, report, runs)
     ]
     given = mean, regression, paths, of_regression, apart, slopes, by_batch, by_samples
     return Study(steps, *given, weight_rows(next(rngs)))
@@ -455,21 +459,21 @@ def reproduce(
         + len(BATCHES)
         + runs * len(samples)
     )
-    with count_steps(work, progress) as done:
-        found = measure(seed, steps, samples, runs, done)
-    corrected = found.of_regression["corrected"]
-    figure = draw_trajectories(found.mean, found.paths, found.regression, corrected)
+    with count_steps(work, progress) as report:
+        study = measure(seed, steps, samples, runs, report)
+    corrected = study.of_regression["corrected"]
+    figure = draw_trajectories(study.mean, study.paths, study.regression, corrected)
     numbers = {
-        "gaussian mean": _final(found.mean, found.paths),
-        "regression": _final(found.regression, found.of_regression),
-        "paths apart": found.apart,
-        "d U / d rho": found.slopes,
-        "by batch": found.by_batch,
-        "by samples": found.by_samples,
-        "weights": found.weights,
+        "gaussian mean": _final(study.mean, study.paths),
+        "regression": _final(study.regression, study.of_regression),
+        "paths apart": study.apart,
+        "d U / d rho": study.slopes,
+        "by batch": study.by_batch,
+        "by samples": study.by_samples,
+        "weights": study.weights,
     }
     write(out, {"trajectories": figure}, numbers)
-    return lay_out(found)
+    return lay_out(study)
 
 
 def _final(problem: Regression, paths: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
@@ -480,16 +484,18 @@ def _final(problem: Regression, paths: Mapping[str, Path]) -> dict[str, dict[str
     }
 
 
-def lay_out(found: Study) -> str:
+def lay_out(study: Study) -> str:
     """Return every number that is printed, and which lines of the algorithm hold."""
-    mean, regression = (exactly.exact(one) for one in (found.mean, found.regression))
+    mean, regression = (
+        exactly.exact(problem) for problem in (study.mean, study.regression)
+    )
     best, target = exactly.inclusive_optimum(regression), regression.posterior
     limit = np.exp(-exactly.renyi_divergence(2.0, target, best))
     ends = {
         "posterior, each weight alone": best,
         **{
             VARIANTS[name].title: path.last
-            for name, path in found.of_regression.items()
+            for name, path in study.of_regression.items()
         },
         "least free energy": exactly.reverse_optimum(regression),
     }
@@ -519,10 +525,10 @@ def lay_out(found: Study) -> str:
     return text(
         listed(
             "Gaussian mean: 20 values, prior N(0, 1); q after training (units of y).",
-            f"{found.steps} steps, M = {VARIANTS['corrected'].samples}, all rows | mean | "
+            f"{study.steps} steps, M = {VARIANTS['corrected'].samples}, all rows | mean | "
             "standard deviation",
             {"exact posterior": exactly.inclusive_optimum(mean)}
-            | {VARIANTS[name].title: path.last for name, path in found.paths.items()},
+            | {VARIANTS[name].title: path.last for name, path in study.paths.items()},
             "{0.mean[1]:.4f} | {0.deviation[1]:.4g}",
         ),
         listed(
@@ -534,7 +540,7 @@ def lay_out(found: Study) -> str:
         listed(
             "(a) Weights of 200 samples of the prior (G7): effective samples after each shift.",
             "values | log w from (nats) | to | + min (printed) | - min | - max",
-            ((str(row["rows"]), row) for row in found.weights),
+            ((str(row["rows"]), row) for row in study.weights),
             shifted,
         ),
         listed(
@@ -542,20 +548,20 @@ def lay_out(found: Study) -> str:
             "reading | most",
             (
                 (VARIANTS[name].title, distance)
-                for name, distance in found.apart.items()
+                for name, distance in study.apart.items()
             ),
             "{:.3g}",
         ),
         listed(
             "(d) N/S inside exp (D30): standard deviation of q, Gaussian mean (units of y).",
             "S | found | predicted, sqrt(v + Var m_i)",
-            ((str(row["batch"]), row) for row in found.by_batch),
+            ((str(row["batch"]), row) for row in study.by_batch),
             "{0[found]:.4f} | {0[predicted]:.4f}",
         ),
         listed(
             "(e) dU/d rho of the bias where q is N(1, 0.5^2) (nats).",
             "estimate | mean | standard error",
-            found.slopes,
+            study.slopes,
             lambda of: f"{of[0]:.4f} | {f'{of[1]:.1g}' if of[1] > 1e-12 else '0'}",
         ),
         listed(
@@ -572,22 +578,22 @@ def lay_out(found: Study) -> str:
                     "of M",
                 ]
             ),
-            ((str(row["samples"]), row) for row in found.by_samples),
+            ((str(row["samples"]), row) for row in study.by_samples),
             corrected,
         ),
         claims(
             "Weights must be finite, a path see the data, a standard deviation be within "
             f"{CLOSE:.0%}.",
             "the paper, as printed",
-            claims_of_the_paper(found),
+            claims_of_the_paper(study),
         ),
     )
 
 
-def claims_of_the_paper(found: Study) -> list[Claim]:
+def claims_of_the_paper(study: Study) -> list[Claim]:
     """Judge the printed lines one by one."""
-    best = exactly.inclusive_optimum(exactly.exact(found.mean)).deviation[-1]
-    lost = [row["rows"] for row in found.weights if row["effective"]["+ min"] is None]
+    best = exactly.inclusive_optimum(exactly.exact(study.mean)).deviation[-1]
+    lost = [row["rows"] for row in study.weights if row["effective"]["+ min"] is None]
     rows = [
         Claim(
             "(a) weights exp(log w + min log w)",
@@ -596,28 +602,32 @@ def claims_of_the_paper(found: Study) -> list[Claim]:
             not lost,
         )
     ]
-    for name, said in (
+    for name, statement in (
         ("through", "(b) gradient of log q(g(eps)), through g"),
         ("one", "(c) one sample per step"),
         ("corrected", "corrected, G8"),
     ):
-        apart, ours = found.apart[name], name == "corrected"
+        apart, ours = study.apart[name], name == "corrected"
         rows.append(
             Claim(
-                said, "sees the data", f"moves by {apart:.3g}", apart > ROUNDING, ours
+                statement,
+                "sees the data",
+                f"moves by {apart:.3g}",
+                apart > ROUNDING,
+                ours,
             )
         )
-    for name, said in (
+    for name, statement in (
         ("minibatch", "(d) N/S inside exp, S = 1"),
         ("equation 5", "(e) Equation 5"),
     ):
-        ratio = float(found.paths[name].deviations[-1, -1] / best)
+        ratio = float(study.paths[name].deviations[-1, -1] / best)
         rows.append(
-            Claim(said, "its sd x 1", f"x {ratio:.1g}", abs(ratio - 1) <= CLOSE)
+            Claim(statement, "its sd x 1", f"x {ratio:.1g}", abs(ratio - 1) <= CLOSE)
         )
     exact, (value, error) = (
-        found.slopes["exact"][0],
-        found.slopes["Equation 5 as printed"],
+        study.slopes["exact"][0],
+        study.slopes["Equation 5 as printed"],
     )
     off = abs(value - exact) / error
     return [

@@ -1,4 +1,4 @@
-"""What callers give, checked once, at the public door: each error says what was asked and got."""
+"""Checks of what users give, once, at the public functions: each error says what to give."""
 
 from __future__ import annotations
 
@@ -25,15 +25,39 @@ BOOLEANS = (bool, np.bool_)
 
 
 def check_callable(name: str, value: Any) -> None:
-    """Raise TypeError unless `value` can be called: a proof would take it for untraceable."""
+    """Raise TypeError unless an argument can be called: a proof would take it for untraceable.
+
+    Parameters
+    ----------
+    name : str
+        The name of the argument, for the error.
+    value : any
+    """
     if not callable(value):
         raise TypeError(f"{name} must be a function; got {reprlib.repr(value)}")
 
 
-def whole_number(name: str, value: Any, least: int = 0) -> int:
-    """Return a whole number, also one of NumPy's; refuse what is smaller, and truth values."""
+def whole_number(name: str, value: Any, minimum: int = 0) -> int:
+    """Return a whole number as an int.
+
+    Parameters
+    ----------
+    name : str
+        The name of the argument, for the error.
+    value : any
+        An integer of Python or NumPy; a truth value is none.
+    minimum : int
+        The smallest that is allowed. By default 0.
+
+    Raises
+    ------
+    TypeError
+        If it is no whole number.
+    ValueError
+        If it is too small.
+    """
     message = (
-        f"{name} must be a whole number, {least} or more; got {reprlib.repr(value)}"
+        f"{name} must be a whole number, {minimum} or more; got {reprlib.repr(value)}"
     )
     if isinstance(value, BOOLEANS):
         raise TypeError(f"{message}: give an int")
@@ -41,13 +65,28 @@ def whole_number(name: str, value: Any, least: int = 0) -> int:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{message}: give an int") from None
-    if number < least:
+    if number < minimum:
         raise ValueError(f"{message}: leave it out for the default")
     return number
 
 
 def positive_number(name: str, value: Any) -> float:
-    """Return a positive finite number as a float."""
+    """Return a positive finite number as a float.
+
+    Parameters
+    ----------
+    name : str
+        The name of the argument, for the error.
+    value : any
+        A number of Python or NumPy; a truth value is none.
+
+    Raises
+    ------
+    TypeError
+        If it is no number.
+    ValueError
+        If it is not positive, or not finite.
+    """
     message = f"{name} must be a positive number; got {reprlib.repr(value)}"
     if isinstance(value, (*BOOLEANS, str, bytes)) or np.ndim(value):
         raise TypeError(f"{message}: give a float such as 1e-6")
@@ -61,7 +100,22 @@ def positive_number(name: str, value: Any) -> float:
 
 
 def check_blocks(blocks: Any, size: int) -> None:
-    """Raise an error unless these are named slices of so many numbers, or None."""
+    """Raise an error unless these are named parts of theta, or None.
+
+    Parameters
+    ----------
+    blocks : any
+        Should map names to slices, or be None.
+    size : int
+        The length of theta, beyond which no slice may reach.
+
+    Raises
+    ------
+    TypeError
+        If it is no mapping.
+    ValueError
+        If a value is no slice of so many numbers.
+    """
     message = f"blocks must map names to slices of theta, {size} numbers; got "
     if blocks is None:
         return
@@ -69,34 +123,60 @@ def check_blocks(blocks: Any, size: int) -> None:
         raise TypeError(
             message + reprlib.repr(blocks) + ": give a dict, or leave it out"
         )
-    for name, where in blocks.items():
+    for name, block in blocks.items():
         try:
-            inside = isinstance(where, slice) and where.indices(size) is not None
+            is_slice = isinstance(block, slice) and block.indices(size) is not None
         except TypeError:  # of a slice between texts
-            inside = False
-        if not inside or max(where.start or 0, where.stop or 0) > size:
-            raise ValueError(f"{message}{name!r}: {where!r}")
+            is_slice = False
+        if not is_slice or max(block.start or 0, block.stop or 0) > size:
+            raise ValueError(f"{message}{name!r}: {block!r}")
 
 
 def check_fixed(fixed: Any, names: list[str]) -> list[str | int]:
-    """Return the names and positions of the arguments that are fixed."""
+    """Return the names and positions of the arguments that are fixed.
+
+    Parameters
+    ----------
+    fixed : any
+        A name or a position, or several of them.
+    names : list of str
+        Of all arguments.
+
+    Raises
+    ------
+    TypeError
+        If it is nothing of this kind.
+    ValueError
+        If there is no such argument.
+    """
     message = f"fixed must name arguments, of {names}; got "
     if isinstance(fixed, str | int):
         fixed = [fixed]
-    several = isinstance(fixed, Iterable) and not isinstance(fixed, bytes | Mapping)
-    if not several or (isinstance(fixed, np.ndarray) and fixed.ndim != 1):
+    is_list = isinstance(fixed, Iterable) and not isinstance(fixed, bytes | Mapping)
+    if not is_list or (isinstance(fixed, np.ndarray) and fixed.ndim != 1):
         raise TypeError(message + reprlib.repr(fixed) + ": give names or positions")
     chosen = list(fixed)
-    for one in chosen:
-        known = isinstance(one, str) and one in names
-        place = isinstance(one, int | np.integer) and not isinstance(one, BOOLEANS)
-        if not known and not (place and 0 <= one < len(names)):
-            raise ValueError(message + repr(one))
+    for argument in chosen:
+        if isinstance(argument, str):
+            exists = argument in names
+        else:
+            is_integer = isinstance(argument, int | np.integer)
+            is_position = is_integer and not isinstance(argument, BOOLEANS)
+            exists = is_position and 0 <= argument < len(names)
+        if not exists:
+            raise ValueError(message + repr(argument))
     return chosen
 
 
 def check_floats(name: str, value: Any) -> None:
-    """Raise ValueError unless this is a number, or an array of them, at which one can derive."""
+    """Raise ValueError unless this is a finite number, or an array of them, by which to derive.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in the error.
+    value : any
+    """
     check_plain(name, value)
     array = np.asarray(value)
     if array.dtype.kind == "c":
@@ -105,11 +185,9 @@ def check_floats(name: str, value: Any) -> None:
             "its imaginary part as two arrays, in a dict"
         )
     if array.dtype != np.float64:
-        remedy = (
-            f"give {name}.astype(float)"
-            if array.dtype.kind in "iufb"
-            else "give numbers"
-        )
+        remedy = "give numbers"
+        if array.dtype.kind in "iufb":
+            remedy = f"give {name}.astype(float)"
         raise ValueError(
             f"{name} must be a float64 array; got dtype {array.dtype}: {remedy}"
         )
@@ -118,7 +196,14 @@ def check_floats(name: str, value: Any) -> None:
 
 
 def check_plain(name: str, value: Any) -> None:
-    """Raise ValueError for a masked array or a matrix, which plain arrays are made of here."""
+    """Raise ValueError for a masked array or a matrix: a proof would read it as a plain array.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in the error.
+    value : any
+    """
     if isinstance(value, np.ma.MaskedArray):
         raise ValueError(
             f"{name} must be an array without a mask; got a masked array: fill it, and give the "
@@ -132,5 +217,5 @@ def check_plain(name: str, value: Any) -> None:
 
 def holds_no_numbers(value: Any) -> bool:
     """Return whether this is text or dates, or an array of them."""
-    kind = getattr(getattr(value, "dtype", None), "kind", "f")
-    return isinstance(value, str | bytes) or kind in "USmMV"
+    dtype_kind = getattr(getattr(value, "dtype", None), "kind", "f")
+    return isinstance(value, str | bytes) or dtype_kind in "USmMV"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,18 @@ VALUES = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prove the gradient that the arguments name, print the verdict, return the exit status."""
+    """Prove the gradient that the arguments name, print the verdict, and return the exit status.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments of the command. By default those that Python was started with.
+
+    Returns
+    -------
+    int
+        0 if it is proved, 1 if it is not, 2 if there is nothing to prove.
+    """
     parser = argparse.ArgumentParser(
         prog="exactgrad", description="Prove or refute a hand-written gradient."
     )
@@ -43,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes to a parser."""
+    """Add the arguments and options of the command to a parser."""
     parser.add_argument("function", help="file.py::function or module:function")
     parser.add_argument(
         "arguments", nargs="*", help=f"what it takes after theta, each {VALUES}"
@@ -62,6 +74,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Prove or refute a hand-written gradient of a file or module; return the exit status.
 
+    Parameters
+    ----------
+    options : argparse.Namespace
+        What a parser has read that `add_arguments` was given.
+
     Raises
     ------
     ValueError
@@ -71,11 +88,11 @@ def run(options: argparse.Namespace) -> int:
     if options.seed < 0:
         raise ValueError(f"--seed is a whole number, 0 or more; got {options.seed}")
     rng = np.random.default_rng(options.seed)
-    function = _function(options.function)
-    theta = np.ravel(_values("--theta", options.theta, rng)).astype(float)
-    positional = [_values("an argument", text, rng) for text in options.arguments]
-    named = _loaded(options.data, ".npz") if options.data else {}
-    arguments = _bound(function, theta, positional, named)
+    function = _import_function(options.function)
+    theta = np.ravel(_parse_values("--theta", options.theta, rng)).astype(float)
+    positional = [_parse_values("an argument", text, rng) for text in options.arguments]
+    named = _load(options.data, ".npz") if options.data else {}
+    arguments = _in_order(function, theta, positional, named)
     try:
         proof = prove(function, theta, *arguments, seed=options.seed)
     except TypeError as error:
@@ -84,56 +101,63 @@ def run(options: argparse.Namespace) -> int:
     return 0 if proof else 1
 
 
-def _function(text: str) -> Callable[..., Any]:
+def _import_function(text: str) -> Callable[..., Any]:
     """Return the function that ``file.py::function`` or ``module:function`` names."""
-    place, _, name = text.rpartition(":")
-    place = place.removesuffix(":")
-    if not place or not name:
+    source, _, name = text.rpartition(":")
+    source = source.removesuffix(":")
+    if not source or not name:
         raise ValueError(f"say file.py::function or module:function; got {text!r}")
-    path = Path(place)
-    if path.suffix == ".py" and not path.is_file():
-        raise ValueError(f"there is no file {place}")
-    sys.path.insert(0, str(path.resolve().parent) if path.suffix == ".py" else "")
+    path = Path(source)
+    is_file = path.suffix == ".py"
+    if is_file and not path.is_file():
+        raise ValueError(f"there is no file {source}")
+    sys.path.insert(0, str(path.resolve().parent) if is_file else "")
     try:
-        if path.suffix != ".py":
-            module = import_module(place)
-        else:  # its name may be that of a module of Python's
-            spec: Any = spec_from_file_location(f"file {path.stem}", path)
-            module = sys.modules[spec.name] = module_from_spec(spec)
-            spec.loader.exec_module(module)
+        module = _import_file(path) if is_file else import_module(source)
     except (Exception, SystemExit) as error:
         raise ValueError(
-            f"{place} cannot be imported: {type(error).__name__}: {error}"
+            f"{source} cannot be imported: {type(error).__name__}: {error}"
         ) from error
-    found: Any = getattr(module, name, None)
-    if not callable(found):
-        own = [key for key, one in vars(module).items() if inspect.isfunction(one)]
+    function: Any = getattr(module, name, None)
+    if not callable(function):
+        names = [
+            key for key, value in vars(module).items() if inspect.isfunction(value)
+        ]
         raise ValueError(
-            f"{place} has no function {name}; it has {', '.join(own) or 'none'}"
+            f"{source} has no function {name}; it has {', '.join(names) or 'none'}"
         )
-    return found
+    return function
 
 
-def _values(what: str, text: str, rng: np.random.Generator) -> Any:
+def _import_file(path: Path) -> ModuleType:
+    """Return the module of a file, under a name that no module of Python's has."""
+    spec: Any = spec_from_file_location(f"file {path.stem}", path)
+    module = sys.modules[spec.name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _parse_values(name: str, text: str, rng: np.random.Generator) -> Any:
     """Return numbers, random numbers of a shape, or those of a file; one number is a float."""
     if text.endswith(".npy"):
-        return _loaded(text, ".npy")
+        return _load(text, ".npy")
     if re.fullmatch(r"\d+(x\d+)*", text):
         return rng.standard_normal([int(size) for size in text.split("x")])
     try:
-        numbers = [float(part) for part in text.removesuffix(",").split(",")]
+        numbers = [float(number) for number in text.removesuffix(",").split(",")]
     except ValueError:
-        raise ValueError(f"{what} is {VALUES}; got {text!r}") from None
+        raise ValueError(f"{name} is {VALUES}; got {text!r}") from None
     return np.array(numbers) if "," in text else numbers[0]
 
 
-def _loaded(path: str, ending: str) -> Any:
+def _load(path: str, ending: str) -> Any:
+    """Return the array of a ``.npy`` file, or the arrays of a ``.npz`` file by their names."""
     if not path.endswith(ending):
         raise ValueError(f"a {ending} file is wanted here; got {path!r}")
     try:
         with open(path, "rb") as file:
-            found = np.load(file)
-            return dict(found) if ending == ".npz" else found
+            loaded = np.load(file)
+            return dict(loaded) if ending == ".npz" else loaded
     except (
         OSError,
         ValueError,
@@ -145,15 +169,17 @@ def _loaded(path: str, ending: str) -> Any:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 
-def _bound(function: Any, theta: Any, given: list[Any], named: Any) -> Sequence[Any]:
-    """Return the arguments after theta in the order of the function's."""
+def _in_order(
+    function: Any, theta: Any, positional: list[Any], named: Any
+) -> Sequence[Any]:
+    """Return the arguments after theta in the order in which the function takes them."""
     signature = inspect.signature(function)
     try:
-        bound = signature.bind(theta, *given, **named)
+        bound = signature.bind(theta, *positional, **named)
     except TypeError as error:
-        shapes = [f"an argument of shape {np.shape(one)}" for one in given]
-        came = ", ".join(["theta", *shapes, *named])
+        shapes = [f"an argument of shape {np.shape(value)}" for value in positional]
+        got = ", ".join(["theta", *shapes, *named])
         raise ValueError(
-            f"the function takes {signature}; got {came}: {error}"
+            f"the function takes {signature}; got {got}: {error}"
         ) from error
-    return list(bound.arguments.values())[1:] if named else given
+    return list(bound.arguments.values())[1:] if named else positional

@@ -1,4 +1,4 @@
-"""Proofs of derivatives of other shapes than a gradient: each is asked as one by `trees` (D44).
+"""Prove vector products with Jacobians and Hessians, and whole ones, each as a gradient (D44).
 
 >>> import numpy as np
 >>> def square(x):
@@ -41,14 +41,23 @@ def prove_vjp(
         From theta, a cotangent as what f returns, and the `arguments` to the gradient of the sum of
         their products, of the structure of theta.
     theta : ndarray, or a dict, tuple or list of arrays
+        The point, float64: it chooses the path of comparisons.
     *arguments
-        As in `prove`.
+        Data, noise and constants, of which floats and arrays of floats are exact numbers too: the
+        proof is for all their values on the same path.
     **options
-        blocks, coordinate, points, seed, fixed: as in `prove`.
+        `blocks`, `coordinate`, `n_points`, `seed` and `fixed`: as in `prove`.
 
     Returns
     -------
     Proof
+        Of as many derivatives as theta has numbers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an argument of another kind or out of range, and if f and vjp return arrays of shapes
+        that do not fit.
     """
     return _proved("vjp", f, vjp, theta, arguments, options)
 
@@ -60,11 +69,15 @@ def prove_jvp(
 
     Parameters
     ----------
-    f, theta, *arguments, **options
-        As in `prove_vjp`. Other thetas that are tried lie along the tangent.
+    f : callable
+        From theta and the `arguments` to an array, or a dict, tuple or list of arrays.
     jvp : callable
         From theta, a tangent of the structure of theta, and the `arguments` to the derivative of f
         along the tangent.
+    theta : ndarray, or a dict, tuple or list of arrays
+        The point, float64. Other thetas that are tried lie along the tangent.
+    *arguments, **options
+        As in `prove_vjp`; `blocks` and `coordinate`, names of numbers of theta, are not used.
 
     Returns
     -------
@@ -81,11 +94,20 @@ def prove_jacobian(
 
     Parameters
     ----------
-    f, theta, *arguments, **options
-        As in `prove_vjp`, but f returns one array.
+    f : callable
+        From theta and the `arguments` to one array.
     jacobian : callable
         From the same to the derivatives, of the shape of f's array and that of theta behind it; for
         a theta of several arrays a structure of as many.
+    theta : ndarray, or a dict, tuple or list of arrays
+        The point, float64.
+    *arguments, **options
+        As in `prove_vjp`.
+
+    Returns
+    -------
+    Proof
+        Of as many derivatives as the Jacobian has numbers.
     """
     return _proved("jacobian", f, jacobian, theta, arguments, options)
 
@@ -102,13 +124,15 @@ def prove_hvp(
         proved first. Of a value alone there is no proof: write its gradient.
     hvp : callable
         From theta, a vector of the structure of theta, and the `arguments` to the product.
-    theta, *arguments, **options
-        As in `prove_vjp`.
+    theta : ndarray, or a dict, tuple or list of arrays
+        The point, float64.
+    *arguments, **options
+        As in `prove_jvp`.
 
     Returns
     -------
     Proof
-        Of `gradient`, if that is wrong.
+        Of as many derivatives as theta has numbers; of `gradient`, if that is wrong.
     """
     return _proved("hvp", gradient, hvp, theta, arguments, options)
 
@@ -120,12 +144,20 @@ def prove_hessian(
 
     Parameters
     ----------
-    gradient, *arguments, **options
-        As in `prove_hvp`; the proof is that of `gradient`, if that is wrong.
-    theta : ndarray
-        One array.
+    gradient : callable
+        From theta and the `arguments` to the gradient, or to a value and its gradient, which is
+        proved first.
     hessian : callable
         From theta and the `arguments` to the second derivatives, of theta's shape twice.
+    theta : ndarray
+        The point, one float64 array.
+    *arguments, **options
+        As in `prove_vjp`.
+
+    Returns
+    -------
+    Proof
+        Of as many derivatives as the Hessian has numbers; of `gradient`, if that is wrong.
     """
     return _proved("hessian", gradient, hessian, theta, arguments, options)
 
@@ -138,17 +170,18 @@ def _proved(
     arguments: tuple[Any, ...],
     options: dict[str, Any],
 ) -> Proof:
-    """Return the proof; where it is refuted, with all that is wrong by its name."""
+    """Return the proof; where it is refuted, with the names of all derivatives that are wrong."""
     ask = partial(prove, **options)
-    proof, count, each = reduce_to_gradient(shape, f, by_hand, theta, arguments, ask)
-    by = "{0}" if shape in ("jvp", "hvp") else "{0} by {1}"
+    reduced = reduce_to_gradient(shape, f, by_hand, theta, arguments, ask)
+    proof: Proof = reduced.answer
+    is_product = shape in ("jvp", "hvp")
 
     def wrong() -> tuple[WrongDerivative, ...]:
-        named = tuple(
-            one._replace(name=by.format(name, one.name))
-            for name, row in each()
-            for one in row.wrong
-        )
-        return named or proof.wrong
+        errors = []
+        for row, row_proof in reduced.wrong_rows():
+            for error in row_proof.wrong:
+                name = row if is_product else f"{row} by {error.name}"
+                errors.append(error._replace(name=name))
+        return tuple(errors) or proof.wrong
 
-    return with_fields(proof, coordinates=count, wrong=wrong)
+    return with_fields(proof, coordinates=reduced.n_derivatives, wrong=wrong)

@@ -63,8 +63,9 @@ COMPLEX_STEP = 1e-30
 # scale, depends on the function, so several are tried.
 CENTRAL_STENCIL = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
 CENTRAL_STEPS = (2e-2, 5e-3, 1.2e-3, 3e-4, 7.5e-5)
-FLOOR = 1e-3
-NOISE = (
+# of the largest derivative: smaller ones are held to the same absolute error
+SMALLEST_SHARE = 1e-3
+IS_NOISY = (
     "value_and_grad must return the same at each call with the same numbers; got another {}: draw "
     "noise outside, or inside by a generator that each call makes from a seed or takes as an "
     "argument (of which every call gets a copy)"
@@ -194,7 +195,7 @@ def check_gradient(
         value_and_grad, theta, blocks, coordinate
     )
 
-    def both(theta: Array) -> tuple[Any, ...]:
+    def call(theta: Array) -> tuple[Any, ...]:
         returned: tuple[Any, ...] = function(theta, *copy_leaves(arguments))
         return returned
 
@@ -204,59 +205,93 @@ def check_gradient(
         tolerance = TOLERANCES[method]
     tolerance = positive_number("tolerance", tolerance)
     if max_coordinates is not None:
-        max_coordinates = whole_number("max_coordinates", max_coordinates, least=1)
+        max_coordinates = whole_number("max_coordinates", max_coordinates, minimum=1)
     if gates is not None:
         check_callable("gates", gates)
     if not isinstance(rng, np.random.Generator):
         rng = np.random.default_rng(whole_number("rng", rng))
-    returned = both(theta.copy())
+    returned = call(theta.copy())
     check_returned(returned, theta.shape)
-    _refuse_noise(returned, both(theta.copy()))
+    _refuse_noise(returned, call(theta.copy()))
     grad = np.array(returned[1])
 
-    chosen: dict[str, Array] = {}
-    for name, where in blocks.items():
-        inside = np.arange(theta.size)[where]
-        if max_coordinates is not None and inside.size > max_coordinates:
-            inside = np.sort(rng.choice(inside, max_coordinates, replace=False))
-        chosen[name] = inside
-    numeric = np.full(theta.size, np.nan)  # and of a coordinate that is skipped
-    # what rounding alone can do to a difference of values
-    rounding = np.zeros(theta.size)
-    kinked = np.zeros(theta.size, bool)
-    seen = np.concatenate([*chosen.values(), np.zeros(0, int)])
-    for i in seen:
-        if method == "complex":
-            numeric[i] = _complex_step(both, theta, i)
-        else:
-            steps = _smooth_steps(theta, i, gates)
-            kinked[i] = len(steps) < 2
-            if not kinked[i]:
-                numeric[i], rounding[i] = _central_difference(both, theta, i, steps)
-
-    floor = FLOOR * np.max(np.abs(numeric[seen][~kinked[seen]]), initial=0.0)
+    coordinates: dict[str, Array] = {}
+    for name, block in blocks.items():
+        indices = np.arange(theta.size)[block]
+        if max_coordinates is not None and indices.size > max_coordinates:
+            indices = np.sort(rng.choice(indices, max_coordinates, replace=False))
+        coordinates[name] = indices
+    all_indices = np.concatenate([*coordinates.values(), np.zeros(0, int)])
+    slopes = _measure_slopes(call, theta, all_indices, method, gates)
+    smooth = all_indices[~slopes.kinked[all_indices]]
+    floor = SMALLEST_SHARE * np.max(np.abs(slopes.numeric[smooth]), initial=0.0)
     rows = []
-    for name, inside in chosen.items():
-        kept = inside[~kinked[inside]]
-        if kept.size == 0:
-            rows.append(Block(name, 0, len(inside), 0.0, "-", 0.0, 0.0))
+    for name, indices in coordinates.items():
+        smooth = indices[~slopes.kinked[indices]]
+        skipped = len(indices) - len(smooth)
+        if smooth.size == 0:
+            rows.append(Block(name, 0, skipped, 0.0, "-", 0.0, 0.0))
             continue
-        g, n = grad[kept], numeric[kept]
-        scale = np.maximum.reduce([np.abs(g), np.abs(n), rounding[kept] / tolerance])
-        scale = np.maximum(scale, floor)
-        with np.errstate(invalid="ignore"):
-            error = np.where(
-                (g == 0) & (n == 0), 0.0, np.abs(g - n) / np.where(scale, scale, 1.0)
-            )
-        at = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
-        place = name_of(int(kept[at]))
-        if method == "complex" and not error[at] <= TOLERANCES["central"]:
-            _refuse_unsafe(both, theta, int(kept[at]), float(g[at]), place)
-        found = place, float(g[at]), float(n[at])
+        bound = np.maximum(slopes.rounding[smooth] / tolerance, floor)
+        error = _relative_error(grad[smooth], slopes.numeric[smooth], bound)
+        worst = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
+        index = int(smooth[worst])
+        name_of_worst = name_of(index)
+        analytic = float(grad[index])
+        numeric = float(slopes.numeric[index])
+        if method == "complex" and not error[worst] <= TOLERANCES["central"]:
+            _refuse_unsafe(call, theta, index, analytic, name_of_worst)
         rows.append(
-            Block(name, len(kept), len(inside) - len(kept), float(error[at]), *found)
+            Block(
+                name,
+                len(smooth),
+                skipped,
+                float(error[worst]),
+                name_of_worst,
+                analytic,
+                numeric,
+            )
         )
     return Report(tuple(rows), method, tolerance)
+
+
+class MeasuredSlopes(NamedTuple):
+    """Derivatives by each coordinate of theta, as they were measured; all of shape (D,)."""
+
+    numeric: Array  # nan where none was measured
+    rounding: Array  # what rounding alone can do to a difference of values
+    kinked: Array  # whether it was skipped at a kink
+
+
+def _measure_slopes(
+    value_and_grad: ValueAndGrad,
+    theta: Array,
+    indices: Array,
+    method: str,
+    gates: Callable[[Array], Array] | None,
+) -> MeasuredSlopes:
+    """Return the derivatives of the value by some coordinates of theta, measured by a method."""
+    numeric = np.full(theta.size, np.nan)
+    rounding = np.zeros(theta.size)
+    kinked = np.zeros(theta.size, bool)
+    for i in indices:
+        if method == "complex":
+            numeric[i] = _complex_step(value_and_grad, theta, i)
+            continue
+        steps = _smooth_steps(theta, i, gates)
+        kinked[i] = len(steps) < 2
+        if not kinked[i]:
+            difference = _central_difference(value_and_grad, theta, i, steps)
+            numeric[i], rounding[i] = difference
+    return MeasuredSlopes(numeric, rounding, kinked)
+
+
+def _relative_error(analytic: Array, numeric: Array, bound: Array) -> Array:
+    """Return ``|g - m| / max(|g|, |m|, bound)`` of derivatives by hand and measured; 0 for 0, 0."""
+    scale = np.maximum.reduce([np.abs(analytic), np.abs(numeric), bound])
+    with np.errstate(invalid="ignore"):
+        error = np.abs(analytic - numeric) / np.where(scale, scale, 1.0)
+        return np.where((analytic == 0) & (numeric == 0), 0.0, error)
 
 
 # --- derivatives of other shapes: functions and theta as in the proof of the same name
@@ -284,9 +319,19 @@ def check_vjp(
 def check_jvp(
     f: Function, jvp: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a derivative along a random direction: `exactgrad.prove_jvp` in floats.
+    """Check a product of a Jacobian and a vector, with a random vector.
 
-    The report has a row for each number of f that is wrong.
+    Parameters
+    ----------
+    f, jvp, theta, *arguments
+        As in `exactgrad.prove_jvp`.
+    **options
+        As in `check_gradient`.
+
+    Returns
+    -------
+    Report
+        With a row for each number of f that is wrong.
     """
     return _checked("jvp", f, jvp, theta, arguments, options)
 
@@ -294,16 +339,39 @@ def check_jvp(
 def check_jacobian(
     f: Function, jacobian: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a whole Jacobian: `exactgrad.prove_jacobian` in floats, options of `check_gradient`."""
+    """Check a whole Jacobian.
+
+    Parameters
+    ----------
+    f, jacobian, theta, *arguments
+        As in `exactgrad.prove_jacobian`.
+    **options
+        As in `check_gradient`.
+
+    Returns
+    -------
+    Report
+        With a row for each number of f whose derivatives are wrong.
+    """
     return _checked("jacobian", f, jacobian, theta, arguments, options)
 
 
 def check_hvp(
     gradient: Function, hvp: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a product of a Hessian and a vector: `exactgrad.prove_hvp` in floats.
+    """Check a product of a Hessian and a vector, with a random vector.
 
-    The report is that of `gradient`, if it returns a value too and is wrong.
+    Parameters
+    ----------
+    gradient, hvp, theta, *arguments
+        As in `exactgrad.prove_hvp`.
+    **options
+        As in `check_gradient`.
+
+    Returns
+    -------
+    Report
+        Of `gradient`, if it returns a value too and is wrong.
     """
     return _checked("hvp", gradient, hvp, theta, arguments, options)
 
@@ -311,9 +379,19 @@ def check_hvp(
 def check_hessian(
     gradient: Function, hessian: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a whole Hessian: as `exactgrad.prove_hessian`, with the options of `check_gradient`.
+    """Check a whole Hessian.
 
-    The report is that of `gradient`, if it returns a value too and is wrong.
+    Parameters
+    ----------
+    gradient, hessian, theta, *arguments
+        As in `exactgrad.prove_hessian`.
+    **options
+        As in `check_gradient`.
+
+    Returns
+    -------
+    Report
+        Of `gradient`, if it returns a value too and is wrong.
     """
     return _checked("hessian", gradient, hessian, theta, arguments, options)
 
@@ -328,17 +406,23 @@ def _checked(
 ) -> Report:
     """Return the report, with a row for each number of f whose derivatives are wrong."""
     ask = partial(check_gradient, **options)
-    report, _, each = reduce_to_gradient(shape, f, by_hand, theta, arguments, ask)
-    rows = [block._replace(name=name) for name, one in each() for block in one.blocks]
+    reduced = reduce_to_gradient(shape, f, by_hand, theta, arguments, ask)
+    report: Report = reduced.answer
+    rows = [
+        block._replace(name=name)
+        for name, row_report in reduced.wrong_rows()
+        for block in row_report.blocks
+    ]
     return replace(report, blocks=tuple(rows) or report.blocks)
 
 
 def _refuse_noise(first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
     """Raise ValueError if two calls with the same numbers return different ones."""
-    for what, one, other in zip(("value", "gradient"), first, second, strict=False):
-        size = np.max(np.abs(one), initial=0.0, where=np.isfinite(one))
-        if not np.allclose(one, other, 1e-9, 1e-9 * size, equal_nan=True):
-            raise ValueError(NOISE.format(what))
+    pairs = zip(("value", "gradient"), first, second, strict=False)
+    for name, numbers, others in pairs:
+        size = np.max(np.abs(numbers), initial=0.0, where=np.isfinite(numbers))
+        if not np.allclose(numbers, others, 1e-9, 1e-9 * size, equal_nan=True):
+            raise ValueError(IS_NOISY.format(name))
 
 
 def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:
@@ -355,7 +439,7 @@ def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:
 
 
 def _refuse_unsafe(
-    value_and_grad: ValueAndGrad, theta: Array, i: int, grad: float, place: str
+    value_and_grad: ValueAndGrad, theta: Array, i: int, grad: float, name: str
 ) -> None:
     """Raise if differences confirm the gradient that the complex step refutes."""
     if not np.isfinite(grad):
@@ -368,7 +452,7 @@ def _refuse_unsafe(
         <= TOLERANCES["central"] * max(abs(grad), abs(central)) + rounding
     ):
         raise TypeError(
-            f"at {place} central differences confirm the gradient and the complex step does not: "
+            f"at {name} central differences confirm the gradient and the complex step does not: "
             "the function is not complex-safe there (a comparison, np.abs, .conj(), np.vdot of "
             "complex numbers?); use method='central'"
         )
@@ -387,14 +471,13 @@ def _smooth_steps(
     steps = [h * max(1.0, abs(theta[i])) for h in CENTRAL_STEPS]
     if gates is None:
         return steps
-    here = gates(theta)
+    side = gates(theta)
 
-    def smooth(h: float) -> bool:
-        return all(
-            np.array_equal(gates(_shifted(theta, i, k * h)), here) for k in (-2, 2)
-        )
+    def is_smooth(h: float) -> bool:
+        ends = (gates(_shifted(theta, i, k * h)) for k in (-2, 2))
+        return all(np.array_equal(end, side) for end in ends)
 
-    return list(filter(smooth, steps))
+    return list(filter(is_smooth, steps))
 
 
 def _central_difference(
@@ -404,25 +487,28 @@ def _central_difference(
 
     Also returns what the rounding of the values alone can do to it, 1.5 eps |F| / h (D9).
     """
-    estimates, largest = [], []
+    estimates = []
+    largest = []
+    coefficients = [c for _, c in CENTRAL_STENCIL]
     for h in steps:
-        values = [
-            float(value_and_grad(_shifted(theta, i, k * h))[0])
-            for k, _ in CENTRAL_STENCIL
-        ]
-        estimates.append(
-            sum(
-                c * value for value, (_, c) in zip(values, CENTRAL_STENCIL, strict=True)
-            )
-            / h
-        )
+        points = (_shifted(theta, i, k * h) for k, _ in CENTRAL_STENCIL)
+        values = [float(value_and_grad(point)[0]) for point in points]
+        terms = zip(coefficients, values, strict=True)
+        estimates.append(sum(c * value for c, value in terms) / h)
         largest.append(max(map(abs, values)))
     best = int(np.argmin(np.abs(np.diff(estimates)))) + 1
-    return estimates[best], 1.5 * np.finfo(float).eps * largest[best] / steps[best]
+    rounding = 1.5 * np.finfo(float).eps * largest[best] / steps[best]
+    return estimates[best], rounding
 
 
 def format_table(reports: Mapping[str, Report] | Sequence[tuple[str, Report]]) -> str:
-    """Lay out reports by their titles (such as terms of the loss) as text, one line per block."""
+    """Return reports as a table of text, one line per block.
+
+    Parameters
+    ----------
+    reports : mapping, or sequence of pairs
+        Reports by their titles, such as the terms of a loss; a sequence may repeat a title.
+    """
     pairs = list(reports.items()) if isinstance(reports, Mapping) else list(reports)
     head = (
         f"{'term':<12} {'method':<8} {'block':<10} {'checked':>7} {'skipped':>7} "
@@ -430,14 +516,13 @@ def format_table(reports: Mapping[str, Report] | Sequence[tuple[str, Report]]) -
     )
     lines = [head, "-" * len(head)]
     for title, report in pairs:
-        for b in report.blocks:
-            flag = (
-                ""
-                if b.error <= report.tolerance
-                else f"  <- above {report.tolerance:g}"
+        for block in report.blocks:
+            line = (
+                f"{title:<12} {report.method:<8} {block.name:<10} {block.checked:>7} "
+                f"{block.skipped:>7} {block.error:>10.1e}  {block.worst:<18} "
+                f"{block.analytic:>15.8g} {block.numeric:>15.8g}"
             )
-            lines.append(
-                f"{title:<12} {report.method:<8} {b.name:<10} {b.checked:>7} {b.skipped:>7} "
-                f"{b.error:>10.1e}  {b.worst:<18} {b.analytic:>15.8g} {b.numeric:>15.8g}{flag}"
-            )
+            if not block.error <= report.tolerance:
+                line += f"  <- above {report.tolerance:g}"
+            lines.append(line)
     return "\n".join(lines)

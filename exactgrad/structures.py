@@ -29,6 +29,7 @@ from .arguments import (
 )
 
 __all__ = [
+    "ReducedAnswer",
     "StructureError",
     "Tree",
     "checked_arguments",
@@ -40,14 +41,14 @@ __all__ = [
 
 Array = NDArray[Any]
 Function = Callable[..., Any]
-DRAWING = (  # what another call finds in another state
+STATEFUL_GENERATORS = (  # that another call would find in another state
     np.random.Generator,
     np.random.RandomState,
     np.random.BitGenerator,
     np.random.SeedSequence,
 )
-# numbers of a function: of more it is not asked which of them have a wrong derivative
-MANY = 1000
+# derivatives: of more it is not looked for which of the function's numbers have a wrong one
+MAX_DERIVATIVES_LOCATED = 1000
 
 
 class StructureError(ValueError):
@@ -58,115 +59,160 @@ class StructureError(ValueError):
 
 
 def map_leaves(values: Any, change: Callable[[Any], Any]) -> Any:
-    """Return tuples, lists and dicts, also in each other, of what each leaf becomes."""
+    """Return tuples, lists and dicts, also in each other, with another value for each leaf.
+
+    Parameters
+    ----------
+    values : any
+        A leaf, or tuples, lists, dicts and named tuples of leaves.
+    change : callable
+        Returns the new value of a leaf.
+    """
     if isinstance(values, dict):
         return {key: map_leaves(value, change) for key, value in values.items()}
     if not isinstance(values, tuple | list):
         return change(values)
-    made = [map_leaves(value, change) for value in values]
+    changed = [map_leaves(value, change) for value in values]
     if isinstance(values, list):
-        return made
-    return type(values)(*made) if hasattr(values, "_fields") else tuple(made)
+        return changed
+    if hasattr(values, "_fields"):
+        return type(values)(*changed)
+    return tuple(changed)
 
 
 def copy_leaves(values: Any, sealed: bool = False) -> Any:
-    """Return the same with arrays and generators of its own; sealed arrays cannot be written."""
+    """Return the same structure with arrays and random generators of its own.
 
-    def copied_leaf(value: Any) -> Any:
+    Parameters
+    ----------
+    values : any
+        A leaf, or a structure of leaves. Other leaves than arrays and generators are shared.
+    sealed : bool
+        Whether the new arrays refuse to be written into. By default they can be.
+    """
+
+    def copy_leaf(value: Any) -> Any:
         if isinstance(value, np.ndarray):
             value = value.copy()
             value.flags.writeable = not sealed
-        return copy.deepcopy(value) if isinstance(value, DRAWING) else value
+        if isinstance(value, STATEFUL_GENERATORS):
+            return copy.deepcopy(value)
+        return value
 
-    return map_leaves(values, copied_leaf)
+    return map_leaves(values, copy_leaf)
 
 
-def leaves(values: Any, what: str, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the arrays of a structure with their paths, such as ``W1`` or ``theta[0]``."""
+def leaves(values: Any, name: str, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the leaves of a structure with their paths, such as ``W1`` or ``theta[0]``.
+
+    Parameters
+    ----------
+    values : any
+        A leaf, or a structure of leaves.
+    name : str
+        What the whole structure is called: the path of a single leaf.
+    path : str
+        Where the structure stands in a larger one. By default nowhere.
+    """
     if isinstance(values, dict) or hasattr(values, "_fields"):
-        named = values.items() if isinstance(values, dict) else values._asdict().items()
-        for key, value in named:
-            yield from leaves(value, what, f"{path}.{key}" if path else str(key))
+        named = values if isinstance(values, dict) else values._asdict()
+        for key, value in named.items():
+            yield from leaves(value, name, f"{path}.{key}" if path else str(key))
     elif isinstance(values, tuple | list):
         for i, value in enumerate(values):
-            yield from leaves(value, what, f"{path or what}[{i}]")
+            yield from leaves(value, name, f"{path or name}[{i}]")
     else:
-        yield path or what, values
+        yield path or name, values
 
 
 class Tree(NamedTuple):
     """The structure of values that are laid out flat."""
 
-    like: Any
-    what: str
-    shapes: dict[str, tuple[int, ...]]  # by path
+    example: Any  # values of this structure
+    name: str
+    shapes: dict[str, tuple[int, ...]]  # of the arrays, by path
 
     @classmethod
-    def of(cls, values: Any, what: str) -> Tree:
-        """Return the structure of some values, which have this name."""
-        return cls(
-            values, what, {path: np.shape(one) for path, one in leaves(values, what)}
-        )
+    def of(cls, values: Any, name: str) -> Tree:
+        """Return the structure of some values, which are called so."""
+        shapes = {path: np.shape(leaf) for path, leaf in leaves(values, name)}
+        return cls(values, name, shapes)
 
     @property
     def size(self) -> int:
-        """How many numbers."""
+        """The number of numbers."""
         return sum(map(prod, self.shapes.values()))
 
     @property
     def blocks(self) -> dict[str, slice]:
-        """Where each array lies."""
+        """Where each array lies among the flat numbers, by its path."""
         sizes = [*map(prod, self.shapes.values())]
-        ends = zip(self.shapes, sizes, accumulate(sizes), strict=True)
-        return {path: slice(end - size, end) for path, size, end in ends}
+        stops = zip(self.shapes, sizes, accumulate(sizes), strict=True)
+        return {path: slice(stop - size, stop) for path, size, stop in stops}
 
-    def name(self, i: int) -> str:
-        """Return the path of a number, such as ``W1[0, 2]``."""
-        path, at = next((path, at) for path, at in self.blocks.items() if i < at.stop)
-        index = ", ".join(map(str, np.unravel_index(i - at.start, self.shapes[path])))
+    def coordinate(self, i: int) -> str:
+        """Return the path of a flat number, such as ``W1[0, 2]``."""
+        blocks = self.blocks.items()
+        path, block = next((path, block) for path, block in blocks if i < block.stop)
+        indices = np.unravel_index(i - block.start, self.shapes[path])
+        index = ", ".join(map(str, indices))
         return f"{path}[{index}]" if index else path
 
-    def grown(self, flat: Any) -> Any:
+    def unflatten(self, flat: Any) -> Any:
         """Return the structure of flat numbers: of views of them."""
-        parts = (
-            flat[at].reshape(self.shapes[path]) for path, at in self.blocks.items()
+        arrays = (
+            flat[block].reshape(self.shapes[path])
+            for path, block in self.blocks.items()
         )
-        return map_leaves(self.like, lambda _: next(parts))
+        return map_leaves(self.example, lambda _: next(arrays))
 
-    def flat(self, values: Any, whose: str = "") -> Any:
-        """Return the numbers of a structure like this one; raise `StructureError` for another."""
-        found, whose = dict(leaves(values, self.what)), whose or self.what
-        if found.keys() != self.shapes.keys():
+    def flatten(self, values: Any, name: str = "") -> Any:
+        """Return the flat numbers of values of this structure.
+
+        Parameters
+        ----------
+        values : any
+            Arrays, or exact ones, in such a structure.
+        name : str
+            What the values are called in an error. By default the name of the structure.
+
+        Raises
+        ------
+        StructureError
+            If they have another structure, or an array another shape.
+        """
+        name = name or self.name
+        arrays = dict(leaves(values, self.name))
+        if arrays.keys() != self.shapes.keys():
             raise StructureError(
-                f"{whose} must have the parts {[*self.shapes]}; got {[*found]}"
+                f"{name} must have the parts {[*self.shapes]}; got {[*arrays]}"
             )
         for path, shape in self.shapes.items():
-            if np.shape(found[path]) != shape:
-                got = np.shape(found[path])
+            got = np.shape(arrays[path])
+            if got != shape:
                 raise StructureError(
-                    f"{whose} has shape {got} at {path}, which must be {shape}"
+                    f"{name} has shape {got} at {path}, which must be {shape}"
                 )
-        parts = [np.ravel(found[path]) for path in self.shapes]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        flat = [np.ravel(arrays[path]) for path in self.shapes]
+        return flat[0] if len(flat) == 1 else np.concatenate(flat)
 
 
-# --- what is asked of a function
+# --- what a proof or a check is given
 
 
-def _array_or_tree(theta: Any) -> Any:
-    nested = isinstance(theta, tuple | list | dict)
+def _array_or_structure(theta: Any) -> Any:
+    """Return theta as an array, unless it is a structure of arrays; a list of numbers is none."""
     check_plain("theta", theta)
-    numbers = nested and all(isinstance(one, float | int) for one in theta)
-    return (
-        theta
-        if nested and not (numbers and isinstance(theta, list))
-        else np.asarray(theta)
-    )
+    if not isinstance(theta, tuple | list | dict):
+        return np.asarray(theta)
+    if isinstance(theta, list) and all(isinstance(x, float | int) for x in theta):
+        return np.asarray(theta)
+    return theta
 
 
-def flatten(theta: Any) -> tuple[Array, Tree]:
+def flatten_theta(theta: Any) -> tuple[Array, Tree]:
     """Return theta flat, and its structure; raise ValueError for what is no theta."""
-    theta = _array_or_tree(theta)
+    theta = _array_or_structure(theta)
     tree = Tree.of(theta, "theta")
     for path, leaf in leaves(theta, "theta"):
         check_floats(path, leaf)
@@ -174,50 +220,74 @@ def flatten(theta: Any) -> tuple[Array, Tree]:
         raise ValueError(
             "theta is empty: there is no derivative; give at least one number"
         )
-    return np.array(tree.flat(theta), float), tree
+    return np.array(tree.flatten(theta), float), tree
 
 
 def checked_arguments(
     value_and_grad: Any, theta: Any, blocks: Any, coordinate: Any
 ) -> tuple[Function, Array, Mapping[str, slice], Callable[[int], str]]:
-    """Return function and theta laid flat, its blocks and the names of its coordinates."""
+    """Return a function of flat theta, flat theta, its blocks and the names of its coordinates.
+
+    Parameters
+    ----------
+    value_and_grad : callable
+        From theta and further arguments to a value and a gradient of theta's structure.
+    theta : ndarray, or a dict, tuple or list of arrays
+    blocks : mapping of str to slice, or None
+        Named parts of flat theta. None: the arrays of theta.
+    coordinate : callable or None
+        From a flat index to a name. None: the path in the structure, or in a block.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If any of them is of another kind, or out of range.
+    """
     check_callable("value_and_grad", value_and_grad)
-    flat, tree = flatten(theta)
+    flat, tree = flatten_theta(theta)
     check_blocks(blocks, flat.size)
     if coordinate is not None:
         check_callable("coordinate", coordinate)
 
-    def name_of(i: int) -> str:
-        inside = (
-            (name, range(flat.size)[where]) for name, where in (blocks or {}).items()
-        )
-        found = (f"{name}[{places.index(i)}]" for name, places in inside if i in places)
-        return next(found, None) or tree.name(i)
+    def path_of(i: int) -> str:
+        for name, block in (blocks or {}).items():
+            coordinates = range(flat.size)[block]
+            if i in coordinates:
+                return f"{name}[{coordinates.index(i)}]"
+        return tree.coordinate(i)
 
     def of_flat(theta: Any, *arguments: Any) -> Any:
-        returned = value_and_grad(tree.grown(theta), *arguments)
+        returned = value_and_grad(tree.unflatten(theta), *arguments)
         check_returned(returned)
-        return returned[0], tree.flat(returned[1], "the gradient")
+        return returned[0], tree.flatten(returned[1], "the gradient")
 
-    bare = tree.shapes == {"theta": flat.shape}
-    function = value_and_grad if bare else of_flat
-    return function, flat, blocks or tree.blocks, coordinate or name_of
+    is_flat = tree.shapes == {"theta": flat.shape}
+    function = value_and_grad if is_flat else of_flat
+    return function, flat, blocks or tree.blocks, coordinate or path_of
 
 
 def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
-    """Raise ValueError unless this is a number and a gradient of the shape of theta."""
-    pair = isinstance(returned, tuple) and len(returned) > 1
-    words = pair and any(map(holds_no_numbers, returned[:2]))
-    if not pair or words or np.ndim(returned[0]) != 0:
-        came = (
-            f"a value of shape {np.shape(returned[0])}"
-            if pair
-            else type(returned).__name__
-        )
-        came = "text or dates" if words else came
+    """Raise StructureError unless this is a number and a gradient.
+
+    Parameters
+    ----------
+    returned : any
+        What a function has returned; what comes after the gradient may be anything.
+    shape : tuple of int, optional
+        The shape of theta. By default the gradient may have any.
+    """
+    if not isinstance(returned, tuple) or len(returned) < 2:
+        got = type(returned).__name__
+    elif any(map(holds_no_numbers, returned[:2])):
+        got = "text or dates"
+    elif np.ndim(returned[0]) != 0:
+        got = f"a value of shape {np.shape(returned[0])}"
+    else:
+        got = ""
+    if got:
         raise StructureError(
             "value_and_grad must return (value, grad), a single number and an array; got "
-            f"{came}. Return the sum of the loss, and its gradient"
+            f"{got}. Return the sum of the loss, and its gradient"
         )
     if shape is not None and np.shape(returned[1]) != shape:
         raise StructureError(
@@ -228,6 +298,15 @@ def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
 # --- derivatives of other shapes
 
 
+class ReducedAnswer(NamedTuple):
+    """The answer to whether a derivative of another shape is right."""
+
+    answer: Any  # a proof, or the report of a check
+    n_derivatives: int
+    # if it is no, for which numbers of the function: their names, and an answer for each
+    wrong_rows: Callable[[], list[tuple[str, Any]]] = list
+
+
 def reduce_to_gradient(
     shape: str,
     f: Function,
@@ -235,85 +314,141 @@ def reduce_to_gradient(
     theta: Any,
     arguments: tuple[Any, ...],
     ask: Function,
-) -> tuple[Any, int, Callable[[], list[tuple[str, Any]]]]:
-    """Ask whether a derivative of another shape is right, as the gradient of u . f with random u.
+) -> ReducedAnswer:
+    """Return whether a derivative of another shape is right: the gradient of u . f with random u.
 
-    Return the answer, of how many derivatives it is, and what says, if it is no, the answers for
-    those numbers of f for which it is no, each with the name of the number.
-    Of second derivatives f is the gradient, or value and gradient, which is asked first.
+    Parameters
+    ----------
+    shape : {'vjp', 'jvp', 'jacobian', 'hvp', 'hessian'}
+        What `by_hand` returns.
+    f : callable
+        From theta and the `arguments` to numbers. Of second derivatives it is the gradient, or
+        value and gradient, of which the gradient is asked first.
+    by_hand : callable
+        The derivative, of the same arguments; of a product it takes the vector after theta.
+    theta : ndarray, or a dict, tuple or list of arrays
+    arguments : tuple
+        What f takes after theta.
+    ask : callable
+        `prove` or `check_gradient`, with their options: from a function that returns a value and
+        a gradient, theta and further arguments to an answer, which is true or false.
     """
-    second = shape in ("hvp", "hessian")
-    check_callable("gradient" if second else "f", f)
+    is_second = shape in ("hvp", "hessian")
+    check_callable("gradient" if is_second else "f", f)
     check_callable(shape, by_hand)
-    flat, tree = flatten(theta)
-    draw, values = np.random.default_rng(0).standard_normal, f
+    flat, tree = flatten_theta(theta)
     returned = f(copy_leaves(theta), *copy_leaves(arguments))
-    if (
-        second
-        and isinstance(returned, tuple)
-        and Tree.of(returned, "theta")[1:] != tree[1:]
-    ):
+    values = f
+    is_pair = isinstance(returned, tuple)
+    if is_second and is_pair and Tree.of(returned, "theta").shapes != tree.shapes:
         first = ask(f, theta, *arguments)
         if not first:
-            return first, tree.size, list
-
-        def values(theta: Any, *arguments: Any) -> Any:
-            return f(theta, *arguments)[1]
-
+            return ReducedAnswer(first, tree.size)
+        values = _second_of(f)
         returned = returned[1]
-    of = Tree.of(returned, "gradient" if second else "value")
-
-    def weighted(theta: Any, u: Any, arguments: list[Any]) -> Any:
-        return (u * of.flat(values(theta, *arguments))).sum()
-
-    def of_vjp(theta: Any, *given: Any) -> Any:
-        *arguments, u = given
-        return weighted(theta, u, arguments), by_hand(theta, of.grown(u), *arguments)
-
-    def of_jvp(s: Any, *given: Any) -> Any:
-        *arguments, theta, t, u = given
-        ahead = (tree.grown(theta + s[0] * t) for _ in range(2))
-        slope = of.flat(by_hand(next(ahead), tree.grown(t), *arguments), f"the {shape}")
-        return weighted(next(ahead), u, arguments), (u * slope).sum().reshape(1)
-
-    def of_jacobian(theta: Any, *given: Any) -> Any:
-        *arguments, u = given
-
-        def row(part: Any) -> Any:
-            lead, rest = (
-                np.shape(part)[: len(rows or ())],
-                np.shape(part)[len(rows or ()) :],
-            )
-            if lead != rows:
-                raise StructureError(
-                    f"the {shape} has shape {lead + rest}; it must begin with {rows}"
-                )
-            return np.matmul(u, np.reshape(part, (of.size, -1))).reshape(rest)
-
-        return weighted(theta, u, arguments), map_leaves(
-            by_hand(theta, *arguments), row
-        )
-
-    rows, more = of.shapes.get(of.what), (*arguments,)
-    program: Function = of_jacobian
-    count = of.size * tree.size
+    outputs = Tree.of(returned, "gradient" if is_second else "value")
+    rng = np.random.default_rng(0)
     if shape == "vjp":
-        program, count = of_vjp, tree.size
+        program = _vjp_program(values, by_hand, outputs)
+        n_derivatives = tree.size
     elif shape in ("jvp", "hvp"):
-        program, count, more = of_jvp, of.size, (*arguments, flat, draw(flat.size))
-        theta, ask = np.zeros(1), partial(ask, blocks=None, coordinate=None)
-    elif rows is None:
-        raise ValueError(f"f must return one array for a {shape}; got {[*of.shapes]}")
+        program = _jvp_program(shape, values, by_hand, tree, outputs)
+        n_derivatives = outputs.size
+        arguments = (*arguments, flat, rng.standard_normal(flat.size))
+        theta = np.zeros(1)
+        ask = partial(ask, blocks=None, coordinate=None)  # of the one number s
+    else:
+        program = _jacobian_program(shape, values, by_hand, outputs)
+        n_derivatives = outputs.size * tree.size
     with suppress(Exception):  # a function in C has no names, and an object may raise
         program.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]
-    answer, size = ask(program, theta, *more, draw(of.size)), of.size
-    if answer or shape == "vjp" or count > MANY:
-        return answer, count, list
-    at = copy_leaves((theta, *more))
+    answer = ask(program, theta, *arguments, rng.standard_normal(outputs.size))
+    if answer or shape == "vjp" or n_derivatives > MAX_DERIVATIVES_LOCATED:
+        return ReducedAnswer(answer, n_derivatives)
+    point = copy_leaves((theta, *arguments))
 
-    def wrong_units() -> list[tuple[str, Any]]:
-        units = ((of.name(n), np.eye(1, size, n, int)[0]) for n in range(size))
-        answers = ((name, ask(program, *copy_leaves(at), unit)) for name, unit in units)
-        return [(name, one) for name, one in answers if not one]
+    def wrong_rows() -> list[tuple[str, Any]]:
+        rows = []
+        for n in range(outputs.size):
+            unit = np.eye(1, outputs.size, n, int)[0]
+            row = ask(program, *copy_leaves(point), unit)
+            if not row:
+                rows.append((outputs.coordinate(n), row))
+        return rows
 
-    return answer, count, wrong_units
+    return ReducedAnswer(answer, n_derivatives, wrong_rows)
+
+
+def _second_of(f: Function) -> Function:
+    """Return the function whose result is the second of what f returns: its gradient."""
+
+    def second(theta: Any, *arguments: Any) -> Any:
+        return f(theta, *arguments)[1]
+
+    return second
+
+
+def _weighted(values: Function, outputs: Tree) -> Function:
+    """Return u . f(theta) as a function of theta, u and a list of further arguments."""
+
+    def weighted(theta: Any, u: Any, arguments: list[Any]) -> Any:
+        return (u * outputs.flatten(values(theta, *arguments))).sum()
+
+    return weighted
+
+
+def _vjp_program(values: Function, vjp: Function, outputs: Tree) -> Function:
+    """Return u . f and its gradient u J, as a function of theta, further arguments and u."""
+    weighted = _weighted(values, outputs)
+
+    def value_and_vjp(theta: Any, *arguments_and_u: Any) -> Any:
+        *arguments, u = arguments_and_u
+        value = weighted(theta, u, arguments)
+        return value, vjp(theta, outputs.unflatten(u), *arguments)
+
+    return value_and_vjp
+
+
+def _jvp_program(
+    shape: str, values: Function, jvp: Function, tree: Tree, outputs: Tree
+) -> Function:
+    """Return u . f(theta + s t) and its slope u . J t, as a function of s, ..., theta, t and u."""
+    weighted = _weighted(values, outputs)
+
+    def value_and_jvp(s: Any, *arguments_and_point: Any) -> Any:
+        *arguments, theta, t, u = arguments_and_point
+        first, second = (tree.unflatten(theta + s[0] * t) for _ in range(2))
+        slope = jvp(first, tree.unflatten(t), *arguments)
+        slope = outputs.flatten(slope, f"the {shape}")
+        return weighted(second, u, arguments), (u * slope).sum().reshape(1)
+
+    return value_and_jvp
+
+
+def _jacobian_program(
+    shape: str, values: Function, jacobian: Function, outputs: Tree
+) -> Function:
+    """Return u . f and its gradient u J of a whole Jacobian, as `_vjp_program` does."""
+    rows = outputs.shapes.get(outputs.name)
+    if rows is None:
+        raise ValueError(
+            f"f must return one array for a {shape}; got {[*outputs.shapes]}"
+        )
+    weighted = _weighted(values, outputs)
+
+    def value_and_product(theta: Any, *arguments_and_u: Any) -> Any:
+        *arguments, u = arguments_and_u
+
+        def product(block: Any) -> Any:
+            shape_of_block = np.shape(block)
+            columns = shape_of_block[len(rows) :]
+            if shape_of_block[: len(rows)] != rows:
+                raise StructureError(
+                    f"the {shape} has shape {shape_of_block}; it must begin with {rows}"
+                )
+            return np.matmul(u, np.reshape(block, (outputs.size, -1))).reshape(columns)
+
+        value = weighted(theta, u, arguments)
+        return value, map_leaves(jacobian(theta, *arguments), product)
+
+    return value_and_product

@@ -118,10 +118,10 @@ REASONS = (
       for name in names_of("prior", lambda made: hasattr(made, "learn"))),
     "a point mass has no noise to mirror",
     "the EUBO's weights are exponentials of log q: differentiated through the samples",
-    *(f"{by} needs for its objective one that is linear in log q, FreeEnergy; got {name}."
+    *(f"the objective of {by} must be linear in log q, FreeEnergy(); got {name}."
       for by in ("ClosedFormKL", "StickingTheLanding", "LocalReparameterisation", "Flipout")
       for name in ("Renyi", "EUBO")),
-    "StickingTheLanding needs for its objective one that is linear in log q, FreeEnergy; got PAC",
+    "the objective of StickingTheLanding must be linear in log q, FreeEnergy(); got PAC",
     *(f"PACBayes needs KL(q || prior) in closed form, since that of a sample may be negative, and "
       f"{by} samples it." for by in ("Reparameterised", "DoublyReparameterised", "SelfNormalised")),
     *(f"PACBayes bounds the share of wrong classes, of which there are none with {name}."

@@ -189,16 +189,14 @@ def baselines(task: str, n_rows: int, seed: int) -> dict[str, Any]:
     seed : int
         Of boosting's random numbers.
     """
-    has_many_rows = n_rows >= MIN_ROWS_HISTOGRAM
+    is_large = n_rows >= MIN_ROWS_HISTOGRAM
     base_rate = DummyRegressor()
-    linear: Any
-    boosting: Any
     if task == "classification":
         linear_name = "logistic regression"
-        linear = LogisticRegression(max_iter=1000)
-        boosting = GradientBoostingClassifier
-        if has_many_rows:
-            boosting = HistGradientBoostingClassifier
+        linear: Any = LogisticRegression(max_iter=1000)
+        boosting: Any = (
+            HistGradientBoostingClassifier if is_large else GradientBoostingClassifier
+        )
         base_rate = DummyClassifier(strategy="prior")
     elif task == "counts":
         linear_name = "Poisson regression"
@@ -207,9 +205,9 @@ def baselines(task: str, n_rows: int, seed: int) -> dict[str, Any]:
     else:
         linear_name = "ridge"
         linear = RidgeCV(np.logspace(-3.0, 3.0, 13))
-        boosting = GradientBoostingRegressor
-        if has_many_rows:
-            boosting = HistGradientBoostingRegressor
+        boosting = (
+            HistGradientBoostingRegressor if is_large else GradientBoostingRegressor
+        )
     boosted = boosting(random_state=seed)
     return {
         linear_name: make_pipeline(StandardScaler(), linear),

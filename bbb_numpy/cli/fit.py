@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..evaluation.convergence import MIXED_R_HAT, convergence
-from ..learners.columns import Column, encoded, get_column, list_names
+from ..learners.columns import Column, encode_columns, get_column, list_names
 from ..model.objectives import FreeEnergy
 from ..numeric.files import atomic_write, write_text
 from .modelling import add_model_options, build_learner
 from .options import Commands, Options, add_command, add_options, fraction
-from .outputs import check_outputs, check_picture
+from .outputs import check_outputs
 from .problem import (
-    MAX_NAMES_LISTED,
     Problem,
     add_data_options,
     add_reading_options,
@@ -31,7 +30,7 @@ from .problem import (
     read_problem,
     read_table,
 )
-from .tables import TableError, csv_text
+from .tables import MAX_NAMES_LISTED, TableError, csv_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -48,8 +47,7 @@ def fit(args: argparse.Namespace) -> int:
     """Fit the target column of a table and store the model."""
     from ..learners.checkpoint import save
 
-    check_outputs([args.data], args.model, args.plot)
-    check_picture(args.plot)
+    check_outputs([args.data], args.model, picture=args.plot)
     problem = read_problem(args)
     inputs = problem.inputs
     model = build_learner(args, problem.task)
@@ -150,8 +148,7 @@ def predict(args: argparse.Namespace) -> int:
     """Predict every row of a table with a stored model."""
     from ..learners.checkpoint import load
 
-    check_outputs([args.model, args.data], args.output, args.plot)
-    check_picture(args.plot)
+    check_outputs([args.model, args.data], args.output, picture=args.plot)
     if args.data.endswith(".npz") and not args.model.endswith(".npz"):
         raise ValueError(
             f"the model comes before the table: bbb-numpy predict {args.data} {args.model}"
@@ -176,7 +173,7 @@ def predict(args: argparse.Namespace) -> int:
     copied = {name: get_column(table, name) for name in args.keep}
     rows = drop_incomplete_rows(table, [column.name for column in columns], args)
     numbers = parse_number_columns(rows, columns, args)
-    inputs = encoded(numbers, columns, args.unknown)
+    inputs = encode_columns(numbers, columns, args.unknown)
     predicted_columns: Any = partial(_moments, coverage=args.interval)
     if is_classifier:
         predicted_columns = _class_probabilities
@@ -325,13 +322,22 @@ def add_parsers(commands: Commands) -> None:
 
     predict_parser = add_command(commands, "predict", predict, "MODEL DATA [options]")
     inputs = predict_parser.add_argument_group("the model and the table")
-    text = "File that bbb-numpy fit has written."
-    inputs.add_argument("model", metavar="MODEL", help=text)
-    text = "Table with the input columns of fit; - is standard input."
-    inputs.add_argument("data", metavar="DATA", help=text)
+    inputs.add_argument(
+        "model", metavar="MODEL", help="File that bbb-numpy fit has written."
+    )
+    inputs.add_argument(
+        "data",
+        metavar="DATA",
+        help="Table with the input columns of fit; - is standard input.",
+    )
     add_options(inputs, PREDICT_OPTIONS)
     add_reading_options(predict_parser)
     output = predict_parser.add_argument_group("output")
-    text = "CSV file to write; - is standard output."
-    output.add_argument("--output", "-o", default="-", metavar="FILE", help=text)
+    output.add_argument(
+        "--output",
+        "-o",
+        default="-",
+        metavar="FILE",
+        help="CSV file to write; - is standard output.",
+    )
     add_options(output, PREDICT_OUTPUT_OPTIONS)

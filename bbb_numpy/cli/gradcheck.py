@@ -43,6 +43,52 @@ from .options import (
 __all__ = ["add_parsers", "gradcheck"]
 
 Array = NDArray[Any]
+MAX_COORDINATES = 100
+SUBJECT_OPTIONS: Options = {
+    "all": {
+        "action": "store_true",
+        "help": "Check every combination of prior, likelihood, posterior, estimator and objective, "
+        "on small networks of their own. By default one network is checked, term by term.",
+    },
+    "plain": {
+        "action": "store_true",
+        "help": "Check bbb_numpy/plain.py (ReLU and fixed noise).",
+    },
+}
+RANDOM_NETWORK_OPTIONS: Options = {
+    "activation": {
+        "choices": ACTIVATIONS,
+        "default": "relu",
+        "help": "Activation function of the hidden layers.",
+    },
+    "seed": {
+        "type": at_least_zero,
+        "default": 0,
+        "metavar": "N",
+        "help": "Seed of the random weights, noise and data.",
+    },
+}
+METHOD_OPTIONS: Options = {
+    "exact": {
+        "action": "store_true",
+        "help": "Prove in place of checking: in exact arithmetic, all coordinates, without "
+        "rounding or a step.",
+    },
+    "method": {
+        "choices": ["both", *sorted(TOLERANCES)],
+        "help": "What a gradient is compared with: central differences, which skip coordinates at "
+        "kinks, or the complex step, which is exact up to rounding. By default both, and complex "
+        "with --all.",
+    },
+    "max_coordinates": {
+        "type": at_least_one,
+        "default": MAX_COORDINATES,
+        "metavar": "N",
+        "help": "Largest number of coordinates of each block of theta that are checked, drawn at "
+        "random. With --all it limits central differences alone.",
+    },
+    "most": {"type": at_least_one, "help": argparse.SUPPRESS},  # its former name
+}
 ARCHITECTURE_OPTIONS: Options = {
     "layers": {
         "type": at_least_one,
@@ -95,7 +141,6 @@ ARCHITECTURE_OPTIONS: Options = {
 }
 # Share of coordinates at kinks above which central differences check too few of them
 MAX_SKIPPED_SHARE = 0.02
-MAX_COORDINATES = 100
 MAX_FAILURES_PRINTED = 10
 REFERENCES = {"complex": "the complex step", "central": "central differences"}
 
@@ -119,8 +164,7 @@ def gradcheck(args: argparse.Namespace) -> int:
     With --exact they are proved.
     """
     if args.most is not None:
-        message = "--most is now --max-coordinates; the next release has --most no more"
-        print(f"bbb-numpy: warning: {message}", file=sys.stderr)
+        print("bbb-numpy: warning: --most is now --max-coordinates", file=sys.stderr)
         args.max_coordinates = args.most
     if args.exact and (args.method or args.max_coordinates != MAX_COORDINATES):
         raise ValueError(
@@ -148,16 +192,11 @@ def gradcheck(args: argparse.Namespace) -> int:
         f"{problem.n_weights} weights, {args.samples} samples, {args.batch} rows, "
         f"KL weight {args.kl_weight:g}\n"
     )
-    flag = ""
-    verdict = "passes"
-    if args.exact:
-        flag = " --exact"
-        verdict = "is proved"
-        passed = _prove(problem)
-    else:
-        passed = _check(args, problem)
+    passed = _prove(problem) if args.exact else _check(args, problem)
     if passed:
+        verdict = "is proved" if args.exact else "passes"
         print(f"every gradient of {problem.name} {verdict}")
+    flag = " --exact" if args.exact else ""
     print(
         "not looked at: other posteriors, priors, likelihoods, estimators, objectives and "
         f"activations; bbb-numpy gradcheck{flag} --all does, for one activation"
@@ -209,9 +248,7 @@ def _check_estimators(
     args: argparse.Namespace, estimators: Mapping[Any, Any]
 ) -> tuple[str, bool]:
     """Check gradients numerically; return the verdict and whether all pass."""
-    methods = [args.method or "complex"]
-    if args.method == "both":
-        methods = list(TOLERANCES)
+    methods = list(TOLERANCES) if args.method == "both" else [args.method or "complex"]
     failures = []
     for method in methods:
         errors: dict[Any, float] = {}
@@ -379,9 +416,9 @@ def _check(args: argparse.Namespace, problem: GradientProblem) -> bool:
     print(format_table(rows) + "\n")
     failures = []
     for method, by_title in reports.items():
-        for title, report in by_title.items():
-            if not report:
-                failures.append(f"{title} ({method})")
+        failures += [
+            f"{title} ({method})" for title, report in by_title.items() if not report
+        ]
         error = max(report.error for report in by_title.values())
         skipped = np.mean([report.skipped for report in by_title.values()])
         print(
@@ -404,52 +441,11 @@ def add_parsers(commands: Commands) -> None:
     usage = "[--all | --plain] [--exact] [options]"
     parser = add_command(commands, "gradcheck", gradcheck, usage)
     group = parser.add_argument_group("what is checked")
-    subject = group.add_mutually_exclusive_group()
-    text = (
-        "Check every combination of prior, likelihood, posterior, estimator and objective on "
-        "small networks of their own. By default one network is checked, term by term."
+    add_options(group.add_mutually_exclusive_group(), SUBJECT_OPTIONS)
+    add_options(group, RANDOM_NETWORK_OPTIONS)
+    add_options(parser.add_argument_group("how it is checked"), METHOD_OPTIONS)
+    network = parser.add_argument_group(
+        "the network", "Not with --all, which checks networks of its own."
     )
-    subject.add_argument("--all", action="store_true", help=text)
-    text = "Check bbb_numpy/plain.py (ReLU and fixed noise)."
-    subject.add_argument("--plain", action="store_true", help=text)
-    options: Options = {
-        "activation": {
-            "choices": ACTIVATIONS,
-            "default": "relu",
-            "help": "Activation function of the hidden layers.",
-        },
-        "seed": {
-            "type": at_least_zero,
-            "default": 0,
-            "metavar": "N",
-            "help": "Seed of the random weights, noise and data.",
-        },
-    }
-    add_options(group, options)
-    group = parser.add_argument_group("how it is checked")
-    options = {
-        "exact": {
-            "action": "store_true",
-            "help": "Prove in place of checking: in exact arithmetic, all coordinates, without "
-            "rounding or a step.",
-        },
-        "method": {
-            "choices": ["both", *sorted(TOLERANCES)],
-            "help": "What a gradient is compared with: central differences, which skip coordinates "
-            "at kinks, or the complex step, which is exact up to rounding. By default both, and "
-            "complex with --all.",
-        },
-        "max_coordinates": {
-            "type": at_least_one,
-            "default": MAX_COORDINATES,
-            "metavar": "N",
-            "help": "Coordinates of each block of theta that are checked at most, drawn at random. "
-            "With --all central differences alone are limited.",
-        },
-        "most": {"type": at_least_one, "help": argparse.SUPPRESS},  # its former name
-    }
-    add_options(group, options)
-    text = "Not with --all, which checks networks of its own."
-    network = parser.add_argument_group("the network", text)
     add_options(network, ARCHITECTURE_OPTIONS)
     command.add_arguments(add_command(commands, "prove", prove_file))

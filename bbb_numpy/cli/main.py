@@ -124,9 +124,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
             entry_points = distribution("bbb-numpy").entry_points
             for entry_point in entry_points.select(group=ENTRY_POINT_GROUP):
                 modules[entry_point.name] = entry_point.value
-    needed = list(dict.fromkeys(modules.values()))
     if command in modules:
-        needed = [modules[command]]
-    for module in needed:
+        modules = {command: modules[command]}
+    for module in dict.fromkeys(modules.values()):
         import_module(module).add_parsers(commands)
     return parser

@@ -24,6 +24,60 @@ from .problem import LIKELIHOODS_OF
 
 __all__ = ["add_model_options", "build_learner"]
 
+# The choices of options without a type are names of the registry, see `_with_names`
+NETWORK_OPTIONS: Options = {
+    "hidden": {
+        "type": at_least_one,
+        "nargs": "*",
+        "metavar": "UNITS",
+        "help": "Units of each hidden layer, such as 50 50; without a number the model is linear. "
+        "By default one layer of 20, and of 50 for classes.",
+    },
+    "activation": {
+        "default": "relu",
+        "help": "Activation function of the hidden layers. A smooth one, such as tanh, predicts "
+        "functions without kinks.",
+    },
+}
+PRIOR_OPTIONS: Options = {
+    "prior": {
+        "help": "Prior distribution of the weights. By default a Gaussian, see --prior-scale. "
+        "Those that end in -learned learn their scale from the rows.",
+    },
+    "prior_scale": {
+        "type": above_zero,
+        "metavar": "SD",
+        "help": "Standard deviation of a Gaussian prior. By default 0.5, and 1.5 for classes. "
+        "Widen it when the function is steep, narrow it when rows are few.",
+    },
+}
+MODEL_OPTIONS: Options = {
+    "likelihood": {
+        "help": "Distribution of the target around the network's output. By default "
+        "gaussian-learned for numbers, poisson for counts, bernoulli for two classes and "
+        "categorical for more. Take heteroscedastic when the noise depends on the inputs, "
+        "student-t-learned when there are outliers.",
+    },
+    "class_weight": {
+        "choices": ["balanced"],
+        "help": "Weight the rows as if all classes had as many of them, where one is rare. By "
+        "default every row has weight 1.",
+    },
+    "inference": {
+        "default": "mean-field",
+        "help": "How the posterior of the weights is found. mean-field, ivon, low-rank and "
+        "full-rank train a distribution, map and mle a single vector of weights, and laplace puts "
+        "a Gaussian around that of map. chees, hmc, mams, mclmc and nuts draw samples, for up to a "
+        "few thousand rows; sghmc and sgld do so by minibatches, for more.",
+    },
+    "seed": {
+        "type": at_least_zero,
+        "default": 0,
+        "metavar": "N",
+        "help": "Seed of the random numbers: the same command gives the same result on the same "
+        "machine.",
+    },
+}
 TRAINING_OPTIONS: Options = {
     "epochs": {
         "type": at_least_one,
@@ -51,6 +105,18 @@ TRAINING_OPTIONS: Options = {
         "help": "Learning rate of the first step, which falls to 0 along a half cosine. By default "
         "0.01 with adam, and 0.02 where more than 512 rows make steps larger. Lower it when the "
         "loss jumps or overflows.",
+    },
+    "estimator": {
+        "help": "Estimator of the gradient. By default reparameterised; self-normalised with "
+        "--objective eubo, local-reparameterisation with --inference ivon and a Gaussian prior.",
+    },
+    "objective": {
+        "help": "What training minimises. By default the negative evidence lower bound (elbo); "
+        "map with --inference map or laplace, mle with --inference mle.",
+    },
+    "optimizer": {
+        "help": "Rule that updates the parameters. By default adam, and ivon with --inference "
+        "ivon.",
     },
 }
 SAMPLING_OPTIONS: Options = {
@@ -105,25 +171,6 @@ SAMPLING_OPTIONS: Options = {
         "help": "Folder to which the run is written every minute; the same command goes on from "
         "there. By default nothing is written before the end.",
     },
-}
-# Parts that are chosen by their names in the registry, by the name of its family
-TRAINING_PARTS = {
-    "estimator": "Estimator of the gradient. By default reparameterised; self-normalised with "
-    "--objective eubo, local-reparameterisation with --inference ivon and a Gaussian prior.",
-    "objective": "What training minimises. By default the negative evidence lower bound (elbo); "
-    "map with --inference map or laplace, mle with --inference mle.",
-    "optimizer": "Rule that updates the parameters. By default adam, and ivon with --inference "
-    "ivon.",
-}
-MODEL_PARTS = {
-    "activation": "Activation function of the hidden layers. A smooth one, such as tanh, predicts "
-    "functions without kinks.",
-    "likelihood": "Distribution of the target around the network's output. By default "
-    "gaussian-learned for numbers, poisson for counts, bernoulli for two classes and categorical "
-    "for more. Take heteroscedastic when the noise depends on the inputs, student-t-learned when "
-    "there are outliers.",
-    "prior": "Prior distribution of the weights. By default a Gaussian, see --prior-scale. Those "
-    "that end in -learned learn their scale from the rows.",
 }
 
 
@@ -199,24 +246,21 @@ def _optimizer(args: argparse.Namespace) -> Any:
 def _inference(args: argparse.Namespace) -> str | Sampling:
     """Return the learner's `inference`: a name, or a sampler with its settings."""
 
-    def options_set(*names: str) -> dict[str, Any]:
-        values = {name: getattr(args, name, None) for name in names}
+    def options_set(options: Options) -> dict[str, Any]:
+        values = {name: getattr(args, name, None) for name in options}
         return {name: value for name, value in values.items() if value is not None}
 
-    sampling_settings = options_set(*SAMPLING_OPTIONS)
+    settings = options_set(SAMPLING_OPTIONS)
+    unused = settings
+    remedy = "name a sampler, such as --inference nuts"
     is_sampled = args.inference in sampler_names()
     if is_sampled:
-        unused = options_set(*TRAINING_OPTIONS, *TRAINING_PARTS)
+        unused = options_set(TRAINING_OPTIONS)
         remedy = "leave out what is for training"
-    else:
-        unused = sampling_settings
-        remedy = "name a sampler, such as --inference nuts"
     if unused:
         flags = ", ".join(map(option_flag, unused))
         raise ValueError(f"--inference {args.inference} does not use {flags}; {remedy}")
-    if is_sampled:
-        return Sampling(args.inference, **sampling_settings)
-    return str(args.inference)
+    return Sampling(args.inference, **settings) if is_sampled else str(args.inference)
 
 
 def add_model_options(
@@ -232,62 +276,29 @@ def add_model_options(
         Whether a run of a sampler can be stored: not where several models are fitted.
     """
     model = parser.add_argument_group("the model")
-    named = {
-        name: {"choices": list(FAMILIES[name].named), "help": text}
-        for name, text in (MODEL_PARTS | TRAINING_PARTS).items()
-    }
-    network_options: Options = {
-        "hidden": {
-            "type": at_least_one,
-            "nargs": "*",
-            "metavar": "UNITS",
-            "help": "Units of each hidden layer, such as 50 50; without a number the model is "
-            "linear. By default one layer of 20, and of 50 for classes.",
-        },
-        "activation": named["activation"] | {"default": "relu"},
-    }
-    prior_scale = {
-        "type": above_zero,
-        "metavar": "SD",
-        "help": "Standard deviation of a Gaussian prior. By default 0.5, and 1.5 for classes. "
-        "Widen it when the function is steep, narrow it when rows are few.",
-    }
-    other_options: Options = {
-        "likelihood": named["likelihood"],
-        "class_weight": {
-            "choices": ["balanced"],
-            "help": "Weight the rows as if all classes had as many of them, where one is rare. By "
-            "default every row has weight 1.",
-        },
-        "inference": {
-            "choices": list(inferences()),
-            "default": "mean-field",
-            "help": "How the posterior of the weights is found. mean-field, ivon, low-rank and "
-            "full-rank train a distribution, map and mle a single vector of weights, and laplace "
-            "puts a Gaussian around that of map. chees, hmc, mams, mclmc and nuts draw samples, "
-            "for up to a few thousand rows; sghmc and sgld do so by minibatches, for more.",
-        },
-        "seed": {
-            "type": at_least_zero,
-            "default": 0,
-            "metavar": "N",
-            "help": "Seed of the random numbers: the same command gives the same result on the "
-            "same machine.",
-        },
-    }
-    add_options(model, network_options)
-    prior = model.add_mutually_exclusive_group()
-    add_options(prior, {"prior": named["prior"], "prior_scale": prior_scale})
-    add_options(model, other_options)
-    text = (
+    add_options(model, _with_names(NETWORK_OPTIONS))
+    add_options(model.add_mutually_exclusive_group(), _with_names(PRIOR_OPTIONS))
+    add_options(model, _with_names(MODEL_OPTIONS))
+    training = parser.add_argument_group(
+        "training",
         "Not for samplers. What is said of more than 512 rows holds unless --epochs is given; "
-        "docs/speed.md has the whole table."
+        "docs/speed.md has the whole table.",
     )
-    training = parser.add_argument_group("training", text)
-    add_options(training, TRAINING_OPTIONS)
-    add_options(training, {name: named[name] for name in TRAINING_PARTS})
-    text = f"For --inference {', '.join(sampler_names())} only."
-    sampling = parser.add_argument_group("sampling", text)
-    for name, settings in SAMPLING_OPTIONS.items():
-        if name != "checkpoint" or has_checkpoint:
-            add_options(sampling, {name: settings})
+    add_options(training, _with_names(TRAINING_OPTIONS))
+    sampling = parser.add_argument_group(
+        "sampling", f"For --inference {', '.join(sampler_names())} only."
+    )
+    sampling_options = dict(SAMPLING_OPTIONS)
+    if not has_checkpoint:
+        del sampling_options["checkpoint"]
+    add_options(sampling, sampling_options)
+
+
+def _with_names(options: Options) -> Options:
+    """Return options whose choices are all names of the registry, a plugin's included."""
+    names: dict[str, Any] = {name: family.named for name, family in FAMILIES.items()}
+    names["inference"] = inferences()
+    return {
+        name: {**settings, "choices": list(names[name])} if name in names else settings
+        for name, settings in options.items()
+    }

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from ..numeric.files import check_writable
 
-__all__ = ["check_folder", "check_outputs", "check_picture"]
+__all__ = ["check_folder", "check_outputs"]
 
 
-def check_outputs(inputs: Sequence[str], *outputs: str | None) -> None:
+def check_outputs(
+    inputs: Sequence[str], *outputs: str | None, picture: str | None = None
+) -> None:
     """Check that the output files can be written and replace none of the others.
 
     Parameters
@@ -19,17 +21,19 @@ def check_outputs(inputs: Sequence[str], *outputs: str | None) -> None:
         Paths of the files that the command reads.
     *outputs : str or None
         Paths of the files that it writes; None for no file, ``-`` for standard output.
+    picture : str, optional
+        Path of a picture that it writes.
 
     Raises
     ------
     ValueError
         If a path is empty, a folder, in a folder that does not exist, or another file of this
-        command.
+        command, or if the ending of the picture is none of matplotlib's formats.
     OSError
         If the system does not let the file be written.
     """
     used = [Path(path).resolve() for path in inputs]
-    for path in outputs:
+    for path in (*outputs, picture):
         if path is None or path == "-":
             continue
         resolved = Path(path).resolve()
@@ -44,6 +48,8 @@ def check_outputs(inputs: Sequence[str], *outputs: str | None) -> None:
             )
         check_writable(Path(path))
         used.append(resolved)
+    if picture is not None:
+        _check_format(picture)
 
 
 def check_folder(path: str) -> Path:
@@ -64,14 +70,12 @@ def check_folder(path: str) -> Path:
     return Path(path)
 
 
-def check_picture(path: str | None) -> None:
-    """Raise ValueError if the ending of `path` is no picture format; None is no picture."""
-    if path is None:
-        return
+def _check_format(picture: str) -> None:
+    """Raise ValueError if the ending of a picture's path names no format."""
     from matplotlib.backend_bases import FigureCanvasBase
 
     formats = FigureCanvasBase.get_supported_filetypes()
-    if Path(path).suffix[1:].lower() not in formats:
+    if Path(picture).suffix[1:].lower() not in formats:
         raise ValueError(
-            f"{path} names no picture: end it in .png, or one of {', '.join(formats)}"
+            f"{picture} names no picture: end it in .png, or one of {', '.join(formats)}"
         )

@@ -20,7 +20,7 @@ from ..learners.columns import (
     Column,
     call_all,
     detect_date_order,
-    encoded,
+    encode_columns,
     get_column,
     is_missing,
     locate_cell,
@@ -28,7 +28,14 @@ from ..learners.columns import (
 )
 from ..registry import LIKELIHOODS
 from .options import Options, add_options
-from .tables import SEPARATORS, SPACES, TableError, parse_numbers, read_csv
+from .tables import (
+    MAX_NAMES_LISTED,
+    SEPARATORS,
+    SPACES,
+    TableError,
+    parse_numbers,
+    read_csv,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -61,7 +68,6 @@ NUMERIC = re.compile(
 )
 # Of fewer rows, whole numbers that grow by one may be a coincidence
 MIN_NUMBERED_ROWS = 10
-MAX_NAMES_LISTED = 20
 # A target of at most so many different whole numbers may be meant as classes
 MAX_CLASS_NUMBERS = 10
 
@@ -80,14 +86,13 @@ class Problem(NamedTuple):
     @property
     def inputs(self) -> DataFrame:
         """The features (N, d_in)."""
-        return encoded(self.table, self.columns)
+        return encode_columns(self.table, self.columns)
 
     def summary(self) -> str:
         """Return a line that tells a person the rows, inputs, target and task."""
         names = [column.name for column in self.columns]
-        listed = ", ".join(names[:MAX_NAMES_LISTED])
-        if len(names) > MAX_NAMES_LISTED:
-            listed += ", ..."
+        ellipsis = ", ..." if len(names) > MAX_NAMES_LISTED else ""
+        listed = ", ".join(names[:MAX_NAMES_LISTED]) + ellipsis
         n_features = sum(len(column.features) for column in self.columns)
         as_features = f" as {n_features} features" if n_features > len(names) else ""
         inputs = f"{len(self.y)} rows, {len(names)} inputs ({listed}){as_features}"
@@ -446,42 +451,82 @@ def lines_in_errors(frame: DataFrame, target: str = "") -> Iterator[None]:
     except ValueError as error:
         original = str(error)
 
-        def column_name(match: re.Match[str]) -> str:
-            of_target = original.startswith("y ")
-            name = target if of_target else frame.columns[int(match[1])]
+        def position(match: re.Match[str]) -> str:
+            index = int(match[2])
+            if match[1] == "row":
+                return f"line {frame.index[index]}"
+            name = target if original.startswith("y ") else frame.columns[index]
             return f"column {quote_cell(name)}"
 
-        def line_number(match: re.Match[str]) -> str:
-            return f"line {frame.index[int(match[1])]}"
-
-        message = re.sub(r"\bcolumn (\d+)", column_name, original)
-        message = re.sub(r"\brow (\d+)", line_number, message)
+        message = re.sub(r"\b(row|column) (\d+)", position, original)
         if message == original:
             raise
         raise ValueError(message) from None
 
 
-NAMES = {"nargs": "+", "default": [], "metavar": "NAME"}
-SIGN = {"metavar": "SIGN"}
+COLUMN_OPTIONS: Options = {
+    "target": {"required": True, "metavar": "NAME", "help": "Column to predict."},
+    "inputs": {
+        "nargs": "+",
+        "metavar": "NAME",
+        "help": "Columns to predict from. By default all others.",
+    },
+    "leave_out": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "NAME",
+        "help": "Columns that are not predicted from.",
+    },
+    "categories": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "NAME",
+        "help": "Columns whose numbers are labels, such as postal codes. Columns of text are "
+        "categories anyway.",
+    },
+    "dates": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "NAME",
+        "help": "Input columns of dates, such as 2024-12-31, which become days since 1970.",
+    },
+    "date_order": {
+        "choices": ["mdy", "dmy"],
+        "help": "What comes first in dates such as 1/2/2024, the month or the day. By default "
+        "found from a day above 12.",
+    },
+}
+GAP_OPTIONS: Options = {
+    "drop_missing": {
+        "action": "store_true",
+        "help": "Leave out rows in which a value is missing. By default they are an error.",
+    },
+    "fill": {
+        "choices": ["median"],
+        "help": "Fill in missing inputs: the median of the column, of text the most frequent one. "
+        "Predictions do the same.",
+    },
+}
 READING_OPTIONS: Options = {
-    "separator": SIGN
-    | {
+    "separator": {
+        "metavar": "SIGN",
         "choices": [*SEPARATORS, *SEPARATORS.values()],
         "help": f"What separates the columns: {', '.join(SEPARATORS)}, or the sign itself. By "
         "default it is found from the first lines.",
     },
-    "decimal": SIGN
-    | {
+    "decimal": {
+        "metavar": "SIGN",
         "choices": (".", ","),
         "help": "Decimal sign of numbers, . or , (by default .).",
     },
-    "thousands": SIGN
-    | {
+    "thousands": {
+        "metavar": "SIGN",
         "choices": (",", ".", "'", " "),
         "help": "Sign between groups of three digits: , . ' or a space. By default there is none.",
     },
-    "missing": NAMES
-    | {
+    "missing": {
+        "nargs": "+",
+        "default": [],
         "metavar": "CELL",
         "help": "Cells that stand for a missing value, such as -999, besides empty ones, NA, NaN, "
         "NULL and ?.",
@@ -511,47 +556,17 @@ def add_data_options(
         What ``--task`` accepts; by default all tasks.
     """
     group = parser.add_argument_group("the table")
-    text = "File with a line of column names, CSV or alike; - is standard input."
-    group.add_argument("data", metavar="DATA", help=text)
-    options: Options = {
-        "target": {
-            "required": True,
-            "metavar": "NAME",
-            "help": "Column to predict.",
-        },
-        "inputs": {
-            "nargs": "+",
-            "metavar": "NAME",
-            "help": "Columns to predict from. By default all others.",
-        },
-        "leave_out": NAMES | {"help": "Columns that are not predicted from."},
-        "categories": NAMES
-        | {
-            "help": "Columns whose numbers are labels, such as postal codes. Columns of text are "
-            "categories anyway.",
-        },
-        "dates": NAMES
-        | {
-            "help": "Input columns of dates, such as 2024-12-31, which become days since 1970.",
-        },
-        "date_order": {
-            "choices": ["mdy", "dmy"],
-            "help": "What comes first in dates such as 1/2/2024, the month or the day. By default "
-            "found from a day above 12.",
-        },
-        "task": {
-            "choices": tasks,
-            "help": "What the target is: a number, a class or a count. By default text is "
-            "classification, and numbers are regression.",
-        },
-    }
-    add_options(group, options)
-    gaps = group.add_mutually_exclusive_group()
-    text = "Leave out rows in which a value is missing. By default they are an error."
-    gaps.add_argument("--drop-missing", action="store_true", help=text)
-    text = (
-        "Fill in missing inputs: the median of the column, of text the most frequent one. "
-        "Predictions do the same."
+    group.add_argument(
+        "data",
+        metavar="DATA",
+        help="File with a line of column names, CSV or alike; - is standard input.",
     )
-    gaps.add_argument("--fill", choices=["median"], help=text)
+    add_options(group, COLUMN_OPTIONS)
+    task = {
+        "choices": tasks,
+        "help": "What the target is: a number, a class or a count. By default text is "
+        "classification, and numbers are regression.",
+    }
+    add_options(group, {"task": task})
+    add_options(group.add_mutually_exclusive_group(), GAP_OPTIONS)
     add_reading_options(parser)

@@ -26,65 +26,88 @@ __all__ = ["ClosedFormKL", "add_kl", "costs"]
 
 
 class Costs(NamedTuple):
-    """The objective of one step, KL(q || P(w)) in it by its formula."""
+    """The objective of one step, with KL(q || P(w)) by its formula."""
 
-    value: Any
+    value: Any  # in nats
     terms: LogDensities  # log q - log P is the KL for every sample
     cotangents: Cotangents  # of the terms
     expected: ExpectedLogPrior
 
 
 def costs(
-    family: GradientEstimator, at: Batch, parts: Any, log_likelihood: Array
+    estimator: GradientEstimator, batch: Batch, factor: Any, log_likelihood: Array
 ) -> Costs:
     """Return the objective, with KL = -H(q) - E_q[log P(w)] in closed form (D18, D19).
 
-    `parts` is the `factor` of q. The gradient of E_q[log P(w)] for the prior's own numbers stands
-    in `at.d_blocks`, until `add_kl` weighs it.
+    Parameters
+    ----------
+    estimator : GradientEstimator
+        Its posterior has an entropy, its prior an expected log density.
+    batch : Batch
+        Of its `d_blocks` those of the prior's own numbers receive the gradient of E_q[log P(w)],
+        which `add_kl` weighs later.
+    factor : Any
+        What `posterior.factor` returns: the scales of q and their slopes.
+    log_likelihood : ndarray (S,)
+        log P(D_i|w) of each weight sample, in nats.
     """
-    posterior: Any = family.posterior
-    prior: Any = family.model.prior
-    entropy = posterior.entropy(parts, prior.group_starts)
+    posterior: Any = estimator.posterior
+    prior: Any = estimator.model.prior
+    entropy = posterior.entropy(factor, prior.group_starts)
     expected = prior.expected_log_density(
-        at.blocks, at.blocks["mu"], entropy.total_variance, at.d_blocks
+        batch.blocks, batch.blocks["mu"], entropy.total_variance, batch.d_blocks
     )
     log_q = np.full(len(log_likelihood), -entropy.value - expected.value)
     terms = LogDensities(log_q, np.zeros_like(log_q), log_likelihood)
-    value, cotangents = family.objective(terms, at.kl_weight)  # D18, D19
+    value, cotangents = estimator.objective(terms, batch.kl_weight)  # D18, D19
     return Costs(value, terms, cotangents, expected)
 
 
-def add_kl(family: GradientEstimator, at: Batch, parts: Any, found: Costs) -> None:
-    """Add the gradient of the KL term to that of the likelihood (D18, D19)."""
-    posterior: Any = family.posterior
-    weight, expected = np.add.reduce(found.cotangents.posterior), found.expected
-    for name, _ in family.model.prior.blocks():
-        at.d_blocks[name] *= -weight  # D17
-    add_scaled(at.d_blocks["mu"], expected.d_mean, -weight)
+def add_kl(
+    estimator: GradientEstimator, batch: Batch, factor: Any, cost: Costs
+) -> None:
+    """Add the gradient of the KL term to that of the likelihood (D18, D19).
+
+    Parameters
+    ----------
+    estimator : GradientEstimator
+    batch : Batch
+        Its `d_blocks` hold the gradient of the likelihood.
+    factor : Any
+        What `posterior.factor` returns.
+    cost : Costs
+        From `costs`.
+    """
+    posterior: Any = estimator.posterior
+    expected = cost.expected
+    weight = np.add.reduce(cost.cotangents.posterior)
+    for name, _ in estimator.model.prior.blocks():
+        batch.d_blocks[name] *= -weight  # D17
+    add_scaled(batch.d_blocks["mu"], expected.d_mean, -weight)
     posterior.add_entropy_vjp(
-        parts, -weight, -weight * expected.d_variance, at.d_blocks
+        factor, -weight, -weight * expected.d_variance, batch.d_blocks
     )
 
 
 @dataclass(frozen=True)
 class ClosedFormKL(Sampled):
-    """Sample the likelihood alone; KL(q || P(w)) by its formula (D18, D19, R1)."""
+    """Sample the likelihood alone; KL(q || P(w)) is computed by its formula (D18, D19, R1)."""
 
     posterior: GaussianPosterior = MeanField()
     needs: ClassVar[frozenset[str]] = frozenset({"density", "closed form"})
 
-    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
+    def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
         """Write the gradient of the objective (D18, D19)."""
-        sample = self.posterior.sample(at.blocks, at.noise, at.buffers)
-        found = self.model.evaluate(
-            sample.w, at.blocks, at.x, at.y, at.buffers, at.sample_weight
+        sample = self.posterior.sample(batch.blocks, batch.noise, batch.buffers)
+        evaluation = self.model.evaluate(
+            sample.w, batch.blocks, batch.x, batch.y, batch.buffers, batch.sample_weight
         )
-        cost = costs(self, at, sample.parts, found.log_likelihood)
-        of_data = cost.cotangents.likelihood
-        # (S, P)
-        d_w = self.model.likelihood_vjp(found, of_data, at.d_blocks, at.buffers)
-        self.posterior.pull_back(sample, d_w, None, at.d_blocks)
-        add_kl(self, at, sample.parts, cost)
+        cost = costs(self, batch, sample.parts, evaluation.log_likelihood)
+        d_w = self.model.likelihood_vjp(
+            evaluation, cost.cotangents.likelihood, batch.d_blocks, batch.buffers
+        )  # (S, P)
+        self.posterior.pull_back(sample, d_w, None, batch.d_blocks)
+        add_kl(self, batch, sample.parts, cost)
         return cost.value, cost.terms
 
 

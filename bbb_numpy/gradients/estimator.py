@@ -1,4 +1,4 @@
-"""What every gradient estimator shares: theta, noise, weights; and what it refuses.
+"""What every gradient estimator shares: theta, noise and weights, and what it refuses.
 
 An estimator is a frozen dataclass (model, posterior, objective). It adds one method to those here,
 `fill_gradient`, with all of its mathematics in it: `value_and_grad` calls it.
@@ -36,8 +36,11 @@ from ..parts.posteriors import MeanField, PointMass, Posterior
 
 __all__ = ["Batch", "Evaluated", "GradientEstimator", "Step", "is_linear"]
 
-REAL_KINDS, NUMBER_KINDS = "biuf", "biufc"
-PARTS = {
+# kinds of dtypes, as NumPy abbreviates them: bool, int, uint, float, complex
+REAL_KINDS = "biuf"
+NUMBER_KINDS = "biufc"
+
+FIELD_RULES = {
     "model": InstanceOf(Model),
     "posterior": HasMethods(
         "MeanField(), LowRank(), FullRank() or PointMass()", "pull_back"
@@ -47,7 +50,7 @@ PARTS = {
 
 
 class Evaluated(NamedTuple):
-    """What `value_and_grad` returns."""
+    """The objective on one minibatch and its gradient: what `value_and_grad` returns."""
 
     value: Any  # the objective on one minibatch, in nats
     grad: Array  # shape and dtype of theta
@@ -55,23 +58,32 @@ class Evaluated(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The arguments of one step, and a gradient to fill."""
+    """The arguments of one step, whose shapes have been checked, and a gradient to fill."""
 
-    blocks: Params  # of theta
-    noise: Array
-    x: Array
-    y: Array
-    kl_weight: float
-    sample_weight: Array | None
-    grad: Array  # uninitialised
-    d_blocks: Params  # the blocks of the gradient
+    blocks: Params  # views of theta, by name
+    noise: Array  # (S, ...)
+    x: Array  # (B, d_in)
+    y: Array  # (B, K)
+    kl_weight: float  # pi_i, this minibatch's share of the KL term
+    sample_weight: Array | None  # (B,)
+    grad: Array  # of the shape of theta, uninitialised
+    d_blocks: Params  # views of `grad`, by name
     buffers: Buffers
+
+
+class StepShapes(NamedTuple):
+    """The lengths by which the arguments of a step are checked."""
+
+    theta: tuple[int, ...]
+    row: tuple[int, ...]  # x without its axis of rows
+    shared_noise: int  # numbers for one sample, whatever the rows
+    noise_per_row: int
 
 
 class Step(NamedTuple):
     """The objective of one step, and what its gradient is made of."""
 
-    value: Any
+    value: Any  # in nats
     terms: LogDensities
     cotangents: Cotangents  # of the terms
     sample: Any  # of the posterior
@@ -80,12 +92,16 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class GradientEstimator:
-    """A model, a posterior and an objective: everything but the gradient.
+    """The base class of gradient estimators: a model, a posterior and an objective.
+
+    An estimator adds `fill_gradient`, in which all of its mathematics stands.
 
     Parameters
     ----------
     model : Model
+        Network, prior and likelihood.
     posterior : MeanField, LowRank, FullRank or PointMass
+        The variational distribution q(w|theta) of the weights.
     objective : callable
         From log densities to a value and cotangents, see `bbb_numpy.model.objectives`.
 
@@ -101,11 +117,12 @@ class GradientEstimator:
 
     # what an estimator needs: a density, an objective linear in log q, KL(q || prior) by formula
     needs: ClassVar[frozenset[str]] = frozenset()
-    rules: ClassVar[Mapping[str, Check]] = PARTS  # the check of each field
+    rules: ClassVar[Mapping[str, Check]] = FIELD_RULES  # the check of each field
 
     def __post_init__(self) -> None:
         check_fields(self, **self.rules)
-        point, prior = isinstance(self.posterior, PointMass), self.model.prior
+        point = isinstance(self.posterior, PointMass)
+        prior = self.model.prior
         if isinstance(self.objective, MLE | MAP) and not point:
             raise ValueError(
                 f"{_name(self.objective)} estimates one weight vector: without log q in the "
@@ -129,13 +146,14 @@ class GradientEstimator:
             raise ValueError(
                 f"{name} needs a posterior with a density; use Reparameterised"
             )
-        of_kl = "closed form" in self.needs and isinstance(self.objective, PACBayes)
-        if self.needs & {"linear", "closed form"} and not (
-            of_kl or isinstance(self.objective, FreeEnergy)
-        ):
+        accepted: tuple[type, ...] = (FreeEnergy,)
+        if "closed form" in self.needs:
+            accepted = (FreeEnergy, PACBayes)
+        linear = self.needs & {"linear", "closed form"}
+        if linear and not isinstance(self.objective, accepted):
             raise ValueError(
-                f"{name} needs for its objective one that is linear in log q, FreeEnergy; got "
-                f"{_name(self.objective)}. Use Reparameterised, which differentiates any of them"
+                f"the objective of {name} must be linear in log q, FreeEnergy(); got "
+                f"{_name(self.objective)}. Use Reparameterised, which differentiates any objective"
             )
         if isinstance(self.objective, PACBayes):
             self._check_bound()
@@ -170,7 +188,7 @@ class GradientEstimator:
         )
 
     def coordinate(self, index: int) -> str:
-        """Name one number of theta down to the layer, e.g. ``'rho W1[0, 3]'``."""
+        """Return the name of one number of theta, down to the layer: ``'rho W1[0, 3]'``."""
         name = self.layout.coordinate(index)
         block = name.split("[")[0]
         if block not in ("mu", "rho"):
@@ -179,13 +197,19 @@ class GradientEstimator:
         return f"{block} {self.model.layout.coordinate(inside)}"
 
     def init(self, rng: np.random.Generator, dtype: Any = np.float64) -> Array:
-        """Return the starting theta, one flat vector of `dtype`."""
+        """Return the starting theta, one flat vector.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the start of the posterior.
+        dtype : dtype
+            In which theta, and with it all of training, is computed.
+        """
         model = self.model
         variational = self.posterior.init(rng, model.layout.size, dtype)
-        prior, likelihood = (
-            model.prior.init(dtype),
-            model.likelihood.init(model.outputs, dtype),
-        )
+        prior = model.prior.init(dtype)
+        likelihood = model.likelihood.init(model.outputs, dtype)
         return np.concatenate([variational, prior, likelihood])
 
     @property
@@ -199,7 +223,15 @@ class GradientEstimator:
         return 0
 
     def noise_shape(self, samples: int, rows: int = 0) -> tuple[int, int]:
-        """Return the shape of the noise of one step: S samples, on `rows` rows."""
+        """Return the shape of the noise of one step.
+
+        Parameters
+        ----------
+        samples : int
+            Number S of weight samples.
+        rows : int
+            Number of rows of the minibatch; it counts where each row has noise of its own.
+        """
         return samples, self.noise_per_sample + rows * self.noise_per_row
 
     def draw(
@@ -209,16 +241,30 @@ class GradientEstimator:
         rows: int = 0,
         dtype: Any = np.float64,
     ) -> Array:
-        """Draw the noise of one step, of `noise_shape` (K1).
+        """Draw the noise of one step (K1).
 
-        It needs the number of rows where an estimator gives each row noise of its own.
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        samples : int
+            Number S of weight samples.
+        rows : int
+            Number of rows of the minibatch; it counts where each row has noise of its own, as in
+            `LocalReparameterisation` and `Flipout`.
+        dtype : dtype
+            That of theta.
+
+        Returns
+        -------
+        ndarray
+            Of the shape `noise_shape(samples, rows)`.
         """
         noise = np.empty(self.noise_shape(samples, rows), dtype)
         self.fill(rng, noise)
         return noise
 
     def fill(self, rng: np.random.Generator, noise: Array) -> None:
-        """Overwrite the noise of one step with another draw: N(0, 1) numbers."""
+        """Overwrite the noise of one step with another draw, of N(0, 1) numbers."""
         standard_normal(rng, noise)
 
     def draw_weights(
@@ -228,36 +274,101 @@ class GradientEstimator:
         dtype: Any = np.float64,
         out: Array | None = None,
     ) -> Array:
-        """Draw the noise (S, P) of S weight vectors, for predictions (K1)."""
-        shape = (samples, self.posterior.noise_size(self.model.layout.size))
-        return standard_normal(rng, np.empty(shape, dtype) if out is None else out)
+        """Draw the noise of S weight vectors, for predictions (K1).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        samples : int
+            Number S of weight vectors.
+        dtype : dtype
+            That of theta.
+        out : ndarray, optional
+            Is overwritten, and returned.
+
+        Returns
+        -------
+        ndarray (S, numbers of noise of one weight vector)
+        """
+        if out is None:
+            shape = (samples, self.posterior.noise_size(self.model.layout.size))
+            out = np.empty(shape, dtype)
+        return standard_normal(rng, out)
 
     def noise_blocks(
         self, rng: np.random.Generator, samples: int, block: int, dtype: Any
     ) -> Iterator[Array]:
-        """Yield the noise of `samples` weight vectors, at most `block` at a time.
+        """Yield the noise of many weight vectors, block by block.
 
         Whole blocks are drawn, each into the memory of the one before: the first weight vectors
-        do not depend on how many are asked for.
+        do not depend on how many there are.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        samples : int
+            Number of weight vectors in all.
+        block : int
+            Number of weight vectors in a block; the last block may be shorter.
+        dtype : dtype
+            That of theta.
         """
         noise = None
-        for begin in range(0, samples, block):
+        for first in range(0, samples, block):
             noise = self.draw_weights(rng, block, dtype, noise)
-            yield noise[: samples - begin]
+            yield noise[: samples - first]
 
     def weights(
         self, theta: Array, eps: Array, buffers: Buffers | None = None
     ) -> Array:
-        """Return the weights (S, P) that `theta` makes of noise from `draw_weights` (K3, K4)."""
-        buffers = Buffers() if buffers is None else buffers
+        """Return weights drawn from the posterior (K3, K4).
+
+        Parameters
+        ----------
+        theta : ndarray
+            Flat, as `layout` names it.
+        eps : ndarray (S, ...)
+            Noise from `draw_weights`.
+        buffers : Buffers, optional
+            Memory for the weights, which the next call with it overwrites.
+
+        Returns
+        -------
+        ndarray (S, P)
+            One flat weight vector for each row of `eps`.
+        """
+        if buffers is None:
+            buffers = Buffers()
         return self.posterior.sample(self.layout.views(theta), eps, buffers).w
 
     def params(self, theta: Array, eps: Array) -> Params:
-        """View the numbers that prior and likelihood learned: one set, whatever the weights."""
+        """Return views of the numbers that prior and likelihood learned, by name.
+
+        Parameters
+        ----------
+        theta : ndarray
+        eps : ndarray
+            Noise of weight vectors, all of which share these numbers here.
+        """
         return self.layout.views(theta)
 
     def outputs(self, theta: Array, w: Array, x: Array, buffers: Buffers) -> Array:
-        """Return the network's outputs (S, B, heads) at rows `x`, by which it predicts."""
+        """Return the network's outputs by which one predicts.
+
+        Parameters
+        ----------
+        theta : ndarray
+            Flat, as `layout` names it.
+        w : ndarray (S, P)
+            Weights, from `weights`.
+        x : ndarray (B, d_in)
+        buffers : Buffers
+            Memory of the outputs.
+
+        Returns
+        -------
+        ndarray (S, B, heads)
+        """
         return self.model.predict(w, x, buffers)
 
     def log_likelihood(
@@ -269,12 +380,31 @@ class GradientEstimator:
         buffers: Buffers | None = None,
         sample_weight: Array | None = None,
     ) -> Array:
-        """Return log P(D|w) (S,) of rows `x`, `y` for the weights that `eps` makes."""
-        buffers = Buffers() if buffers is None else buffers
-        w, params = self.weights(theta, eps, buffers), self.params(theta, eps)
-        return self.model.evaluate(
-            w, params, x, y, buffers, sample_weight
-        ).log_likelihood
+        """Return the log likelihood of rows for weights drawn from the posterior.
+
+        Parameters
+        ----------
+        theta : ndarray
+            Flat, as `layout` names it.
+        eps : ndarray (S, ...)
+            Noise from `draw_weights`.
+        x, y : ndarray (B, d_in), (B, K)
+        buffers : Buffers, optional
+            Memory that calls share.
+        sample_weight : ndarray (B,), optional
+            How often each row counts (D45).
+
+        Returns
+        -------
+        ndarray (S,)
+            log P(D|w) in nats, summed over the rows.
+        """
+        if buffers is None:
+            buffers = Buffers()
+        w = self.weights(theta, eps, buffers)
+        params = self.params(theta, eps)
+        evaluation = self.model.evaluate(w, params, x, y, buffers, sample_weight)
+        return evaluation.log_likelihood
 
     def value_and_grad(
         self,
@@ -303,32 +433,41 @@ class GradientEstimator:
         sample_weight : ndarray (B,), optional
             How often each row counts (D45).
 
+        Returns
+        -------
+        Evaluated
+            `value`, `grad` and `terms`.
+
         Raises
         ------
         ValueError
             If an argument is no array, or of a shape that no step has.
+        TypeError
+            If `kl_weight` is no number.
         """
-        at = self.batch(theta, noise, x, y, kl_weight, buffers, sample_weight)
-        value, terms = self.fill_gradient(at)
-        return Evaluated(value, at.grad, terms)
+        batch = self.make_batch(theta, noise, x, y, kl_weight, buffers, sample_weight)
+        value, terms = self.fill_gradient(batch)
+        return Evaluated(value, batch.grad, terms)
 
-    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
-        """Return the objective and its terms, and write its gradient into `at.d_blocks`."""
+    def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
+        """Return the objective and its terms, and write its gradient into `batch.d_blocks`."""
         raise NotImplementedError
 
-    def forward(self, at: Batch) -> Step:
+    def forward(self, batch: Batch) -> Step:
         """Return the objective on one minibatch, before the gradient (K1-K18)."""
-        sample = self.posterior.sample(at.blocks, at.noise, at.buffers)  # K1-K4
+        sample = self.posterior.sample(
+            batch.blocks, batch.noise, batch.buffers
+        )  # K1-K4
         # K11-K16, K31-K36
         joint = self.model.forward(
-            sample.w, at.blocks, at.x, at.y, at.buffers, at.sample_weight
+            sample.w, batch.blocks, batch.x, batch.y, batch.buffers, batch.sample_weight
         )
         log_q = self.posterior.log_density(sample)  # K6-K10
         terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
-        value, cotangents = self.objective(terms, at.kl_weight)  # K5, K17, K18
+        value, cotangents = self.objective(terms, batch.kl_weight)  # K5, K17, K18
         return Step(value, terms, cotangents, sample, joint)
 
-    def batch(
+    def make_batch(
         self,
         theta: Array,
         noise: Array,
@@ -338,29 +477,45 @@ class GradientEstimator:
         buffers: Buffers | None,
         sample_weight: Array | None,
     ) -> Batch:
-        """Check the shapes of the arguments of one step; the likelihood looks at y."""
-        lengths, width, shared, own = self._lengths
+        """Return the arguments of one step after a check of their shapes.
+
+        Parameters
+        ----------
+        theta, noise, x, y, kl_weight, buffers, sample_weight
+            Those of `value_and_grad`. The shape of `y` is for the likelihood to check.
+
+        Raises
+        ------
+        ValueError
+            If an argument is no array, or of a shape that no step has.
+        TypeError
+            If `kl_weight` is no number.
+        """
+        shapes = self._step_shapes
         try:
             *lead, rows, d_in = x.shape
-            fits = (*lead, d_in) == width and theta.shape == lengths
-            fits = fits and noise.shape == (len(noise), shared + own * rows)
-            fits = fits and (
-                sample_weight is None or sample_weight.shape == (*lead, rows)
-            )
+            fits = (*lead, d_in) == shapes.row and theta.shape == shapes.theta
+            noise_size = shapes.shared_noise + shapes.noise_per_row * rows
+            fits = fits and noise.shape == (len(noise), noise_size)
             # text and dates have shapes too; of a complex step all may be complex
             fits = fits and theta.dtype.char in "fdFD"
             kinds = REAL_KINDS if theta.dtype.kind == "f" else NUMBER_KINDS
-            given = (
-                (noise, x, y) if sample_weight is None else (noise, x, y, sample_weight)
-            )
-            fits = fits and all(one.dtype.kind in kinds for one in given)
+            fits = fits and noise.dtype.kind in kinds
+            fits = fits and x.dtype.kind in kinds and y.dtype.kind in kinds
+            if sample_weight is not None:
+                fits = fits and sample_weight.shape == (*lead, rows)
+                fits = fits and sample_weight.dtype.kind in kinds
         except (AttributeError, TypeError, ValueError):  # lists; a number; fewer axes
             fits = False
         if not (fits and isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
-            raise ValueError(self._of_what_shape(theta, noise, x, y, sample_weight))
+            arrays = {"theta": theta, "noise": noise, "x": x, "y": y}
+            if sample_weight is not None:
+                arrays["sample_weight"] = sample_weight
+            raise ValueError(self._shape_message(arrays))
         if not _is_number(kl_weight):
             raise TypeError(f"kl_weight must be a number; got {short_repr(kl_weight)}")
-        buffers = Buffers() if buffers is None else buffers
+        if buffers is None:
+            buffers = Buffers()
         grad, views = buffers.like(theta), self.layout.views
         blocks, d_blocks = buffers.views(theta, views), buffers.views(grad, views)
         return Batch(
@@ -368,41 +523,46 @@ class GradientEstimator:
         )
 
     @cached_property
-    def _lengths(self) -> tuple[tuple[int, ...], tuple[int, ...], int, int]:
-        """The shape of theta, that of x without its rows, and lengths of noise: the step's own."""
-        width = (*self.model.lead, self.model.network.sizes[0])
-        return (self.layout.size,), width, self.noise_per_sample, self.noise_per_row
+    def _step_shapes(self) -> StepShapes:
+        return StepShapes(
+            (self.layout.size,),
+            (*self.model.lead, self.model.network.sizes[0]),
+            self.noise_per_sample,
+            self.noise_per_row,
+        )
 
-    def _of_what_shape(self, *given: Any) -> str:
-        """Say which arrays a step takes, and what came."""
-        (size,), (*lead, d_in), shared, own = self._lengths
+    def _shape_message(self, arrays: Mapping[str, Any]) -> str:
+        """Return the message that says which arrays a step takes, and which it was given."""
+        (size,), (*lead, d_in), shared, per_row = self._step_shapes
         data = "".join(f"{length}, " for length in lead) + "rows"
-        noise = f"{shared} + {own} rows" if own else f"{shared}"
-        came = zip(("theta", "noise", "x", "y", "sample_weight"), given, strict=True)
+        noise = f"{shared} + {per_row} rows" if per_row else f"{shared}"
+        received = (f"{name}: {short_repr(value)}" for name, value in arrays.items())
         return (
             f"arrays must have shapes theta ({size},), noise (samples, {noise}), x ({data}, "
             f"{d_in}), y ({data}, {self.model.outputs}) and sample_weight ({data}) or None, "
-            "and hold numbers, theta floats; got "
-            + ", ".join(
-                f"{name}: {short_repr(value)}"
-                for name, value in came
-                if value is not None
-            )
+            "and hold numbers, theta floats; got " + ", ".join(received)
         )
 
     def gates(self, theta: Array, noise: Array, x: Array) -> Array:
-        """Return what changes at the kinks of the objective, one flat bool array.
+        """Return what changes at the kinks of the objective, as one flat bool array.
 
-        Which ReLU units are on and, for a prior with a kink at 0, the signs of the weights.
+        It says which ReLU units are on and, for a prior with a kink at 0, which weights are
+        positive. Two points with equal gates have no kink between them.
+
+        Parameters
+        ----------
+        theta, noise, x
+            Those of `value_and_grad`.
         """
         w = self.weights(theta, noise)
-        on = network.gates(self.model.network, w, x)
-        signs = w.ravel() > 0 if self.model.prior.kink else np.zeros(0, bool)
-        return np.concatenate([on, signs])
+        gates = network.gates(self.model.network, w, x)
+        if self.model.prior.kink:
+            gates = np.concatenate([gates, w.ravel() > 0])
+        return gates
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is a number, or an array or a traced number of one."""
+    """Return whether a value is a number, an array of numbers, or a number under trace."""
     dtype = getattr(value, "dtype", None)
     return isinstance(value, Real) if dtype is None else dtype.kind in NUMBER_KINDS
 
@@ -412,7 +572,10 @@ def _name(part: Any) -> str:
 
 
 def is_linear(objective: Objective) -> bool:
-    """Whether the minibatch costs of an epoch are unbiased for the cost of all data (D30)."""
-    return isinstance(objective, Linear) or not hasattr(
-        objective, "__dataclass_fields__"
-    )
+    """Return whether an epoch of minibatches costs, in expectation, what all data cost (D30).
+
+    That is so of objectives that are linear in the log densities; any function that is none of
+    the package's own classes is taken to be one.
+    """
+    own_class = hasattr(objective, "__dataclass_fields__")
+    return isinstance(objective, Linear) or not own_class

@@ -27,11 +27,11 @@ class Flips(NamedTuple):
 
 
 class FlippedLayer(NamedTuple):
-    """What the forward pass of a layer leaves for the backward pass."""
+    """What the forward pass of a layer leaves for the backward pass; S, B, I inputs, O outputs."""
 
     mean: Array  # (I, O)  mu
-    push: Layer  # views of Delta = sigma o eps
-    sign: Flips
+    perturbation: Layer  # views of Delta = sigma o eps
+    signs: Flips
     inputs: Array  # (B, I) in the first layer, then (S, B, I)
     slope: Array | None  # activation' of the inputs; None: they are x
 
@@ -54,13 +54,20 @@ class Flipout(Rowwise):
 
     @property
     def noise_per_row(self) -> int:
-        """How many signs a row has: of the inputs, the outputs and the bias of each layer."""
+        """Number of signs of a row: for the inputs, the outputs and the bias of each layer."""
         return sum(
             d_in + 2 * d_out for d_in, d_out in pairwise(self.model.network.sizes)
         )
 
     def fill(self, rng: np.random.Generator, noise: Array) -> None:
-        """Overwrite `noise` (S, P + rows * signs): eps, then signs."""
+        """Overwrite the noise of one step with another draw.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        noise : ndarray (S, P + rows * signs)
+            eps, then the signs of each row, which are 1 or -1.
+        """
         size = self.model.layout.size
         eps, signs = noise[:, :size], noise[:, size:]
         eps[...] = standard_normal(rng, np.empty(eps.shape, noise.dtype))
@@ -71,61 +78,63 @@ class Flipout(Rowwise):
 
     def _flips(self, noise: Array, rows: int) -> list[Flips]:
         """Cut the signs of each layer out of the flat noise."""
-        cut, start = [], self.model.layout.size
+        layers, start = list[Flips](), self.model.layout.size
         for d_in, d_out in pairwise(self.model.network.sizes):
             signs = []
             for width in (d_in, d_out, d_out):
                 stop = start + rows * width
                 signs.append(noise[:, start:stop].reshape(len(noise), rows, width))
                 start = stop
-            cut.append(Flips(*signs))
-        return cut
+            layers.append(Flips(*signs))
+        return layers
 
-    def _forward(self, at: Batch, sigma: Array) -> tuple[Array, list[FlippedLayer]]:
-        net, buffers, a, slope = self.model.network, at.buffers, at.x, None
-        eps = at.noise[:, : len(sigma)]
-        # (S, P)  Delta
-        shift = np.multiply(eps, sigma, out=buffers.array(eps.shape, sigma.dtype))
-        means = buffers.views(at.blocks["mu"], self.pairs)
-        pushes = buffers.views(shift, net.layers)
+    def _forward(self, batch: Batch, sigma: Array) -> tuple[Array, list[FlippedLayer]]:
+        net, buffers = self.model.network, batch.buffers
+        a, slope = batch.x, None
+        eps = batch.noise[:, : len(sigma)]
+        # (S, P)
+        delta = np.multiply(eps, sigma, out=buffers.array(eps.shape, sigma.dtype))
+        means = buffers.views(batch.blocks["mu"], self.pairs)
+        perturbations = buffers.views(delta, net.layers)
         tape: list[FlippedLayer] = []
-        for (mean, bias), push, sign in zip(
-            means, pushes, self._flips(at.noise, len(a)), strict=True
+        for (mean, bias), perturbation, signs in zip(
+            means, perturbations, self._flips(batch.noise, len(a)), strict=True
         ):
             if tape:
                 slope = activate(net, a, buffers.like(a))
-            tape.append(FlippedLayer(mean, push, sign, a, slope))
-            z = np.matmul(a * sign.inputs, push.weight)  # (S, B, O)
-            z *= sign.outputs
+            tape.append(FlippedLayer(mean, perturbation, signs, a, slope))
+            z = np.matmul(a * signs.inputs, perturbation.weight)  # (S, B, O)
+            z *= signs.outputs
             z += np.matmul(a, mean)
             z += bias
-            z += sign.bias * push.bias
+            z += signs.bias * perturbation.bias
             a = z
         return a, tape
 
     def _backward(
-        self, at: Batch, sigma: Array, tape: list[FlippedLayer], d_z: Array
+        self, batch: Batch, sigma: Array, tape: list[FlippedLayer], d_z: Array
     ) -> None:
-        eps, buffers = at.noise[:, : len(sigma)], at.buffers
-        d_shift = buffers.array(eps.shape, sigma.dtype)
-        d_means = buffers.views(at.d_blocks["mu"], self.pairs)
-        d_pushes = buffers.views(d_shift, self.model.network.layers)
-        for layer, d_mean, d_push in zip(
-            reversed(tape), reversed(d_means), reversed(d_pushes), strict=True
+        buffers = batch.buffers
+        eps = batch.noise[:, : len(sigma)]
+        d_delta = buffers.array(eps.shape, sigma.dtype)
+        d_means = buffers.views(batch.d_blocks["mu"], self.pairs)
+        d_perturbations = buffers.views(d_delta, self.model.network.layers)
+        for layer, d_mean, d_layer in zip(
+            reversed(tape), reversed(d_means), reversed(d_perturbations), strict=True
         ):
-            a, sign = layer.inputs, layer.sign
-            flipped = d_z * sign.outputs  # D22: delta o R_out
+            a, signs = layer.inputs, layer.signs
+            flipped = d_z * signs.outputs  # D22: delta o R_out
             sum_outer(a, d_z, *d_mean)
-            np.matmul((a * sign.inputs).swapaxes(-1, -2), flipped, out=d_push.weight)
-            np.add.reduce(d_z * sign.bias, axis=1, keepdims=True, out=d_push.bias)
+            np.matmul((a * signs.inputs).swapaxes(-1, -2), flipped, out=d_layer.weight)
+            np.add.reduce(d_z * signs.bias, axis=1, keepdims=True, out=d_layer.bias)
             if layer.slope is not None:
-                d_a = np.matmul(flipped, layer.push.weight.swapaxes(-1, -2))
-                d_a *= sign.inputs
+                d_a = np.matmul(flipped, layer.perturbation.weight.swapaxes(-1, -2))
+                d_a *= signs.inputs
                 d_a += np.matmul(d_z, layer.mean.T)
                 d_a *= layer.slope
                 d_z = d_a
         np.einsum(
-            "sp,sp->p", d_shift, eps, out=at.d_blocks["rho"], casting="same_kind"
+            "sp,sp->p", d_delta, eps, out=batch.d_blocks["rho"], casting="same_kind"
         )  # D22
 
 

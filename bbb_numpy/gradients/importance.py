@@ -1,7 +1,8 @@
 """Gradient estimators for importance-weighted objectives: IWAE and the EUBO.
 
-`Reparameterised` differentiates IWAE and Renyi as well; the ones here are less noisy, or the
-only right ones.
+IWAE is the importance-weighted bound of Burda et al. (2016), the EUBO the evidence upper bound.
+`Reparameterised` differentiates IWAE and Renyi's bounds as well, with more noise; of the EUBO only
+`SelfNormalised` has the right gradient.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class DoublyReparameterised(Frozen):
                 "sample's noise apart. Use antithetic=False, or Reparameterised"
             )
 
-    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
+    def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
         r"""Write the doubly reparameterised gradient (D26).
 
         With :math:`u = \mathrm{softmax}(\log w)`, frozen, the surrogate is
@@ -48,35 +49,39 @@ class DoublyReparameterised(Frozen):
 
         in whose second part only the numbers of prior and likelihood move.
         """
-        step = self.forward(at)
+        step = self.forward(batch)
         c = step.cotangents
-        d_w = self.model.vjp(step.joint, c.prior, c.likelihood, at.d_blocks, at.buffers)
+        d_w = self.model.vjp(
+            step.joint, c.prior, c.likelihood, batch.d_blocks, batch.buffers
+        )
         self.posterior.add_density_slope(step.sample, c.posterior, d_w)  # carries u
         d_w *= -c.likelihood[:, None]  # D26: u once more, u^2 in all
-        self.posterior.pull_back(step.sample, d_w, None, at.d_blocks)
+        self.posterior.pull_back(step.sample, d_w, None, batch.d_blocks)
         return step.value, step.terms
 
-    def frozen_value(self, at: Batch, frozen: Batch) -> Any:
+    def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
         """Return the surrogate: u and log w frozen, the numbers of prior and likelihood not."""
-        there = self.forward(frozen)
-        w = self.posterior.sample(at.blocks, at.noise, at.buffers).w
+        frozen_step = self.forward(frozen)
+        w = self.posterior.sample(batch.blocks, batch.noise, batch.buffers).w
         path = self.densities(w, frozen.blocks, frozen)
-        drawn = there.sample.w.astype(w.dtype)
-        own = self.model.forward(
-            drawn, at.blocks, at.x, at.y, at.buffers, at.sample_weight
+        frozen_w = frozen_step.sample.w.astype(w.dtype)
+        joint = self.model.forward(
+            frozen_w, batch.blocks, batch.x, batch.y, batch.buffers, batch.sample_weight
         )
-        c, u = there.cotangents, -there.cotangents.likelihood
+        c = frozen_step.cotangents
+        u = -c.likelihood
         through_w = c.posterior @ (u * path.posterior) + c.prior @ (u * path.prior)
         through_w += c.likelihood @ (u * path.likelihood)
-        return through_w + c.prior @ own.log_prior + c.likelihood @ own.log_likelihood
+        return (
+            through_w + c.prior @ joint.log_prior + c.likelihood @ joint.log_likelihood
+        )
 
 
 @dataclass(frozen=True)
 class SelfNormalised(Frozen):
-    """Sagar's Algorithm 1, corrected: descend the EUBO with samples and weights fixed (G8).
+    """The gradient of the EUBO with samples and weights fixed: Sagar's Algorithm 1, corrected (G8).
 
-    Without learned numbers in prior or likelihood no backward pass through the network is
-    needed.
+    It needs a backward pass through the network only where prior or likelihood learn numbers.
     """
 
     def __post_init__(self) -> None:
@@ -87,27 +92,30 @@ class SelfNormalised(Frozen):
                 f"{short_repr(self.objective)}. Use Reparameterised"
             )
 
-    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
+    def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
         r"""Write the gradient of the surrogate of the EUBO (G8, D27).
 
         .. math:: -\sum_s \hat w_s [\log q(w_s; \theta) + \log P(D, w_s)]
 
         with the weights and their shares :math:`\hat w` frozen.
         """
-        step = self.forward(at)
+        step = self.forward(batch)
         c = step.cotangents
-        self.posterior.pull_back_direct(step.sample, c.posterior, at.d_blocks)  # G8
+        self.posterior.pull_back_direct(step.sample, c.posterior, batch.d_blocks)  # G8
         if self.model.learned():  # D27
-            self.model.vjp(step.joint, c.prior, c.likelihood, at.d_blocks, at.buffers)
+            self.model.vjp(
+                step.joint, c.prior, c.likelihood, batch.d_blocks, batch.buffers
+            )
         return step.value, step.terms
 
-    def frozen_value(self, at: Batch, frozen: Batch) -> Any:
+    def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
         """Return the surrogate: samples and their shares frozen."""
-        there = self.forward(frozen)
-        c, w = there.cotangents, there.sample.w.astype(at.grad.dtype)
-        found = self.densities(w, at.blocks, at)
-        value = c.posterior @ found.posterior + c.prior @ found.prior
-        return value + c.likelihood @ found.likelihood
+        frozen_step = self.forward(frozen)
+        c = frozen_step.cotangents
+        w = frozen_step.sample.w.astype(batch.grad.dtype)
+        terms = self.densities(w, batch.blocks, batch)
+        value = c.posterior @ terms.posterior + c.prior @ terms.prior
+        return value + c.likelihood @ terms.likelihood
 
 
 NAMED = {

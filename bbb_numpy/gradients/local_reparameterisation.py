@@ -55,46 +55,48 @@ class LocalReparameterisation(Rowwise):
 
     def _zetas(self, noise: Array) -> list[Array]:
         """View the flat noise as zeta (S, B, O) of each layer."""
-        sizes, rows = self.model.network.sizes[1:], noise.shape[1] // self.noise_per_row
-        ends = np.cumsum([rows * width for width in sizes[:-1]])
-        parts = np.split(noise, ends, axis=1)
+        widths = self.model.network.sizes[1:]
+        n_rows = noise.shape[1] // self.noise_per_row
+        ends = np.cumsum([n_rows * width for width in widths[:-1]])
+        layers = np.split(noise, ends, axis=1)
         return [
-            part.reshape(len(noise), rows, w)
-            for part, w in zip(parts, sizes, strict=True)
+            zeta.reshape(len(noise), n_rows, width)
+            for zeta, width in zip(layers, widths, strict=True)
         ]
 
-    def _forward(self, at: Batch, sigma: Array) -> tuple[Array, list[OutputLayer]]:
-        net, buffers, a, slope = self.model.network, at.buffers, at.x, None
-        variance = np.multiply(sigma, sigma, out=buffers.like(sigma))
-        means = buffers.views(at.blocks["mu"], self.pairs)
-        variances = buffers.views(variance, self.pairs)
+    def _forward(self, batch: Batch, sigma: Array) -> tuple[Array, list[OutputLayer]]:
+        net, buffers = self.model.network, batch.buffers
+        a, slope = batch.x, None
+        sigma_squared = np.multiply(sigma, sigma, out=buffers.like(sigma))
+        means = buffers.views(batch.blocks["mu"], self.pairs)
+        variances = buffers.views(sigma_squared, self.pairs)
         tape: list[OutputLayer] = []
-        tiny = SMALLEST_NORMAL[
-            variance.real.dtype
-        ]  # v = 0 has no slope; its root is then 1e-154
-        for (mean, bias), (spread, bias_spread), zeta in zip(
-            means, variances, buffers.views(at.noise, self._zetas), strict=True
+        # v = 0 has no slope; its root is then 1e-154
+        tiny = SMALLEST_NORMAL[sigma.real.dtype]
+        for (mean, bias), (variance, bias_variance), zeta in zip(
+            means, variances, buffers.views(batch.noise, self._zetas), strict=True
         ):
             if tape:
                 slope = activate(net, a, buffers.like(a))
             shape = zeta.shape if tape else zeta.shape[1:]
             square = np.multiply(a, a, out=buffers.like(a))
-            root = np.matmul(square, spread, out=buffers.array(shape, sigma.dtype))
-            root += bias_spread + tiny
+            root = np.matmul(square, variance, out=buffers.array(shape, sigma.dtype))
+            root += bias_variance + tiny
             np.sqrt(root, out=root)  # sqrt(v)
             center = np.matmul(a, mean, out=buffers.array(shape, sigma.dtype))
             center += bias
-            tape.append(OutputLayer(mean, spread, a, slope, square, root, zeta))
+            tape.append(OutputLayer(mean, variance, a, slope, square, root, zeta))
             a = np.multiply(zeta, root, out=buffers.array(zeta.shape, sigma.dtype))
             a += center  # z
         return a, tape
 
     def _backward(
-        self, at: Batch, sigma: Array, tape: list[OutputLayer], d_z: Array
+        self, batch: Batch, sigma: Array, tape: list[OutputLayer], d_z: Array
     ) -> None:
         # first 2 d_sigma^2 in the place of d_sigma: with 2 delta_v two factors cancel
-        buffers, d_sigma = at.buffers, at.d_blocks["rho"]
-        d_means = buffers.views(at.d_blocks["mu"], self.pairs)
+        buffers = batch.buffers
+        d_sigma = batch.d_blocks["rho"]
+        d_means = buffers.views(batch.d_blocks["mu"], self.pairs)
         d_variances = buffers.views(d_sigma, self.pairs)
         for layer, d_mean, d_variance in zip(
             reversed(tape), reversed(d_means), reversed(d_variances), strict=True

@@ -19,26 +19,30 @@ from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array, Params
 from ..numeric.validation import Check, flag
 from ..parts.posteriors import GaussianPosterior, MeanField, PointMass
-from .estimator import PARTS, Batch, GradientEstimator
+from .estimator import FIELD_RULES, Batch, GradientEstimator
 
 __all__ = ["Frozen", "Reparameterised", "Sampled", "StickingTheLanding"]
 
 
 @dataclass(frozen=True)
 class Sampled(GradientEstimator):
-    """An estimator whose noise is one weight vector per sample.
+    """The base class of estimators whose noise is one weight vector per sample.
 
     Parameters
     ----------
-    model, posterior, objective
-        As of every `GradientEstimator`.
+    model : Model
+        Network, prior and likelihood.
+    posterior : MeanField, LowRank, FullRank or PointMass
+        The variational distribution q(w|theta) of the weights.
+    objective : callable
+        From log densities to a value and cotangents, see `bbb_numpy.model.objectives`.
     antithetic : bool
         Draw samples in pairs eps, -eps (D23); their number must then be even.
     """
 
     antithetic: bool = False
 
-    rules: ClassVar[Mapping[str, Check]] = PARTS | {"antithetic": flag}
+    rules: ClassVar[Mapping[str, Check]] = FIELD_RULES | {"antithetic": flag}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,7 +52,13 @@ class Sampled(GradientEstimator):
             )
 
     def fill(self, rng: np.random.Generator, noise: Array) -> None:
-        """Overwrite `noise` (S, P), one weight sample per row (K1, D23).
+        """Overwrite the noise of one step with another draw (K1, D23).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        noise : ndarray (S, P)
+            One weight sample per row; its second half mirrors the first if `antithetic`.
 
         Raises
         ------
@@ -58,11 +68,11 @@ class Sampled(GradientEstimator):
         if not self.antithetic:
             standard_normal(rng, noise)
             return
-        half, odd = divmod(len(noise), 2)
-        if odd:
+        if len(noise) % 2:
             raise ValueError(
                 f"antithetic noise comes in pairs: samples must be even; got {len(noise)}"
             )
+        half = len(noise) // 2
         np.negative(standard_normal(rng, noise[:half]), out=noise[half:])  # D23
 
 
@@ -82,7 +92,7 @@ class Reparameterised(Sampled):
                 "its gradient is another one, and sigma shrinks to 0. Use SelfNormalised"
             )
 
-    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
+    def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
         r"""Write the gradient of the objective for theta.
 
         For the report's choices, with :math:`g_w = \partial(-\log P(D|w))/\partial w`:
@@ -93,23 +103,26 @@ class Reparameterised(Sampled):
                 + \frac{w}{\sigma_{data}^2}\epsilon\Big) + g_w \epsilon\Big]
                 \frac{1}{1 + e^{-\rho}}                                             && (K30)
         """
-        step = self.forward(at)  # K1-K18
+        step = self.forward(batch)  # K1-K18
         c = step.cotangents
         # K21: d_mu  = d_w                              with d_w = pi w / sigma_data^2 + g_w
         # K30: d_rho = (-pi / sigma + d_w eps) s(rho)   the same d_w: one backward pass
         # Over samples these are sums, since the cotangents carry the 1/S of the mean.
-        d_w = self.model.vjp(step.joint, c.prior, c.likelihood, at.d_blocks, at.buffers)
+        d_w = self.model.vjp(
+            step.joint, c.prior, c.likelihood, batch.d_blocks, batch.buffers
+        )
         self.posterior.pull_back(
-            step.sample, d_w, c.posterior, at.d_blocks
+            step.sample, d_w, c.posterior, batch.d_blocks
         )  # K27, K29, K30
         return step.value, step.terms
 
 
 @dataclass(frozen=True)
 class Frozen(Sampled):
-    """An estimator whose gradient is that of a surrogate, with some of its parts frozen.
+    """The base class of estimators whose gradient is that of a surrogate with frozen parts.
 
-    A gradient check differentiates the surrogate around the theta at which it is frozen.
+    The gradient is not the derivative of the value, but of a surrogate in which some quantities
+    stay at the theta where they were computed. A gradient check differentiates the surrogate.
     """
 
     posterior: GaussianPosterior = MeanField()
@@ -126,24 +139,52 @@ class Frozen(Sampled):
         kl_weight: float = 1.0,
         sample_weight: Array | None = None,
     ) -> Any:
-        """Return the value of the surrogate: its derivative at `frozen` is the gradient."""
-        moving, still = (
-            self.batch(one, noise, x, y, kl_weight, None, sample_weight)
-            for one in (theta, frozen)
-        )
-        return self.frozen_value(moving, still)
+        """Return the value of the surrogate, of which the gradient is the derivative.
 
-    def frozen_value(self, at: Batch, frozen: Batch) -> Any:
-        """Return the surrogate at one theta, frozen at another."""
+        Parameters
+        ----------
+        theta : ndarray
+            Where the surrogate is evaluated.
+        frozen : ndarray
+            Where its frozen parts are; the derivative for `theta`, at ``theta = frozen``, is the
+            gradient that `value_and_grad` returns there.
+        noise, x, y, kl_weight, sample_weight
+            Those of `value_and_grad`.
+        """
+        batch = self.make_batch(theta, noise, x, y, kl_weight, None, sample_weight)
+        frozen_batch = self.make_batch(
+            frozen, noise, x, y, kl_weight, None, sample_weight
+        )
+        return self.frozen_value(batch, frozen_batch)
+
+    def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
+        """Return the surrogate of a minibatch.
+
+        Parameters
+        ----------
+        batch : Batch
+            With the theta at which the surrogate is evaluated.
+        frozen : Batch
+            The same minibatch with the theta at which the frozen parts are.
+        """
         raise NotImplementedError
 
-    def densities(self, w: Array, q: Params, at: Batch) -> LogDensities:
-        """Return the log densities of weights, that of q with the numbers `q`."""
+    def densities(self, w: Array, q_blocks: Params, batch: Batch) -> LogDensities:
+        """Return the three log densities of weights.
+
+        Parameters
+        ----------
+        w : ndarray (S, P)
+        q_blocks : dict of str to ndarray
+            The numbers of q at which its density is taken, by name.
+        batch : Batch
+            With the numbers of prior and likelihood, and the rows.
+        """
         joint = self.model.forward(
-            w, at.blocks, at.x, at.y, at.buffers, at.sample_weight
+            w, batch.blocks, batch.x, batch.y, batch.buffers, batch.sample_weight
         )
         log_q = self.posterior.log_density(
-            self.posterior.from_weights(q, w, at.buffers)
+            self.posterior.from_weights(q_blocks, w, batch.buffers)
         )
         return LogDensities(log_q, joint.log_prior, joint.log_likelihood)
 
@@ -160,21 +201,25 @@ class StickingTheLanding(Frozen):
 
     needs: ClassVar[frozenset[str]] = frozenset({"density", "linear"})
 
-    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
+    def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
         """Write the gradient of the surrogate (D20)."""
-        step = self.forward(at)
+        step = self.forward(batch)
         c = step.cotangents
         # d_w = pi d(-log P(w))/dw + g_w + pi d log q(w; frozen)/dw, the last one -pi eps / sigma
         # d_mu = d_w,  d_rho = d_w eps s(rho)             D20
-        d_w = self.model.vjp(step.joint, c.prior, c.likelihood, at.d_blocks, at.buffers)
+        d_w = self.model.vjp(
+            step.joint, c.prior, c.likelihood, batch.d_blocks, batch.buffers
+        )
         self.posterior.add_density_slope(step.sample, c.posterior, d_w)  # D20
-        self.posterior.pull_back(step.sample, d_w, None, at.d_blocks)
+        self.posterior.pull_back(step.sample, d_w, None, batch.d_blocks)
         return step.value, step.terms
 
-    def frozen_value(self, at: Batch, frozen: Batch) -> Any:
+    def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
         """Return the objective with log q(w; frozen) in place of log q(w; theta) (D20)."""
-        w = self.posterior.sample(at.blocks, at.noise, at.buffers).w
-        return self.objective(self.densities(w, frozen.blocks, at), at.kl_weight)[0]
+        w = self.posterior.sample(batch.blocks, batch.noise, batch.buffers).w
+        return self.objective(self.densities(w, frozen.blocks, batch), batch.kl_weight)[
+            0
+        ]
 
 
 NAMED = {

@@ -43,7 +43,7 @@ from ..registry import REGISTERED
 from ..training import Recipe
 from ..training.recipe import Rows
 from ..training.schedules import schedule_table
-from .columns import encoded
+from .columns import encode_columns
 from .defaults import DEFAULTS
 from .diagnosis import diagnose_fit
 from .inference import supports_partial_fit
@@ -57,12 +57,12 @@ from .plan import (
 )
 from .representation import Fitted
 from .rows import (
-    Prepared,
+    TrainingData,
+    check_finite,
     check_inputs,
     check_pair,
     check_weights,
-    need_finite,
-    prepared,
+    prepare_rows,
 )
 from .state import FittedState
 
@@ -332,7 +332,9 @@ class Learner(Fitted):
             for name in ("optimizer", "batch_size", "samples"):
                 parts[name] = getattr(posterior.recipe, name)
         try:
-            report = diagnose_fit(self, data.typical(), parts, posterior.history)
+            report = diagnose_fit(
+                self, data.resample_by_weight(), parts, posterior.history
+            )
         except KeyboardInterrupt:
             warnings.warn(
                 "Interrupted by user after the fit, which is complete; its quality was not "
@@ -368,7 +370,7 @@ class Learner(Fitted):
         self,
         plan: Plan,
         state: FittedState,
-        data: Prepared,
+        data: TrainingData,
         recipe: Recipe | None,
         resumes: bool,
     ) -> FittedPosterior:
@@ -379,7 +381,7 @@ class Learner(Fitted):
         plan : Plan
         state : FittedState
             The new fit, as yet without a posterior, or the earlier one.
-        data : Prepared
+        data : TrainingData
             Standardised rows.
         recipe : Recipe, optional
             How to train; None where nothing is trained.
@@ -440,7 +442,7 @@ class Learner(Fitted):
         plan: Plan,
         fraction: float,
         classes: Any = None,
-    ) -> tuple[FittedState, Prepared]:
+    ) -> tuple[FittedState, TrainingData]:
         """Return the state of a new fit, without a posterior, and the rows ready for training.
 
         Parameters
@@ -463,7 +465,7 @@ class Learner(Fitted):
         rng = check_generator(self.random_state)
         predict_seed = int(rng.integers(2**63))
         real = self.standardize and likelihood.target_kind == "real"
-        data = prepared(
+        data = prepare_rows(
             rows,
             fraction,
             rng,
@@ -483,7 +485,7 @@ class Learner(Fitted):
 
     def _next_problem(
         self, X: Any, y: Any, sample_weight: Any, plan: Plan, caller: str
-    ) -> tuple[FittedState, Prepared]:
+    ) -> tuple[FittedState, TrainingData]:
         """Return the state of the earlier fit, and new rows, standardised as before.
 
         Parameters
@@ -508,7 +510,7 @@ class Learner(Fitted):
         estimator = self._same_model(plan, caller)
         rng = copy.deepcopy(self.rng_)
         state = replace(self.fitted_, estimator_=estimator, rng_=rng)
-        return state, Prepared(rows, None, {})
+        return state, TrainingData(rows, None, {})
 
     def _weighted_rows(
         self, x: Array, y: Array, sample_weight: Any, classes: Any, plan: Plan
@@ -557,7 +559,7 @@ class Learner(Fitted):
         """Return `X` standardised as in `fit`."""
         check_is_fitted(self)
         if hasattr(self, "columns_") and hasattr(X, "iloc"):  # fitted to a table
-            X = encoded(X, self.columns_)
+            X = encode_columns(X, self.columns_)
         return self._in_units(check_inputs(self, X))
 
     def _in_units(self, x: Array) -> Array:
@@ -580,7 +582,7 @@ class Learner(Fitted):
         """Raise ValueError unless `values` (N, ...) are finite, naming a row and column of X."""
         if hasattr(self, "x_axes_") and not np.isfinite(values).all():
             x = x @ self.x_axes_.T  # D60
-        need_finite(quantity, values, x)
+        check_finite(quantity, values, x)
 
     def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
         check_is_fitted(self)

@@ -28,7 +28,7 @@ __all__ = [
     "Column",
     "call_all",
     "detect_date_order",
-    "encoded",
+    "encode_columns",
     "get_column",
     "is_missing",
     "list_names",
@@ -155,7 +155,7 @@ class Column:
         return one_hot.astype(float)
 
 
-def encoded(
+def encode_columns(
     frame: DataFrame, columns: Sequence[Column], unknown: str = "error"
 ) -> DataFrame:
     """Return the features (N, d_in) of a table's columns, as a table.
@@ -336,5 +336,10 @@ def _text(value: Any) -> str:
 
 
 __getattr__ = renamed_names(
-    __name__, {"shown": "quote_cell", "MOST_CATEGORIES": "MAX_CATEGORIES"}
+    __name__,
+    {
+        "encoded": "encode_columns",
+        "shown": "quote_cell",
+        "MOST_CATEGORIES": "MAX_CATEGORIES",
+    },
 )

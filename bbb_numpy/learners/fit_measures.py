@@ -12,7 +12,6 @@ from math import inf, log, nan
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from ..evaluation.convergence import function_r_hats
 from ..evaluation.predictive import Source, log_predictive_density, outputs, predict
@@ -218,6 +217,8 @@ def baseline_log_density(
     """
     n_outputs = y.shape[1]
     if likelihood.target_kind == "real":
+        from scipy import stats  # --help does not wait for it
+
         gaussian = stats.norm(*moments(y.astype(np.float64), True))
         return gaussian.logpdf(judged_y).sum(axis=1), 2 * n_outputs
     total = y.sum(axis=0, dtype=np.float64) + 0.5

@@ -21,16 +21,18 @@ from ..numeric.validation import ANY_NUMBERS, holds, short_repr
 from ..training.recipe import Rows
 
 __all__ = [
+    "TrainingData",
+    "check_finite",
     "check_inputs",
     "check_pair",
     "check_weights",
-    "need_finite",
-    "prepared",
+    "prepare_rows",
     "principal_axes",
 ]
 
-# Principal variances so different keep Adam from its goal; so little is rounding; d^3 is a moment
-COLLINEAR, SURELY, MOST_AXES = 1e3, 1e-10, 256
+MIN_COLLINEAR_RATIO = 1e3  # principal variances so different keep Adam from its goal
+EIGENVALUE_RTOL = 1e-10  # smaller variances, relative to the largest, are rounding
+MAX_ROTATED_INPUTS = 256  # of which the eigenvalues take d^3 steps, a moment
 
 
 def _refuse_cells(labels: str = "", **arguments: Any) -> None:
@@ -40,19 +42,21 @@ def _refuse_cells(labels: str = "", **arguments: Any) -> None:
     """
     for name, value in arguments.items():
         if np.ma.is_masked(value):
-            place = np.argwhere(np.ma.getmask(value))[0].tolist()
+            index = np.argwhere(np.ma.getmask(value))[0].tolist()
             raise ValueError(
-                f"{name} has masked entries, the first at {place}; fill them in"
+                f"{name} has masked entries, the first at {index}; fill them in"
             )
         array = value
         if isinstance(value, list | tuple):
             # lists of several lengths, which scikit-learn refuses
             with suppress(ValueError):
                 array = np.asarray(value)
-        objects = (
-            name != labels and getattr(getattr(array, "dtype", None), "kind", "") == "O"
-        )
-        if objects and holds(array, np.datetime64 | np.timedelta64):
+        has_objects = getattr(getattr(array, "dtype", None), "kind", "") == "O"
+        if (
+            name != labels
+            and has_objects
+            and holds(array, np.datetime64 | np.timedelta64)
+        ):
             raise TypeError(
                 f"{name} must hold numbers; some are dates or spans of time"
             )
@@ -62,11 +66,11 @@ def _float64(**arrays: Any) -> list[Array]:
     """Convert what scikit-learn has let pass: dates are no numbers, nor is text."""
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufO":
-            kind = getattr(array, "dtype", type(array).__name__)
+            dtype = getattr(array, "dtype", type(array).__name__)
             raise TypeError(
-                f"{name} must hold numbers; got {kind}. Encode or convert it"
+                f"{name} must hold numbers; got {dtype}. Encode or convert it"
             )
-    # on which sums depend
+    # in C order, on which the rounding of sums depends
     copy_in_c_order = partial(np.array, dtype=np.float64, order="C")
     return list(map(copy_in_c_order, arrays.values()))
 
@@ -74,8 +78,8 @@ def _float64(**arrays: Any) -> list[Array]:
 def _name_column(**frames: Any) -> None:
     """Raise TypeError with the name of a column whose cells are no numbers, if there is one."""
     for name, frame in frames.items():
-        if (found := _column_of_no_numbers(frame)) is not None:
-            label, dtype, cell = found
+        if (column := _column_of_no_numbers(frame)) is not None:
+            label, dtype, cell = column
             remedy = "encode them, as OneHotEncoder does, or bbb-numpy fit of a file"
             if getattr(dtype, "kind", "") in "mM" or hasattr(cell, "year"):
                 remedy = (
@@ -93,10 +97,12 @@ def _column_of_no_numbers(frame: Any) -> tuple[Any, Any, Any] | None:
     if not hasattr(frame, "dtypes") or not hasattr(frame, "columns"):
         return None
     for label, cells in frame.items():
-        kind = getattr(cells.dtype, "kind", "O")
-        if kind in "mM":
+        dtype_kind = getattr(cells.dtype, "kind", "O")
+        if dtype_kind in "mM":
             return label, cells.dtype, cells.iloc[0]
-        for cell in () if kind in "biufc" else cells:
+        if dtype_kind in "biufc":
+            continue
+        for cell in cells:
             try:
                 float(cell)
             except (TypeError, ValueError):
@@ -106,7 +112,20 @@ def _column_of_no_numbers(frame: Any) -> tuple[Any, Any, Any] | None:
 
 
 def check_inputs(owner: BaseEstimator, x: Any) -> Array:
-    """Return `x` as a finite float64 matrix (N, d_in) like the one that `owner` was fitted to."""
+    """Return inputs as a finite float64 matrix (N, d_in), like those of `fit`.
+
+    Parameters
+    ----------
+    owner : BaseEstimator
+        Fitted: it knows the number and the names of features.
+    x : array-like (N, d_in)
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is no number, is missing or infinite, or has other features; of a data frame it
+        names the column.
+    """
     _refuse_cells(X=x)
     try:
         return _float64(X=validate_data(owner, x, reset=False))[0]
@@ -118,13 +137,32 @@ def check_inputs(owner: BaseEstimator, x: Any) -> Array:
 def check_pair(
     owner: BaseEstimator, x: Any, y: Any, *, first: bool, labels: bool
 ) -> tuple[Array, Array]:
-    """Return `x` as `check_inputs`, and in `y` numbers (N,) or (N, K), or labels (N,) as they are.
+    """Return inputs as a float64 matrix, and the targets as float64, or labels as they are.
 
-    The `first` time `owner` takes note of number and names of features.
+    Parameters
+    ----------
+    owner : BaseEstimator
+    x : array-like (N, d_in)
+    y : array-like (N,) or (N, K)
+    first : bool
+        Whether `owner` takes note of the number and the names of features, or checks that they are
+        those that it knows.
+    labels : bool
+        Whether `y` holds labels of classes.
+
+    Returns
+    -------
+    x : ndarray (N, d_in)
+    y : ndarray (N,) or (N, K)
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `check_inputs`, of targets too.
     """
     _refuse_cells(labels="y" if labels else "", X=x, y=y)
     if labels and y is not None:
-        _need_one_type(y)
+        _check_label_types(y)
     try:
         rows, targets = validate_data(owner, x, y, reset=first, multi_output=not labels)
         if labels:
@@ -133,24 +171,38 @@ def check_pair(
         rows, targets = _float64(X=rows, y=targets)
         return rows, targets
     except (TypeError, ValueError):
-        _name_column(**{"X": x} if labels else {"X": x, "y": y})
+        _name_column(X=x)
+        if not labels:
+            _name_column(y=y)
         raise
 
 
-def _need_one_type(y: Any) -> None:
+def _check_label_types(y: Any) -> None:
     """Raise for missing labels, and for text among others, all of which NumPy makes text."""
     if getattr(getattr(y, "dtype", None), "kind", "O") != "O":
         return
     labels = np.asarray(y, object).ravel()
-    for row, one in enumerate(labels):
-        if one is None or type(one).__name__ == "NAType":
+    for row, label in enumerate(labels):
+        if label is None or type(label).__name__ == "NAType":
             raise ValueError(f"y contains NaN or None at row {row}: a label is missing")
-    if len({isinstance(one, str) for one in labels}) > 1:
+    if len({isinstance(label, str) for label in labels}) > 1:
         raise TypeError("y mixes text with other labels; convert them to one type")
 
 
 def check_weights(sample_weight: Any, x: Array) -> Array | None:
-    """Return the weights of the rows of `x` as float64 (N,); None if each counts once."""
+    """Return the weights of the rows as float64 (N,); None if each counts once.
+
+    Parameters
+    ----------
+    sample_weight : float or array-like (N,), optional
+        How often each row counts, >= 0; a number is that of all rows.
+    x : ndarray (N, d_in)
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is no number, is negative, or has no sum > 0.
+    """
     if sample_weight is None:
         return None
     _refuse_cells(sample_weight=sample_weight)
@@ -163,72 +215,106 @@ def check_weights(sample_weight: Any, x: Array) -> Array | None:
         total = weights.sum()
     if not 0 < total < np.inf:
         raise ValueError(f"sample_weight sums to {total}, where nothing can be learned")
-    return None if (weights == 1.0).all() else weights
+    if (weights == 1.0).all():
+        return None
+    return weights
 
 
-class Prepared(NamedTuple):
-    """What training gets: rows in standard units, and what those units are."""
+class TrainingData(NamedTuple):
+    """Rows in training's units, and what these units are."""
 
     training: Rows
     held_out: Rows | None
     # x_mean_, x_scale_ (d_in,), y_mean_, y_scale_ (K,); maybe x_axes_
     units: dict[str, Array]
 
-    def typical(self) -> Rows:
-        """Return as many rows as there are to train on, each as often as its weight asks for.
+    def resample_by_weight(self) -> Rows:
+        """Return as many rows as there are to train on, each in proportion to its weight.
 
-        Evenly spaced along the sum of the weights, so that it is the same on every call.
+        They are evenly spaced along the sum of the weights, and so the same on every call.
         """
         x, y, weights = self.training
         if weights is None:
             return self.training
         sums = np.cumsum(weights, dtype=np.float64)
-        places = (np.arange(len(sums)) + 0.5) / len(sums) * sums[-1]
-        chosen = np.searchsorted(sums, places, side="right").clip(max=len(sums) - 1)
+        levels = (np.arange(len(sums)) + 0.5) / len(sums) * sums[-1]
+        chosen = np.searchsorted(sums, levels, side="right").clip(max=len(sums) - 1)
         return Rows(x[chosen], y[chosen])
 
 
 def principal_axes(x: Array, weights: Array | None) -> Array | None:
-    """Return the axes (d, d) to which collinear rows (N, d) are turned; None for others (D60).
+    """Return the principal axes (d, d) of collinear inputs; None if they are not (D60).
 
     Axes along which nothing varies, but for rounding, do not count.
+
+    Parameters
+    ----------
+    x : ndarray (N, d)
+        Of mean 0.
+    weights : ndarray (N,), optional
+        How often each row counts; by default once.
     """
-    if x.shape[1] > MOST_AXES:
+    if x.shape[1] > MAX_ROTATED_INPUTS:
         return None
-    z = x.astype(np.float64) * (1.0 if weights is None else np.sqrt(weights)[:, None])
+    z = x.astype(np.float64)
+    if weights is not None:
+        z = z * np.sqrt(weights)[:, None]
     variances, axes = np.linalg.eigh(z.T @ z)
-    varies = variances[variances > SURELY * variances[-1]]
-    return (
-        axes
-        if varies.max(initial=0.0) > COLLINEAR * varies.min(initial=np.inf)
-        else None
-    )
+    nonzero = variances[variances > EIGENVALUE_RTOL * variances[-1]]
+    largest, smallest = nonzero.max(initial=0.0), nonzero.min(initial=np.inf)
+    if largest > MIN_COLLINEAR_RATIO * smallest:
+        return axes
+    return None
 
 
-def prepared(
+def prepare_rows(
     rows: Rows,
     fraction: float,
     rng: np.random.Generator,
     standardize_x: bool,
     standardize_y: bool,
     dtype: Any,
-    turn: bool = False,
-) -> Prepared:
-    """Hold a fraction of the rows out at random, and bring all to units of the others' moments.
+    rotate: bool = False,
+) -> TrainingData:
+    """Return rows in training's units, a fraction of them held out at random.
 
-    The generator is asked only if rows are held out. Of what is not standardised, mean 0 and scale
-    1 are noted. With `turn` inputs that are collinear are turned to their principal axes (D60).
+    The units are mean and standard deviation of the rows that are not held out; where nothing is
+    standardised, mean 0 and scale 1 are noted.
+
+    Parameters
+    ----------
+    rows : Rows
+        x (N, d_in), y (N, K), weights (N,) or None.
+    fraction : float
+        Of the rows that are held out, >= 0 and < 1; their number is rounded up.
+    rng : numpy.random.Generator
+        Chooses them; nothing is drawn if there are none.
+    standardize_x, standardize_y : bool
+    dtype : dtype
+        Of the rows that are returned.
+    rotate : bool
+        Whether inputs that are collinear are rotated to their principal axes (D60).
+
+    Raises
+    ------
+    ValueError
+        If no row is left to train on, or a number is too large for `dtype`.
     """
     x, y, weights = rows
-    held_out = int(np.ceil(fraction * len(x)))
-    if held_out >= len(x):
+    n_held_out = int(np.ceil(fraction * len(x)))
+    if n_held_out >= len(x):
         raise ValueError(
             f"validation_fraction {fraction:g} of {len(x)} rows leaves none to train on; "
             "use a smaller fraction or more rows"
         )
-    order = rng.permutation(len(x)) if held_out else np.arange(len(x))
-    validation, training = order[:held_out], order[held_out:]
-    counts = None if weights is None else weights[training]
+    order = np.arange(len(x))
+    if n_held_out:
+        order = rng.permutation(len(x))
+    validation, training = order[:n_held_out], order[n_held_out:]
+    counts = None
+    if weights is not None:
+        counts = weights[training]
+        weights = weights.astype(dtype)
     x_mean, x_scale = moments(x[training], standardize_x, counts)
     y_mean, y_scale = moments(y[training], standardize_y, counts)
     x = standardise(x, x_mean, x_scale, dtype, "X")
@@ -239,20 +325,31 @@ def prepared(
         "y_mean_": y_mean,
         "y_scale_": y_scale,
     }
-    if turn and (axes := principal_axes(x[training], counts)) is not None:
-        x, units["x_axes_"] = (x @ axes).astype(dtype), axes  # D60
-    rows = Rows(x, y, None if weights is None else weights.astype(dtype))
-    return Prepared(rows.at(training), rows.at(validation) if held_out else None, units)
+    if rotate and (axes := principal_axes(x[training], counts)) is not None:
+        x = (x @ axes).astype(dtype)  # D60
+        units["x_axes_"] = axes
+    rows = Rows(x, y, weights)
+    held_out = rows.at(validation) if n_held_out else None
+    return TrainingData(rows.at(training), held_out, units)
 
 
-def need_finite(what: str, found: Array, x: Array) -> None:
-    """Raise ValueError unless `found` (N, ...) is finite, naming the row of `x` that is not."""
-    finite = np.isfinite(found).reshape(len(found), -1).all(axis=1)
+def check_finite(name: str, values: Array, x: Array) -> None:
+    """Raise ValueError unless predictions are finite, naming a row at which they are not.
+
+    Parameters
+    ----------
+    name : str
+        What the values are, for the error.
+    values : ndarray (N, ...)
+    x : ndarray (N, d_in)
+        Inputs in training's units.
+    """
+    finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
         column = int(np.argmax(np.abs(x[row])))
         raise ValueError(
-            f"{what} overflows {x.dtype} at row {row}: X there is as far as {x[row, column]:.3g} "
+            f"{name} overflows {x.dtype} at row {row}: X there is as far as {x[row, column]:.3g} "
             f"standard deviations from its mean (column {column}; with standardize=False: in its "
             "own units). Check that row; it may be in other units than the rows of fit. If it is "
             "ordinary, the fitted weights or the noise are too large: fit again, with "

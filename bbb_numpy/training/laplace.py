@@ -426,11 +426,11 @@ def _last_layer_at_its_mode(
 class Mode(Reparameterised):
     """The MAP estimate at given scales: the noise's, which is in theta, stays as it is."""
 
-    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
+    def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
         """Write the gradient for the weights, and 0 for what the likelihood learns."""
-        found = super().fill_gradient(at)
+        found = super().fill_gradient(batch)
         for name, _ in self.model.learned():
-            at.d_blocks[name].fill(0.0)
+            batch.d_blocks[name].fill(0.0)
         return found
 
 

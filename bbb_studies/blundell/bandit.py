@@ -587,8 +587,8 @@ def reproduce(
     chains = [(agent, run) for agent in agents for run in range(settings.runs)]
     common = out, seed, settings, data
     played = in_processes(jobs, whole_run, [(*common, *chain) for chain in chains])
-    with steps(len(chains), progress) as done:
-        stored = list(counted(played, done))
+    with steps(len(chains), progress) as report:
+        stored = list(counted(played, report))
     by_agent = {
         a.name: stored[i * settings.runs :][: settings.runs]
         for i, a in enumerate(agents)

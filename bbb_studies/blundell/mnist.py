@@ -779,8 +779,8 @@ def reproduce(
     measured = in_processes(
         jobs, whole_row, [(row, images, settings) for row in left.values()]
     )
-    with steps(len(left), progress) as done:
-        for name, row in zip(left, counted(measured, done), strict=True):
+    with steps(len(left), progress) as report:
+        for name, row in zip(left, counted(measured, report), strict=True):
             rows[name] = row
             write(out, {}, numbers)
     ordered = sorted(rows.items(), key=lambda item: COLUMNS.index(item[1]["column"]))

@@ -145,8 +145,8 @@ def reproduce(args: argparse.Namespace) -> int:
         if args.quick and study.quick
         else ""
     )
-    usual = f"reproduced/{args.experiment}{form and f'-{form}'}"
-    out = check_folder(usual if args.out is None else args.out)
+    default_folder = f"reproduced/{args.experiment}{form and f'-{form}'}"
+    out = check_folder(default_folder if args.out is None else args.out)
     _announce(f"{args.experiment} takes {_time_needed(study, form)}")
     try:
         module = import_module(f"bbb_studies.{study.module}")

@@ -39,18 +39,18 @@ class DamagedDataError(ValueError):
 
 def find(name: str, file: str) -> Path | None:
     """Return the path of ``NAME/FILE`` in the data folder, or None if it is not there."""
-    given = os.environ.get(ENVIRONMENT, "")
+    folder = os.environ.get(ENVIRONMENT, "")
     try:
-        root = Path(given).expanduser()
+        root = Path(folder).expanduser()
     except RuntimeError:  # there is no home folder, or no such user
-        root = Path(given)
-    if given and not root.is_dir():
+        root = Path(folder)
+    if folder and not root.is_dir():
         raise MissingDataError(
-            f"{ENVIRONMENT} is set to {given!r}, which is no folder. Set it to one that holds a "
+            f"{ENVIRONMENT} is set to {folder!r}, which is no folder. Set it to one that holds a "
             "folder for each data set, or unset it"
         )
     path = root / name / file
-    return path if given and path.is_file() else None
+    return path if folder and path.is_file() else None
 
 
 def locate(name: str, file: str = "") -> Path:
@@ -62,17 +62,18 @@ def locate(name: str, file: str = "") -> Path:
         If it is not there; says where to get it, where to put it and in which format.
     """
     file = file or SETS[name]["file"]
-    found = find(name, file)
-    if found is None:
+    path = find(name, file)
+    if path is None:
         raise _missing(name, file)
-    return found
+    return path
 
 
 def _missing(name: str, file: str, why: str = "") -> MissingDataError:
-    known, root = SETS[name], os.environ.get(ENVIRONMENT) or "FOLDER"
+    description, root = SETS[name], os.environ.get(ENVIRONMENT) or "FOLDER"
+    layout = description.get("format", FORMAT)
     return MissingDataError(
         f"the file {file} of the data set {name!r} is missing{why}. Get it from "
-        f"{known['source']}; put it at {Path(root, name, file)} ({known.get('format', FORMAT)}) "
+        f"{description['source']}; put it at {Path(root, name, file)} ({layout}) "
         f"and set {ENVIRONMENT}={root} in the environment"
     )
 
@@ -142,16 +143,16 @@ def numbers(name: str, text: NDArray[np.str_], columns: Sequence[str]) -> Array:
 def increasing_days(name: str, text: NDArray[np.str_]) -> NDArray[np.datetime64]:
     """Return dates such as 2010-01-04 (N,); DamagedDataError unless they increase."""
     try:
-        found = text.astype("datetime64[D]")
+        days = text.astype("datetime64[D]")
     except ValueError as error:
         raise DamagedDataError(
             f"{name}: dates must be like 2010-01-04: {error}"
         ) from None
-    for row in np.flatnonzero(np.diff(found) <= np.timedelta64(0, "D")):
+    for row in np.flatnonzero(np.diff(days) <= np.timedelta64(0, "D")):
         raise DamagedDataError(
             f"{name}: the dates must increase; data row {row + 2} does not"
         )
-    return found
+    return days
 
 
 def download(name: str, columns: Sequence[str]) -> Array:
@@ -185,12 +186,16 @@ def download(name: str, columns: Sequence[str]) -> Array:
     def bare(column: object) -> str:
         return "".join(letter for letter in str(column).lower() if letter.isalnum())
 
-    found = {bare(column): column for column in frame.columns}
-    absent = [column for column in columns if bare(column) not in found]
+    column_by_name = {bare(column): column for column in frame.columns}
+    absent = [column for column in columns if bare(column) not in column_by_name]
     if absent:
         raise DamagedDataError(
             f"set {number} of OpenML has no column {', '.join(absent)}; it has "
             f"{', '.join(map(str, frame.columns))}"
         )
-    text = frame[[found[bare(column)] for column in columns]].astype(str).to_numpy(str)
+    text = (
+        frame[[column_by_name[bare(column)] for column in columns]]
+        .astype(str)
+        .to_numpy(str)
+    )
     return numbers(f"set {number} of OpenML", text, columns)

@@ -65,7 +65,7 @@ class Receivers(NamedTuple):
     truth: Array  # (N, L)  dBm, without
 
 
-def walls(scene: Scene, places: Array, transmitter: int = 0) -> NDArray[np.int_]:
+def walls(scene: Scene, positions: Array, transmitter: int = 0) -> NDArray[np.int_]:
     """Count the walls of J buildings on the lines from N places to a transmitter (N, J) (W6).
 
     0, 1 or 2 each: the line is clipped to the two slabs whose intersection is the rectangle. One
@@ -75,7 +75,7 @@ def walls(scene: Scene, places: Array, transmitter: int = 0) -> NDArray[np.int_]
     corners = np.reshape(
         [building[:4] for building in scene.buildings], (-1, 2, 2)
     ).astype(float)
-    step = (np.asarray(places, float) - start)[:, None, :]  # (N, 1, 2)
+    step = (np.asarray(positions, float) - start)[:, None, :]  # (N, 1, 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = (corners - start) / step[..., None, :]  # (N, J, low or high, axis)
     low, high = ends.min(axis=2), ends.max(axis=2)  # (N, J, 2)
@@ -89,44 +89,46 @@ def walls(scene: Scene, places: Array, transmitter: int = 0) -> NDArray[np.int_]
     return hit * ((enter > 0.0).astype(int) + (leave < 1.0))
 
 
-def _log_distance(scene: Scene, places: Array, transmitter: int) -> Array:
+def _log_distance(scene: Scene, positions: Array, transmitter: int) -> Array:
     """Return log10(d / d_0) (N,), with distances below d_0 counted as d_0."""
-    away = np.asarray(places, float) - scene.transmitters[transmitter]
+    away = np.asarray(positions, float) - scene.transmitters[transmitter]
     return np.log10(np.maximum(np.hypot(*away.T) / scene.reference_distance, 1.0))
 
 
-def field(scene: Scene, places: Array) -> Array:
+def field(scene: Scene, positions: Array) -> Array:
     """Return the power of L transmitters at N places (N, L), in dBm: W6 without eta."""
     wall_losses = np.array([building.wall_loss for building in scene.buildings])
     columns = [
         scene.power
         - scene.reference_loss
-        - 10.0 * scene.exponent * _log_distance(scene, places, which)  # W6
-        - walls(scene, places, which) @ wall_losses
+        - 10.0 * scene.exponent * _log_distance(scene, positions, which)  # W6
+        - walls(scene, positions, which) @ wall_losses
         for which in range(len(scene.transmitters))
     ]
     return np.stack(columns, axis=1)
 
 
-def features(scene: Scene, places: Array, transmitter: int = 0) -> Array:
+def features(scene: Scene, positions: Array, transmitter: int = 0) -> Array:
     """Return log10(d / d_0) and the walls of each building (N, 1 + J); `field` is their line."""
-    log_distance = _log_distance(scene, places, transmitter)[:, None]
-    return np.hstack([log_distance, walls(scene, places, transmitter)])
+    log_distance = _log_distance(scene, positions, transmitter)[:, None]
+    return np.hstack([log_distance, walls(scene, positions, transmitter)])
 
 
-def near_edge(scene: Scene, places: Array, radius: float) -> NDArray[np.bool_]:
+def near_edge(scene: Scene, positions: Array, radius: float) -> NDArray[np.bool_]:
     """Return which places (N, 2) have a jump of `field` about `radius` m or less away.
 
     True where the walls to any transmitter differ between the place and one of 16 around it.
     """
     angles = np.arange(16) * np.pi / 8.0
-    found = np.zeros(len(places), bool)
+    is_near = np.zeros(len(positions), bool)
     for which in range(len(scene.transmitters)):
-        here = walls(scene, places, which)
+        walls_at_position = walls(scene, positions, which)
         for angle in angles:
-            there = places + radius * np.array([np.cos(angle), np.sin(angle)])
-            found |= np.any(walls(scene, there, which) != here, axis=1)
-    return found
+            neighbours = positions + radius * np.array([np.cos(angle), np.sin(angle)])
+            is_near |= np.any(
+                walls(scene, neighbours, which) != walls_at_position, axis=1
+            )
+    return is_near
 
 
 def grid(scene: Scene, cells: int = 50) -> Array:
@@ -148,22 +150,22 @@ def receivers(
     all places first, then all shadowing.
     """
     size = (scene.width, scene.height)
-    places: Array = np.empty((0, 2))
+    positions: Array = np.empty((0, 2))
     for _ in range(MOST_DRAWS):
         new = rng.uniform(0.0, size, (count, 2))
-        places = np.concatenate([places, new if area is None else new[area(new)]])
-        if len(places) >= count:
+        positions = np.concatenate([positions, new if area is None else new[area(new)]])
+        if len(positions) >= count:
             break
     else:
         raise ValueError(
             "area allows almost no place of the plane; allow a larger part of it"
         )
-    places = places[:count]
-    truth = field(scene, places)
+    positions = positions[:count]
+    truth = field(scene, positions)
     eta = scene.shadowing * rng.standard_normal(truth.shape)  # (N, L)
     if scene.correlation:
-        apart = np.hypot(*(places[:, None] - places).transpose(2, 0, 1))  # (N, N)
+        apart = np.hypot(*(positions[:, None] - positions).transpose(2, 0, 1))  # (N, N)
         # Two receivers at one place would make it singular.
         covariance = np.exp(-apart / scene.correlation) + 1e-10 * np.eye(count)
         eta = np.linalg.cholesky(covariance) @ eta
-    return Receivers(places, truth + eta, truth)
+    return Receivers(positions, truth + eta, truth)

@@ -104,7 +104,7 @@ class Exact(NamedTuple):
         return sqrt(max(square - mean**2, 0.0))
 
 
-def mass_of_place(balls: int, place: int) -> Array:
+def mass_of_place(balls: int, rank: int) -> Array:
     r"""Return P(w_k = v) at v = 0 to `balls` (balls + 1,), for place k (D37).
 
     .. math:: P(w_k = v) = \binom{v - 1}{k - 1} \binom{N - v}{5 - k} \Big/ \binom N5
@@ -112,7 +112,7 @@ def mass_of_place(balls: int, place: int) -> Array:
     Of N >= 5 `balls`; k = 1 is the smallest of the five.
     """
     ways = [
-        comb(v - 1, place - 1) * comb(balls - v, WHITE - place)
+        comb(v - 1, rank - 1) * comb(balls - v, WHITE - rank)
         for v in range(1, balls + 1)
     ]
     return np.array([0, *ways], float) / comb(balls, WHITE)  # D37
@@ -124,12 +124,12 @@ def exact(shares: int | Mapping[int, float]) -> Exact:
     `shares` are the balls in the urn; or their shares of the draws, for a classifier that is not
     told by which rule a ball was drawn.
     """
-    given = shares if isinstance(shares, Mapping) else {shares: 1.0}
-    mass = np.zeros((2, max(given) + 1))
-    for balls, share in given.items():
-        for label, place in ((1, PLACES[0]), (0, PLACES[1])):
-            mass[label, : balls + 1] += 0.5 * share * mass_of_place(balls, place)
-    return Exact(mass, given)
+    share_by_balls = shares if isinstance(shares, Mapping) else {shares: 1.0}
+    mass = np.zeros((2, max(share_by_balls) + 1))
+    for balls, share in share_by_balls.items():
+        for label, rank in ((1, PLACES[0]), (0, PLACES[1])):
+            mass[label, : balls + 1] += 0.5 * share * mass_of_place(balls, rank)
+    return Exact(mass, share_by_balls)
 
 
 def load(until: str | None = None) -> Draws:
@@ -183,7 +183,7 @@ def examples(draws: Draws) -> Examples:
     """Return both examples of every draw."""
     count = len(draws.days)
     return Examples(
-        draws.white[:, [place - 1 for place in PLACES]].ravel(),
+        draws.white[:, [rank - 1 for rank in PLACES]].ravel(),
         np.tile([1, 0], count),
         np.repeat(np.arange(count), 2),
         np.repeat(draws.balls, 2),

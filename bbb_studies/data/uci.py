@@ -32,9 +32,9 @@ class UCISet(NamedTuple):
 
     def training_rows(self, split: int) -> NDArray[np.int_]:
         """Return the row numbers of the training part of a split, increasing."""
-        rest = np.ones(len(self.y), bool)
-        rest[self.test_rows[split]] = False
-        return np.flatnonzero(rest)
+        is_training = np.ones(len(self.y), bool)
+        is_training[self.test_rows[split]] = False
+        return np.flatnonzero(is_training)
 
 
 def published_splits(name: str) -> int:
@@ -49,9 +49,10 @@ def standard_splits(rows: int, splits: int = 20) -> tuple[NDArray[np.int_], ...]
     continue the published recipe, but are not published.
     """
     state = np.random.RandomState(1)
-    end = round(rows * 9.0 / 10)
+    n_training = round(rows * 9.0 / 10)
     return tuple(
-        state.choice(range(rows), rows, replace=False)[end:] for _ in range(splits)
+        state.choice(range(rows), rows, replace=False)[n_training:]
+        for _ in range(splits)
     )
 
 
@@ -65,24 +66,26 @@ def load(name: str, splits: int | None = None) -> UCISet:
     DamagedDataError
         If what is there is not the published set in the published order.
     """
-    known = SETS[name]
-    columns, path = known["columns"], find(name, known["file"])
+    description = SETS[name]
+    columns, path = description["columns"], find(name, description["file"])
     if path is None:
-        table, found = download(name, columns), f"OpenML's copy of {name}"
+        table, source = download(name, columns), f"OpenML's copy of {name}"
     else:
-        table, found = numbers(path.name, read(path, columns)[1], columns), path.name
+        table, source = numbers(path.name, read(path, columns)[1], columns), path.name
     x, y = np.ascontiguousarray(table[:, :-1]), table[:, -1:].copy()
-    if len(y) != known["rows"]:
+    if len(y) != description["rows"]:
         raise DamagedDataError(
-            f"{found} has {len(y)} rows; the set has {known['rows']}"
+            f"{source} has {len(y)} rows; the set has {description['rows']}"
         )
-    place = np.arange(1, len(y) + 1) / (0.5 * len(y) * (len(y) + 1))
-    sums = float(place @ y[:, 0]), float(place @ x.sum(axis=1))
-    if not np.allclose(sums, (known["targets"], known["inputs"]), rtol=CLOSE, atol=0.0):
+    weights = np.arange(1, len(y) + 1) / (0.5 * len(y) * (len(y) + 1))
+    sums = float(weights @ y[:, 0]), float(weights @ x.sum(axis=1))
+    if not np.allclose(
+        sums, (description["targets"], description["inputs"]), rtol=CLOSE, atol=0.0
+    ):
         raise DamagedDataError(
-            f"{found} does not hold the published rows in the published order, to which the "
+            f"{source} does not hold the published rows in the published order, to which the "
             f"standard splits belong: means weighted by place {sums[0]:.9g} and {sums[1]:.9g}, "
-            f"published {known['targets']:.9g} and {known['inputs']:.9g}"
+            f"published {description['targets']:.9g} and {description['inputs']:.9g}"
         )
-    parts = standard_splits(len(y), known["splits"] if splits is None else splits)
+    parts = standard_splits(len(y), description["splits"] if splits is None else splits)
     return UCISet(x, y, parts, tuple(columns))

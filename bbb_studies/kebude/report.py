@@ -67,14 +67,14 @@ def run_all(
     chosen = select(problem, x_range, setting)
     out.mkdir(parents=True, exist_ok=True)
     results = []
-    with steps(sum(map(regression.n_updates, chosen)), progress) as done:
+    with steps(sum(map(regression.n_updates, chosen)), progress) as report:
         for experiment in chosen:
             results.append(
                 regression.run(*experiment, seed=seed, rows=rows, epochs=epochs)
             )
             draw = _figure_beside if results[-1].setting.as_drawn else _figure
             draw(results[-1]).savefig(out / f"{results[-1].name}.png", dpi=100)
-            done(regression.n_updates(experiment))
+            report(regression.n_updates(experiment))
     names = [problem and f"problem{problem}", x_range and f"range{x_range:g}", setting]
     part = "".join(f"-{name}" for name in names if name)
     if any(r.case.problem == 2 for r in results):
@@ -317,7 +317,7 @@ def opening(results: Sequence[Result]) -> str:
         "error of the mean there, in sd of the prediction; median sd of a weight after training;\n"
         "claims of the report's Section 8 that hold."
     )
-    lines += [caption, table(["trained", *columns, "claims"], rows, left=1)]
+    lines += [caption, table(["trained", *columns, "claims"], rows, n_left_aligned=1)]
     start = results[0].numbers.sigma_start
     lines.append(
         f"\nThe sd of a weight starts at {start:.2g}. In {unchanged} of {len(results)} runs it "
@@ -411,7 +411,7 @@ def _table(title: str, results: Sequence[Result], columns: Mapping[str, str]) ->
         ]
         for r in results
     ]
-    return f"{title}\n{table(['problem', 'setting', *columns], rows, left=2)}"
+    return f"{title}\n{table(['problem', 'setting', *columns], rows, n_left_aligned=2)}"
 
 
 INSIDE = (

@@ -272,16 +272,16 @@ def reproduce(
     heads = {stage: int(tosses[:stage].sum()) for stage in STAGES}
     work = len(PRIORS) * len(STAGES) + 1
     rngs = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(work))
-    with steps(work, progress) as done:
+    with steps(work, progress) as report:
         cells = {
             prior.title: [
                 measure(prior, h, stage - h, next(rngs), budget)
-                for stage, h in counted(heads.items(), done)
+                for stage, h in counted(heads.items(), report)
             ]
             for prior in PRIORS
         }
         single = measure(PRIORS[0], 1, 0, next(rngs), budget)  # one head, uniform prior
-        done(1)
+        report(1)
     every = [cell for row in cells.values() for cell in row]
     pictures = {
         "coin-posteriors": _draw_posteriors(cells),

@@ -42,7 +42,7 @@ from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.comparing import draw, learn
 from bbb_studies.data.locate import SETS, DamagedDataError, locate, numbers, read
 from bbb_studies.kit import by_key, clustered_mean, panels, text, values, write
-from bbb_studies.progress import Done, counted, steps, unseen
+from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 
 Array = NDArray[Any]
 Int = NDArray[np.intp]
@@ -294,7 +294,7 @@ def cross_validate(
     count: int = FOLDS,
     effort: Effort | None = None,
     seed: int = 0,
-    done: Done = unseen,
+    report: ReportWork = ignore_work,
 ) -> dict[str, Result]:
     """Predict every cell by every model, trained on other ZIP codes."""
     effort, size = effort or Effort(), len(cells.y)
@@ -305,7 +305,7 @@ def cross_validate(
             *known, cells.x[test], cells.income_class[test], (seed, fold), effort
         )
         y = cells.y[test]
-        for name, model in counted(models.items(), done):
+        for name, model in counted(models.items(), report):
             one, found = out[name], model(task)
             some = np.linspace(
                 0, len(found.means) - 1, min(len(found.means), FOR_CRPS)
@@ -380,8 +380,8 @@ def reproduce(
 ) -> str:
     """Run everything, write ``tax.png`` and ``numbers.json`` into `out`, return the tables."""
     cells = load()
-    with steps(FOLDS * len(MODELS), progress) as done:
-        results = cross_validate(cells, effort=effort, seed=seed, done=done)
+    with steps(FOLDS * len(MODELS), progress) as report:
+        results = cross_validate(cells, effort=effort, seed=seed, report=report)
     scores = measure(cells, results)
     found = {"seed": seed, "dropped": cells.dropped, "models": scores}
     write(out, {"tax": _draw(cells, results)}, found)

@@ -29,7 +29,7 @@ from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
 from bbb_studies import linear_gaussian
 from bbb_studies.annealing import BayesFactor, bayes_factor, evidence, in_words
 from bbb_studies.kit import Claim, by_key, claims, listed, plus_minus, text, write
-from bbb_studies.progress import Done, steps, unseen
+from bbb_studies.progress import ReportWork, ignore_work, steps
 
 Array = NDArray[Any]
 POINTS = 8
@@ -194,7 +194,7 @@ def divergences(models: Mapping[str, Labelled]) -> dict[str, dict[str, float]]:
 
 
 def measure(
-    rng: np.random.Generator, budget: Budget, done: Done = unseen
+    rng: np.random.Generator, budget: Budget, report: ReportWork = ignore_work
 ) -> list[Measured]:
     """Draw regressions from every model, and find every model's evidence of each."""
     models, x = regression_models(), np.linspace(-2.0, 2.0, ROWS)[:, None]
@@ -214,7 +214,7 @@ def measure(
                 )  # fmt: skip
                 row[name] = Found(run.log_evidence, run.error, run.lower)
             found.append(Measured(source, y, row))
-            done(1)
+            report(1)
     return found
 
 
@@ -339,9 +339,9 @@ def reproduce(
     first, _, third = (
         np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3)
     )
-    with steps(3 * budget.sets, progress) as done:
+    with steps(3 * budget.sets, progress) as report:
         models = label_models(first, budget)
-        regressions = measure(third, budget, done)
+        regressions = measure(third, budget, report)
     numbers = {
         "labels": {
             m: {"probability": x.probability, "error": x.error}

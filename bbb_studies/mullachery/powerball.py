@@ -48,7 +48,7 @@ from bbb_studies.kit import (
     text,
     write,
 )
-from bbb_studies.progress import Done, counted, steps, unseen
+from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 
 Array = NDArray[Any]
 NUMBERS = np.arange(70)  # 0 is no ball; 69 is the largest there ever was
@@ -220,7 +220,7 @@ def positions(draws: data.Draws, seed: int = 0) -> dict[str, tuple[Any, Array]]:
         mass = mixed(draws.balls, flat)
         found[f"unsorted, position {place}"] = unsorted[:, place - 1], mass
     for place in range(1, data.WHITE + 1):
-        mass = mixed(draws.balls, partial(data.mass_of_place, place=place))
+        mass = mixed(draws.balls, partial(data.mass_of_place, rank=place))
         found[f"sorted, bin {place}"] = draws.white[:, place - 1], mass
     return found | {
         "Powerball": (draws.red, mixed(data.urn(draws.days, data.REDS), flat))
@@ -258,7 +258,7 @@ def cross_validate(
     seed: int,
     count: int,
     repeats: int,
-    done: Done = unseen,
+    report: ReportWork = ignore_work,
 ) -> dict[str, dict[str, Any]]:
     """Judge all classifiers and the exact rule by repeated cross-validation over whole draws.
 
@@ -278,7 +278,7 @@ def cross_validate(
     fits: dict[str, list[Fitted]] = {name: [] for name in METHODS}
     for i, held in enumerate(sides):
         given = data.Examples._make(column[~held] for column in rows)
-        for name, method in counted(METHODS.items(), done):
+        for name, method in counted(METHODS.items(), report):
             fits[name].append(
                 method(given, seed + 1000 * (i // count) + i % count, setup)
             )
@@ -549,15 +549,15 @@ def reproduce(
         draws=4 * setup.draws,
         max_depth=setup.max_depth + 1,
     )
-    with steps((1 + folds * repeats) * len(METHODS) + len(OFFSETS), progress) as done:
+    with steps((1 + folds * repeats) * len(METHODS) + len(OFFSETS), progress) as report:
         fits = {
             name: method(rows, seed, longer)
-            for name, method in counted(METHODS.items(), done)
+            for name, method in counted(METHODS.items(), report)
         }
-        scores = cross_validate(rows, exact, setup, seed, folds, repeats, done)
+        scores = cross_validate(rows, exact, setup, seed, folds, repeats, report)
         zero = {  # what P(bin 1 | 0) owes to the offset
             offset: METHODS[NETWORK](rows, seed, replace(setup, offset=offset))
-            for offset in counted(OFFSETS, done)
+            for offset in counted(OFFSETS, report)
         }
     pictures = {
         "buckets": _draw_buckets(draws),

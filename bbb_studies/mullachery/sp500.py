@@ -53,7 +53,7 @@ from bbb_studies.data.locate import (
     read,
 )
 from bbb_studies.kit import by_key, clustered_mean, panels, text, values, write
-from bbb_studies.progress import Done, counted, steps, unseen
+from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 
 Array = NDArray[Any]
 Days = NDArray[np.datetime64]
@@ -348,12 +348,12 @@ def walk_forward(
     thin: int = THIN,
     effort: Effort | None = None,
     seed: int = 0,
-    done: Done = unseen,
+    report: ReportWork = ignore_work,
 ) -> Walk:
     """Refit every forecaster each year on all that was known, and forecast the year (D38).
 
     From the year `first` on; networks train on every company once in `thin` days. Same seed, same
-    forecasts; those of a year do not depend on what comes after it. `done` is told of every
+    forecasts; those of a year do not depend on what comes after it. `report` is told of every
     forecast of a year.
     """
     found: dict[str, list[Forecast]] = {name: [] for name in forecasters}
@@ -365,7 +365,7 @@ def walk_forward(
             rows.x[train], rows.y[train], kept, rows.x[test], key, effort or Effort()
         )
         tests.append(test)
-        for name, forecaster in counted(forecasters.items(), done):
+        for name, forecaster in counted(forecasters.items(), report):
             found[name].append(forecaster(task))
     results = {}
     for name, some in found.items():
@@ -473,12 +473,12 @@ def reproduce(
     baselines = {name: FORECASTERS[name] for name in BASELINES}
     work = len(list(splits(rows, FIRST))) * (len(FORECASTERS) + 1)
     work += len(list(splits(others, SECOND_FIRST))) * len(baselines)
-    with steps(work, progress) as done:
-        walk = walk_forward(rows, effort=effort, seed=seed, done=done)
+    with steps(work, progress) as report:
+        walk = walk_forward(rows, effort=effort, seed=seed, report=report)
         other = walk_forward(
-            others, forecasters=baselines, first=SECOND_FIRST, done=done
+            others, forecasters=baselines, first=SECOND_FIRST, report=report
         )
-        leaked = leak(rows, len(prices.symbols), done=done)
+        leaked = leak(rows, len(prices.symbols), report=report)
     both = {"first": facts(prices, walk), "second": facts(second, other)}
     scores, other_scores = measure(walk), measure(other)
     found = {

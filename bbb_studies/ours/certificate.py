@@ -188,7 +188,7 @@ def run(
     objective = PACBayes(settings.half, DELTA)
     zero = GaussianPrior(settings.wide)
     size = built(settings, zero, objective).model.layout.size
-    with steps(settings.prior_epochs + 3 * settings.epochs, progress) as done:
+    with steps(settings.prior_epochs + 3 * settings.epochs, progress) as report:
 
         def around(
             centre: Array, scale: float
@@ -206,7 +206,7 @@ def run(
                 return trained(estimator, part, settings, epochs, rate, begin)
 
             found = kept(out / f"{name}.npz", settings, make)
-            done(epochs)
+            report(epochs)
             return found
 
         elbo = built(settings, zero, FreeEnergy())

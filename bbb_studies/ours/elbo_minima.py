@@ -129,8 +129,8 @@ def search(
     x = np.linspace(-2.0, 2.0, ROWS)[:, None]
     y = np.sin(3.0 * x) + NOISE * rng.standard_normal((ROWS, 1))
     recipe = Recipe(optimizer=optimizer, epochs=epochs, batch_size=ROWS, samples=4)
-    with steps(starts, progress) as done:
-        for own in counted(rng.spawn(starts), done):
+    with steps(starts, progress) as report:
+        for own in counted(rng.spawn(starts), report):
             begin = start(ESTIMATOR, own, optimizer)
             found.append(fit(ESTIMATOR, begin, x, y, recipe, rng=own, progress=False))
             if found[-1].stopped == "interrupted":

@@ -43,7 +43,7 @@ from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies import linear_gaussian as exact
 from bbb_studies.kit import Estimate, concise, listed, table, text, write
-from bbb_studies.progress import Done, counted, steps, unseen
+from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 
 Array = NDArray[Any]
 SAMPLES = 2  # weight samples per step: one antithetic pair
@@ -230,7 +230,7 @@ def _batch_squares(grads: Array) -> Array:
 
 
 def curves(
-    seed: int, steps: int = CURVE_STEPS, *, done: Done = unseen
+    seed: int, steps: int = CURVE_STEPS, *, report: ReportWork = ignore_work
 ) -> dict[str, list[Spot]]:
     """Measure IWAE's two gradients and the EUBO's against the number of samples.
 
@@ -252,7 +252,7 @@ def curves(
         "EUBO": SelfNormalised(model, family, EUBO()),
     }
     found: dict[str, list[Spot]] = {name: [] for name in estimators}
-    for count in counted(COUNTS, done):
+    for count in counted(COUNTS, report):
         drawn = {
             n: sampled(e, place, count, steps, seed) for n, e in estimators.items()
         }
@@ -417,7 +417,11 @@ def ratios(found: dict[str, dict[str, Noise]]) -> str:
     rows = [
         [
             name,
-            *(concise(*r, most=3) for place in places for r in found[place][name][:2]),
+            *(
+                concise(*r, max_digits=3)
+                for place in places
+                for r in found[place][name][:2]
+            ),
         ]
         for name in order(found[places[-2]])
     ]
@@ -429,11 +433,11 @@ def ratios(found: dict[str, dict[str, Noise]]) -> str:
 def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
     """Measure, write ``estimator-variance.png`` and ``.json``, and return the tables."""
     places = [*network_places(seed), *linear_places(seed)]
-    with steps(len(places) + len(COUNTS), progress) as done:
+    with steps(len(places) + len(COUNTS), progress) as report:
         noises = {
-            place.name: measure(place, seed + 1) for place in counted(places, done)
+            place.name: measure(place, seed + 1) for place in counted(places, report)
         }
-        spots = curves(seed, done=done)
+        spots = curves(seed, report=report)
     figure = draw_variances(noises, spots, order(noises["network, end"]))
     rows = {"relative to the reparameterised": noises, "against samples": spots}
     write(out, {"estimator-variance": figure}, rows, "estimator-variance")

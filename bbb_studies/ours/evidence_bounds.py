@@ -251,10 +251,10 @@ def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
     truth = exact.exact(data)
     rngs = map(np.random.default_rng, seeds[:4])
     asked = list(zip(choices(truth, 1.0).items(), rngs, strict=True))
-    with steps(len(asked), progress) as done:
+    with steps(len(asked), progress) as report:
         cases = [
             measure(data, name, q, truth, rng)
-            for (name, q), rng in counted(asked, done)
+            for (name, q), rng in counted(asked, report)
         ]
     stored = {"log_evidence": truth.log_evidence, "counts": COUNTS, "cases": cases}
     write(

@@ -372,13 +372,13 @@ def reproduce(
     methods = [BASE.but(name, build=build) for name, build in METHODS.items()]
     groups = {"methods": methods, "why": WHY[1:], "how": HOW}
     runs: dict[str, dict[str, list[Measured]]] = {group: {} for group in groups}
-    with steps(repeats * sum(map(len, groups.values())), progress) as done:
+    with steps(repeats * sum(map(len, groups.values())), progress) as report:
         for group, variants in groups.items():
             for one in variants:
                 shorter = one.but(
                     one.name, epochs=max(1, round(effort * one.setup.epochs))
                 )
-                seeds = counted(range(seed, seed + repeats), done)
+                seeds = counted(range(seed, seed + repeats), report)
                 runs[group][one.name] = [measure(shorter, which) for which in seeds]
     runs["why"] = {BASE.name: runs["methods"]["VI"], **runs["why"]}
     found = {

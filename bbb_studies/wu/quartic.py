@@ -24,7 +24,7 @@ from bbb_numpy.training.optimizers import Constant
 from bbb_studies.comparing import METHODS, Fitted, Setup, judge, train
 from bbb_studies.data.toys import Toy
 from bbb_studies.kit import Claim, average, by_key, claims, panels, text, write
-from bbb_studies.progress import Done, counted, steps, unseen
+from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 
 Array = NDArray[Any]
 
@@ -69,7 +69,7 @@ def quartic(
 
 
 def run(
-    seed: int = 0, setup: Setup | None = None, done: Done = unseen
+    seed: int = 0, setup: Setup | None = None, report: ReportWork = ignore_work
 ) -> tuple[Toy, dict[str, Fitted], dict[str, dict[str, dict[str, float]]]]:
     """Draw data, train every method, and judge each in every region.
 
@@ -83,10 +83,10 @@ def run(
         setup = Setup(likelihood=GaussianLikelihood(NOISE / float(data.y.std())))
     fits = {
         name: train(build, setup, *data[:2], seed=seed)
-        for name, build in counted(METHODS.items(), done)
+        for name, build in counted(METHODS.items(), report)
     }
     fits[MIXTURE] = train(METHODS["MAP"], setup, *data[:2], seed=seed, members=MEMBERS)
-    done(MEMBERS)
+    report(MEMBERS)
     scores: dict[str, dict[str, dict[str, float]]] = {name: {} for name in fits}
     for region, intervals in REGIONS.items():
         fresh = quartic(data_rng, FRESH, intervals)
@@ -115,8 +115,8 @@ def reproduce(
     `repeats` data sets, each with starts of its own, of which the first, of `seed`, is in the
     picture; `setup` instead of the default, for a quick look. Return the tables.
     """
-    with steps(repeats * (len(METHODS) + MEMBERS), progress) as done:
-        runs = [run(seed + repeat, setup, done) for repeat in range(repeats)]
+    with steps(repeats * (len(METHODS) + MEMBERS), progress) as report:
+        runs = [run(seed + repeat, setup, report) for repeat in range(repeats)]
     data, fits, _ = runs[0]
     scores = {
         method: {region: average([found[method][region] for *_, found in runs])

@@ -55,9 +55,9 @@ class Blame:
         self.influence = influence
         self.trace = influence.trace
         self.results = influence.trace.results
-        ones = np.ones(1, np.int64).tobytes()
+        number_1 = np.ones(1, np.int64).tobytes()
         # numbers of the forward pass: what equals them needs no proof that it is right
-        self.forward_numbers = {ones, *map(self._numbers, influence.forward)}
+        self.forward_numbers = {number_1, *map(self._numbers, influence.forward)}
         self.cleared = frozenset(self._slopes() | self._cotangents())
 
     def _numbers(self, k: int) -> bytes:
@@ -234,8 +234,8 @@ def _location(lines: list[Line]) -> str:
         return ""
     file = Path(path)
     name = "the cell" if file.parent.name.startswith("ipykernel") else file.name
-    then = "".join(f", then line {earlier}" for _, earlier in lines[-2::-1])
-    return f"look at line {number} of {name}, `{source}`{then}"
+    earlier_lines = "".join(f", then line {earlier}" for _, earlier in lines[-2::-1])
+    return f"look at line {number} of {name}, `{source}`{earlier_lines}"
 
 
 def _blamed_line(problem: ProofProblem, theta: Array, wrong: Array) -> str:

@@ -290,15 +290,17 @@ class Trace:
                 continue
             residues = x.primal[..., 0]
             tangent = x.tangent[..., 1]
-            whole = np.ones(x.shape, bool)
+            all_entries = np.ones(x.shape, bool)
             memory = x.residues.__array_interface__["data"][0], x.shape
             last_memory, last_residues = last_seen.get(path, (None, None))
-            changed = last_residues != residues if memory == last_memory else whole
+            changed = (
+                last_residues != residues if memory == last_memory else all_entries
+            )
             if not changed.any():
                 continue
             last_seen[path] = memory, residues.copy()
             # where some entries change these are a result, and so is the whole array
-            for entries in (changed,) if changed.all() else (changed, whole):
+            for entries in (changed,) if changed.all() else (changed, all_entries):
                 numbers = residues[entries]
                 result = Result(
                     lines=_calling_lines(frame, line),

@@ -507,14 +507,14 @@ class Field:
         second = self._with_factor(second, first[..., 2, :])
         u, t, k = _unpack(first)
         v, s, m = _unpack(second)
-        both = np.stack([self.mul(u, v), self.add(t, s), k], axis=-2)
+        merged = np.stack([self.mul(u, v), self.add(t, s), k], axis=-2)
         same = (k == m).all(axis=-1)
         if same.all():
-            return both
+            return merged
         is_empty = (t == 0).all(axis=-1)
         is_simple = (m == self.one).all(axis=-1) & (s != 0).any(axis=-1)
         chosen = np.where((is_empty | is_simple)[..., None, None], second, first)
-        return np.where(same[..., None, None], both, chosen)
+        return np.where(same[..., None, None], merged, chosen)
 
     def _with_factor(self, log_terms: Array, k: Array) -> Array:
         """Return the terms with factor k, where they have -k: k log u is -k log 1/u."""

@@ -516,10 +516,10 @@ def add(x: Any, y: Any, sign: int = 1) -> Exact:
         floats = x.floats - y.floats
     log_terms = None
     if x.log_terms is not None or y.log_terms is not None:
-        left, right = np.broadcast_arrays(_log_terms_of(x), _log_terms_of(y))
+        x_terms, y_terms = np.broadcast_arrays(_log_terms_of(x), _log_terms_of(y))
         if sign == -1:
-            right = field.negate_log_terms(right)
-        log_terms = field.add_log_terms(left, right)
+            y_terms = field.negate_log_terms(y_terms)
+        log_terms = field.add_log_terms(x_terms, y_terms)
     return Exact(field, residues, floats, log_terms)
 
 
@@ -954,8 +954,8 @@ def as_strided(
         )
 
     low, high = np.lib.array_utils.byte_bounds(x.floats)
-    start, end = np.lib.array_utils.byte_bounds(view(x.floats, ()))
-    if prod(shape) and (start < low or end > high):
+    view_low, view_high = np.lib.array_utils.byte_bounds(view(x.floats, ()))
+    if prod(shape) and (view_low < low or view_high > high):
         raise Untraceable("as_strided reads what lies beside its array")
     return x.map_views(view)
 

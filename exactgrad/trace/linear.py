@@ -34,15 +34,17 @@ def matmul(x: Any, y: Any) -> Exact:
     x, y = lift_all(x, y)
     field = x.field
     floats = np.matmul(x.floats, y.floats)
-    left = x.reshape(1, -1) if x.ndim == 1 else x
-    right = y.reshape(-1, 1) if y.ndim == 1 else y
+    if x.ndim == 1:
+        x = x.reshape(1, -1)
+    if y.ndim == 1:
+        y = y.reshape(-1, 1)
     tangent = None
     if x.has_tangent:
-        tangent = field.matmul(left.tangent, right.primal)
+        tangent = field.matmul(x.tangent, y.primal)
     if y.has_tangent:
-        change = field.matmul(left.primal, right.tangent)
+        change = field.matmul(x.primal, y.tangent)
         tangent = change if tangent is None else field.add(tangent, change)
-    primal = field.matmul(left.primal, right.primal)
+    primal = field.matmul(x.primal, y.primal)
     residues = dual_residues(field, primal, tangent)
     return Exact(field, residues.reshape((*floats.shape, 2, field.n_channels)), floats)
 
@@ -62,8 +64,8 @@ def einsum(
         Ignored.
     """
     arrays = lift_all(*operands)
-    left, arrow, result_letters = subscripts.replace(" ", "").partition("->")
-    terms = left.split(",")
+    all_terms, arrow, result_letters = subscripts.replace(" ", "").partition("->")
+    terms = all_terms.split(",")
     n_dots = [
         x.ndim - len(term.replace("...", ""))
         for term, x in zip(terms, arrays, strict=True)

@@ -143,8 +143,8 @@ class EqualityClaim(Claim):
                     for function in self.functions
                 )
                 self.structure = Tree.of(first, "value")
-                second = self.structure.flat(second, "the second value")
-                first = self.structure.flat(first)
+                second = self.structure.flatten(second, "the second value")
+                first = self.structure.flatten(first)
                 return lift(first, field), lift(second, field)
         except StructureError:
             raise
@@ -185,7 +185,7 @@ class EqualityClaim(Claim):
         for n, (value_rtol, slope_rtol) in enumerate(difference.relative):
             k = int(value_rtol <= CONSTANT_RTOL)  # 0: the value, 1: the slope
             if not (value_rtol, slope_rtol)[k] <= CONSTANT_RTOL:
-                name = SLOPE_OF * k + self.structure.name(n)
+                name = SLOPE_OF * k + self.structure.coordinate(n)
                 errors.append(
                     WrongDerivative(
                         name, difference.first[n, k], difference.second[n, k]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bbb_numpy.cli.main import main
-from bbb_numpy.learners.columns import Column, encoded, get_column
+from bbb_numpy.learners.columns import Column, encode_columns, get_column
 
 WIDTH = 24
 NAMES = [f"column {place}" for place in range(WIDTH)]
@@ -37,7 +37,7 @@ def test_a_column_is_found_without_looking_at_the_others(frame, labels_seen):
 
 
 def test_a_table_is_encoded_in_a_few_looks_at_each_name(frame, labels_seen):
-    assert list(encoded(frame, [Column(name) for name in NAMES]).columns) == NAMES
+    assert list(encode_columns(frame, [Column(name) for name in NAMES]).columns) == NAMES
     assert len(labels_seen) <= 10 * WIDTH
 
 

@@ -58,7 +58,7 @@ def test_the_outputs_of_a_layer_have_the_mean_and_variance_that_random_weights_g
     x[1] = 0.5 * x[0]  # rows that share their weights' errors, whatever these are
     blocks = built.layout.views(theta)
     sigma = np.log1p(np.exp(blocks["rho"]))
-    z, _ = built._forward(built.batch(theta, noise, x, x, 1.0, None, None), sigma)
+    z, _ = built._forward(built.make_batch(theta, noise, x, x, 1.0, None, None), sigma)
     w = blocks["mu"] + sigma * np.random.default_rng(4).standard_normal((60_000, len(sigma)))
     f, _ = forward(model.network, w, x, Buffers())
     for moment in (lambda a: a, lambda a: (a - f.mean(axis=0)) ** 2):
@@ -81,7 +81,7 @@ def test_flipout_is_the_network_with_the_explicit_weights_of_every_row(seed, row
     noise, x, _ = noise_parts(built, rows, samples, seed)
     size, blocks = model.layout.size, built.layout.views(theta)
     sigma = np.log1p(np.exp(blocks["rho"]))
-    z, _ = built._forward(built.batch(theta, noise, x, x, 1.0, None, None), sigma)
+    z, _ = built._forward(built.make_batch(theta, noise, x, x, 1.0, None, None), sigma)
     perturbations = built._flips(noise, rows)
     for s in range(samples):
         for b in range(rows):

@@ -38,7 +38,7 @@ from bbb_numpy.cli.main import main
 from bbb_numpy.evaluation.convergence import function_r_hats
 from bbb_numpy.learners import diagnosis, fit_measures
 from bbb_numpy.learners.fit_report import CHECKS, FitReport, failed_checks
-from bbb_numpy.learners.rows import Prepared
+from bbb_numpy.learners.rows import TrainingData
 from bbb_numpy.numeric.old_names import OLD_NAMES
 from bbb_numpy.training import EarlyStopping, Epoch
 from bbb_numpy.training.recipe import Rows
@@ -644,8 +644,8 @@ def test_the_command_line_says_it_in_one_line_and_stores_the_model(tmp_path, cap
 
 def test_a_fit_is_judged_on_rows_as_often_as_their_weights_ask_for():
     rows = Rows(np.arange(4.0)[:, None], np.arange(4.0)[:, None])
-    assert Prepared(rows, None, {}).typical() is rows
+    assert TrainingData(rows, None, {}).resample_by_weight() is rows
     weights = np.array([0.6, 0.0, 2.4, 1.0])
-    twice = Prepared(rows._replace(sample_weight=weights), None, {}).typical()
+    twice = TrainingData(rows._replace(sample_weight=weights), None, {}).resample_by_weight()
     assert twice.x[:, 0].tolist() == [0.0, 2.0, 2.0, 3.0]
     assert (twice.y == twice.x).all()

@@ -7,7 +7,7 @@ from scipy.sparse import coo_array
 from sklearn.exceptions import DataConversionWarning
 
 from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
-from bbb_numpy.learners.rows import MOST_AXES, check_pair, prepared, principal_axes
+from bbb_numpy.learners.rows import MAX_ROTATED_INPUTS, check_pair, prepare_rows, principal_axes
 from bbb_numpy.training.recipe import Rows
 
 NAN, INF = float("nan"), float("inf")
@@ -132,7 +132,7 @@ def test_every_row_keeps_its_own_weight_when_rows_are_held_out_at_random(held_ou
     weights = np.arange(1.0, 13.0)  # each row holds its own
     x, y = np.c_[weights, -weights], 10 * weights[:, None]
     rng = np.random.default_rng(0)
-    data = prepared(Rows(x, y, weights), held_out / 12, rng, False, False, np.float64)
+    data = prepare_rows(Rows(x, y, weights), held_out / 12, rng, False, False, np.float64)
     parts = [data.training]
     if held_out:
         parts.append(data.held_out)
@@ -150,7 +150,7 @@ def test_every_row_keeps_its_own_weight_when_rows_are_held_out_at_random(held_ou
 def test_a_share_of_the_rows_is_held_out_and_a_part_of_a_row_counts_as_one(fraction, rows):
     x = np.arange(12.0)[:, None]
     rng = np.random.default_rng(0)
-    data = prepared(Rows(x, x, None), fraction, rng, False, False, np.float64)
+    data = prepare_rows(Rows(x, x, None), fraction, rng, False, False, np.float64)
     assert len(data.training.x) == 12 - rows
     assert (0 if data.held_out is None else len(data.held_out.x)) == rows
 
@@ -165,7 +165,7 @@ def collinear(rows=60, spread=0.01):
 @pytest.mark.equation("D60")
 def test_collinear_inputs_are_turned_to_axes_along_which_they_are_uncorrelated():
     x = collinear()
-    data = prepared(Rows(x, x[:, :1]), 0.25, np.random.default_rng(0), True, True, float, True)
+    data = prepare_rows(Rows(x, x[:, :1]), 0.25, np.random.default_rng(0), True, True, float, True)
     axes = data.units["x_axes_"]
     np.testing.assert_allclose(axes.T @ axes, np.eye(4), atol=1e-14)
     gram = data.training.x.T @ data.training.x
@@ -174,7 +174,7 @@ def test_collinear_inputs_are_turned_to_axes_along_which_they_are_uncorrelated()
     x_mean, x_scale = data.units["x_mean_"], data.units["x_scale_"]
     back = np.concatenate([data.held_out.x, data.training.x]) @ axes.T
     np.testing.assert_allclose(np.sort(back, axis=0), np.sort((x - x_mean) / x_scale, axis=0))
-    plain = prepared(Rows(x, x[:, :1]), 0.25, np.random.default_rng(0), True, True, float)
+    plain = prepare_rows(Rows(x, x[:, :1]), 0.25, np.random.default_rng(0), True, True, float)
     assert "x_axes_" not in plain.units
 
 
@@ -193,14 +193,14 @@ def test_what_is_not_collinear_is_not_turned():
     assert principal_axes(x[:, [0, 1, 3]], None) is None  # the last says the same as the first
     assert principal_axes(collinear(spread=0.5), None) is None
     assert principal_axes(np.zeros((5, 2)), None) is None
-    assert principal_axes(np.tile(x, (1, MOST_AXES)), None) is None  # too many to look for
+    assert principal_axes(np.tile(x, (1, MAX_ROTATED_INPUTS)), None) is None  # too many to look for
 
 
 @pytest.mark.equation("D45")
 def test_units_are_those_of_the_rows_that_are_trained_on_each_with_its_own_weight():
     x = np.random.default_rng(1).standard_normal((12, 2))
     weights = np.arange(1.0, 13.0)
-    data = prepared(
+    data = prepare_rows(
         Rows(x, x[:, :1], weights), 4 / 12, np.random.default_rng(0), True, True, np.float64
     )
     *both, v = data.training

@@ -14,7 +14,7 @@ from bbb_numpy.model.kl_weights import (
     proportional_kl_weights,
 )
 from bbb_numpy.model.objectives import FreeEnergy
-from bbb_numpy.training.stopping import minibatches
+from bbb_numpy.training.stopping import row_slices
 
 SHARES = [proportional_kl_weights, geometric_kl_weights]
 WARM_UPS = [
@@ -41,7 +41,7 @@ def test_the_minibatch_costs_of_an_epoch_add_up_to_the_full_data_cost_at_its_bet
 ):
     # contract 5, for values and gradients, a ragged last minibatch included
     epoch = data.draw(st.integers(0, epochs - 1))
-    p, batches = problem, minibatches(len(problem.x), batch_size)
+    p, batches = problem, row_slices(len(problem.x), batch_size)
     beta, pi = warm_up(epoch, epochs), shares([batch.stop - batch.start for batch in batches])
     parts = [
         p.estimator.value_and_grad(p.theta, p.noise, p.x[b], p.y[b], beta * share)

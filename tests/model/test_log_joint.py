@@ -20,7 +20,7 @@ from bbb_numpy.registry import CHECKED_LIKELIHOODS, CHECKED_PRIORS
 
 HYPERPRIORS = {"prior_log_scale": HalfCauchy(0.5), "log_noise": HalfNormal(0.3)}
 OTHERS = LogNormal(width=0.5)  # a binary fraction: exact proofs take no other constants
-BLOCKS = [log_joint.BLOCK, 12]  # seven rows at once, and three at a time
+BLOCKS = [log_joint.MAX_ACTIVATIONS, 12]  # seven rows at once, and three at a time
 # every prior with every likelihood, and either with every power of the likelihood and block
 MODELS = cover(product(CHECKED_PRIORS, CHECKED_LIKELIHOODS, [1.0, 0.3, 0.0], BLOCKS))
 
@@ -53,7 +53,7 @@ def complex_rows(target, position):
 
 @pytest.fixture
 def rows_in_blocks(block, monkeypatch):
-    monkeypatch.setattr(log_joint, "BLOCK", block)
+    monkeypatch.setattr(log_joint, "MAX_ACTIVATIONS", block)
 
 
 @pytest.mark.equation("D33", "D32", "D39", "D17", "D1", "D42", "D43")
@@ -103,7 +103,7 @@ def test_it_is_the_log_joint_in_the_free_energy():
     w = estimator.weights(theta, noise)
     value, _ = target(np.concatenate([w, position[:1, -3:]], axis=1))
     hyper = sum(
-        LogNormal().log_density(u, target._start[name]).sum()
+        LogNormal().log_density(u, target._initial_values[name]).sum()
         for name, u in target.params(position[:1]).items()
     )
     joint = terms.posterior[0] - free
@@ -171,7 +171,7 @@ def test_blocks_lie_weights_first_then_scales():
 def test_a_hyperprior_looks_at_the_numbers_of_its_name(name):
     target, position = problem()
     own, other = HYPERPRIORS[name], HalfNormal(2.0)
-    u, start = target.params(position)[name], target._start[name]
+    u, start = target.params(position)[name], target._initial_values[name]
     exchanged = replace(target, hyperpriors=HYPERPRIORS | {name: other})
     expected = (own.log_density(u, start) - other.log_density(u, start)).sum(axis=1)
     np.testing.assert_allclose(target(position)[0] - exchanged(position)[0], expected, rtol=1e-9)
@@ -188,7 +188,7 @@ def test_draws_from_the_prior_follow_the_hyperpriors(prior):
         assert stats.kstest(noise, stats.halfnorm(scale=0.3).cdf).pvalue > 1e-3
     for name in ("prior_log_df", "prior_mixture"):
         if name in params:
-            each = stats.norm(target._start[name][-1], OTHERS.width).cdf
+            each = stats.norm(target._initial_values[name][-1], OTHERS.width).cdf
             assert stats.kstest(params[name][:, -1], each).pvalue > 1e-3
     if "prior_log_scale" in params:
         scale = np.exp(params["prior_log_scale"])
@@ -213,7 +213,7 @@ def test_overflow_gives_no_number_and_no_exception():
 def test_equal_rows_are_evaluated_once_if_that_halves_them(copies, evaluated):
     target, _ = problem("gaussian", "gaussian")
     rows = np.resize(np.arange(7), int(7 * copies))
-    [(x, y, weights)] = replace(target, x=target.x[rows], y=target.y[rows])._evaluated
+    [(x, y, weights)] = replace(target, x=target.x[rows], y=target.y[rows])._row_blocks
     assert len(x) == len(y) == evaluated
     assert weights is None if len(rows) < 14 else (weights == copies).all()
 
@@ -222,7 +222,7 @@ def test_equal_rows_are_evaluated_once_if_that_halves_them(copies, evaluated):
 @pytest.mark.usefixtures("rows_in_blocks")
 def test_a_block_has_as_many_rows_as_fit_but_one_at_least(sizes):
     """The widest layer has four units."""
-    assert [len(x) for x, _, _ in problem()[0]._evaluated] == sizes
+    assert [len(x) for x, _, _ in problem()[0]._row_blocks] == sizes
 
 
 def test_a_copy_of_a_used_target_has_the_same_values_and_no_memory_of_its_own():
