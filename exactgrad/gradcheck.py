@@ -150,8 +150,8 @@ def check_gradient(
     ``|g - m| / max(|g|, |m|, 1e-3 max|m|)``: a coordinate a thousand times smaller than the largest
     is held to the same absolute error as one at that size, not to a tighter one. For central
     differences of a value F with step h the denominator is also at least
-    ``1.5 eps |F| / h / tolerance``:
-    what the rounding of F alone can do (at F = 1e6 and h = 1e-3, 3e-7) does not fail a check.
+    ``1.5 eps |F| / h / tolerance``: what the rounding of F alone can do (at F = 1e6 and h = 1e-3,
+    3e-7) does not fail a check.
 
     Parameters
     ----------
@@ -165,10 +165,14 @@ def check_gradient(
     *arguments
         What `value_and_grad` takes after theta.
     method : {'complex', 'central'}
+        How the derivatives are measured: by the complex step, which is exact to rounding and needs
+        a function that continues to complex numbers, or by central differences, which take any. By
+        default 'complex'.
     blocks : mapping of str to slice, optional
-        Named parts of flat theta, one row each in the report. Default: its arrays.
+        Named parts of flat theta, one row each in the report. By default its arrays.
     coordinate : callable, optional
-        From a flat index to a readable name, for the worst coordinate.
+        From a flat index to a readable name, for the worst coordinate. By default a path such as
+        ``W1[0, 2]``.
     gates : callable, optional
         From theta to an array that changes when a kink is crossed (for a ReLU network, which
         units are on). Steps that cross one are left out; a coordinate is skipped, and counted,
@@ -177,7 +181,7 @@ def check_gradient(
         Largest number of coordinates of each block that are checked; those of a larger block are
         drawn by `rng`. By default all of them.
     rng : numpy.random.Generator or int, optional
-        Default 0.
+        What draws these coordinates, or its seed. By default 0.
     tolerance : float, optional
         Largest relative error that passes. By default 1e-12 for 'complex' and 1e-6 for 'central'.
 
@@ -419,9 +423,9 @@ def _checked(
 def _refuse_noise(first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
     """Raise ValueError if two calls with the same numbers return different ones."""
     pairs = zip(("value", "gradient"), first, second, strict=False)
-    for name, numbers, others in pairs:
+    for name, numbers, repeated in pairs:
         size = np.max(np.abs(numbers), initial=0.0, where=np.isfinite(numbers))
-        if not np.allclose(numbers, others, 1e-9, 1e-9 * size, equal_nan=True):
+        if not np.allclose(numbers, repeated, 1e-9, 1e-9 * size, equal_nan=True):
             raise ValueError(IS_NOISY.format(name))
 
 
@@ -471,11 +475,11 @@ def _smooth_steps(
     steps = [h * max(1.0, abs(theta[i])) for h in CENTRAL_STEPS]
     if gates is None:
         return steps
-    side = gates(theta)
+    own_side = gates(theta)
 
     def is_smooth(h: float) -> bool:
-        ends = (gates(_shifted(theta, i, k * h)) for k in (-2, 2))
-        return all(np.array_equal(end, side) for end in ends)
+        sides = (gates(_shifted(theta, i, k * h)) for k in (-2, 2))
+        return all(np.array_equal(side, own_side) for side in sides)
 
     return list(filter(is_smooth, steps))
 

@@ -134,7 +134,15 @@ class Tree(NamedTuple):
 
     @classmethod
     def of(cls, values: Any, name: str) -> Tree:
-        """Return the structure of some values, which are called so."""
+        """Return the structure of some values.
+
+        Parameters
+        ----------
+        values : any
+            A leaf, or a structure of leaves.
+        name : str
+            What the values are called, in paths and errors.
+        """
         shapes = {path: np.shape(leaf) for path, leaf in leaves(values, name)}
         return cls(values, name, shapes)
 

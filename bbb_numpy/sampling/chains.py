@@ -162,7 +162,9 @@ def init_runs(
     state = settings.kernel.init(settings.target, start)
     states = zip(*(np.array_split(field, groups) for field in state), strict=True)
     rngs = [rng] if groups == 1 else rng.spawn(groups)
-    adaptations: Sequence[Any] = fixed_kernels or [None] * groups
+    adaptations: Sequence[Any] = [None] * groups
+    if fixed_kernels:
+        adaptations = fixed_kernels
     runs = []
     for fields, group_rng, adaptation in zip(states, rngs, adaptations, strict=True):
         group_state = type(state)._make(fields)

@@ -123,6 +123,17 @@ class Blame:
         linear_parts: dict[tuple[int, int], Array] = {}
 
         def observe(k: int, start: int, tangent: Array) -> None:
+            """Record what of a result is linear in each candidate.
+
+            Parameters
+            ----------
+            k : int
+                The index of the result.
+            start : int
+                The position in `candidates` of the first that is scaled.
+            tangent : array, shape (n, batch)
+                The derivatives of its n numbers along each of them.
+            """
             scaled = candidates[start : start + tangent.shape[1]]
             linear_parts.update(
                 {(j, k): tangent[:, channel] for channel, j in enumerate(scaled)}

@@ -190,6 +190,17 @@ class LineTracer:
         self.observe(frame, 0, frame.f_locals)
 
         def trace_line(frame: FrameType, event: str, returned: Any) -> Any:
+            """Call the observer, and return what follows the next line.
+
+            Parameters
+            ----------
+            frame : FrameType
+                The frame of the function.
+            event : str
+                "line" before a line runs, or "return", as `sys.settrace` has it.
+            returned
+                What the function returns, if it does.
+            """
             nonlocal line
             if event in ("line", "return"):
                 values = dict(frame.f_locals)

@@ -154,6 +154,12 @@ def random_prime(rng: random.Random) -> int:
             return p
 
 
+@lru_cache(1000)
+def prime_of_seed(seed: int) -> int:
+    """Return the prime of a seed: finding it takes as long as a small proof, so it is kept."""
+    return random_prime(random.Random(hash64("prime", seed)))
+
+
 @dataclass
 class ZeroTest:
     """How an excess has been tested for 0 so far, at random points of one field after the other.
@@ -583,7 +589,7 @@ class Prime(Field):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.p = random_prime(random.Random(hash64("prime", seed)))
+        self.p = prime_of_seed(seed)
         self.modulus = np.uint64(self.p)
         self.p_reciprocal = 1.0 / self.p
         self.one = self.from_integers(1)

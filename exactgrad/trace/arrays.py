@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from math import inf, prod
 from numbers import Integral
@@ -689,25 +690,14 @@ def _where(condition: Any, *branches: Any) -> Any:
     return np.where(comparison_of(np.not_equal)(condition, 0), *branches)
 
 
-def of_floats(
-    function: Callable[..., Any], records_path: bool = True
-) -> Callable[..., Any]:
-    """Return a function that sees the floats of exact numbers alone.
-
-    Parameters
-    ----------
-    function : callable
-        NumPy's function.
-    records_path : bool
-        Whether what it returns counts as a comparison. It does not if it depends on
-        shapes alone.
-    """
+def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that sees floats alone; what it returns counts as comparisons."""
 
     def of_exact(*args: Any, **kwargs: Any) -> Any:
         floats = (x.floats if type(x) is Exact else x for x in args)
         result = function(*floats, **kwargs)
         field = field_of(args)
-        if records_path and field is not None:
+        if field is not None:
             for values in result if isinstance(result, tuple) else (result,):
                 content = np.frombuffer(np.asarray(values).tobytes(), np.uint8)
                 field.path.append(np.unpackbits(content).astype(bool))
@@ -716,16 +706,11 @@ def of_floats(
     return of_exact
 
 
-def _finiteness_test(function: Callable[..., Any]) -> Callable[..., Any]:
+def _test_finiteness(function: Callable[..., Any], x: Exact, **kwargs: Any) -> Any:
     """Return np.isfinite or the like, which see the pole at theta and nothing near it."""
-    of_exact = of_floats(function, records_path=False)
-
-    def is_finite(x: Exact, **kwargs: Any) -> Any:
-        if x.field.at_pole and not np.isfinite(x.floats).all():
-            raise Untraceable(KINK_MESSAGE)
-        return of_exact(x, **kwargs)
-
-    return is_finite
+    if x.field.at_pole and not np.isfinite(x.floats).all():
+        raise Untraceable(KINK_MESSAGE)
+    return function(x.floats, **kwargs)
 
 
 def _larger(x: Any, y: Any) -> Exact:
@@ -783,26 +768,24 @@ UFUNCS |= {
 for _name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
     UFUNCS[_name] = comparison_of(getattr(np, _name))
 for _name in ("isfinite", "isnan", "isinf"):
-    UFUNCS[_name] = _finiteness_test(getattr(np, _name))
+    UFUNCS[_name] = partial(_test_finiteness, getattr(np, _name))
 
 # --- functions that move numbers
 
 
-def _by_position(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that moves numbers: NumPy's moves their positions, and 0 stays 0."""
-
-    def moved(x: Exact, *args: Any, **kwargs: Any) -> Exact:
-        positions = np.arange(1, x.size + 1).reshape(x.shape)
-        positions = function(positions, *args, **kwargs)
-        out = x.reshape(-1)[np.maximum(positions - 1, 0)]
-        if not np.all(positions):
-            out[positions == 0] = 0.0
-        return out
-
-    return moved
+def _by_position(
+    function: Callable[..., Any], x: Exact, *args: Any, **kwargs: Any
+) -> Exact:
+    """Return numbers that are moved as NumPy's function moves their positions; 0 stays 0."""
+    positions = np.arange(1, x.size + 1).reshape(x.shape)
+    positions = function(positions, *args, **kwargs)
+    out = x.reshape(-1)[np.maximum(positions - 1, 0)]
+    if not np.all(positions):
+        out[positions == 0] = 0.0
+    return out
 
 
-_take_along_axis = _by_position(np.take_along_axis)
+_take_along_axis = partial(_by_position, np.take_along_axis)
 for _name in (
     "take",
     "take_along_axis",
@@ -813,7 +796,7 @@ for _name in (
     "tril",
     "triu",
 ):
-    FUNCTIONS[_name] = _by_position(getattr(np, _name))
+    FUNCTIONS[_name] = partial(_by_position, getattr(np, _name))
 
 
 def concatenate(arrays: Any, axis: Any = 0, casting: Any = None) -> Exact:
@@ -1094,34 +1077,32 @@ def _prod(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
     return factors[0].reshape(_reduced_shape(x, axis, keepdims))
 
 
-def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the largest or smallest numbers over axes, by np.argmax or np.argmin."""
+def _extreme(
+    pick: Callable[..., Any],
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+) -> Exact:
+    """Return the largest or smallest numbers over axes, which np.argmax or np.argmin picks."""
+    flat = _flatten_axes(x, axis)
+    positions = np.expand_dims(pick(flat.floats, axis=-1), -1)
+    extreme = _take_along_axis(flat, positions, -1)
+    _refuse_ties(flat, extreme)
+    x.field.path.append(np.ravel(np.arange(flat.shape[-1]) == positions))
+    extreme = extreme.reshape(_reduced_shape(x, axis, keepdims))
+    if initial is None:
+        return extreme
     choose = _larger if pick is np.argmax else _smaller
-
-    def largest(
-        x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None
-    ) -> Exact:
-        flat = _flatten_axes(x, axis)
-        positions = np.expand_dims(pick(flat.floats, axis=-1), -1)
-        extreme = _take_along_axis(flat, positions, -1)
-        _refuse_ties(flat, extreme)
-        x.field.path.append(np.ravel(np.arange(flat.shape[-1]) == positions))
-        extreme = extreme.reshape(_reduced_shape(x, axis, keepdims))
-        if initial is None:
-            return extreme
-        return choose(extreme, initial)
-
-    return largest
+    return choose(extreme, initial)
 
 
-def _arg_extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
+def _arg_extreme(
+    pick: Callable[..., Any], x: Any, axis: Any = None, keepdims: bool = False
+) -> Any:
     """Return np.argmax or np.argmin, which refuse ties."""
-
-    def position(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        _extreme(pick)(x, axis)
-        return pick(x.floats, axis=axis, keepdims=keepdims)
-
-    return position
+    _extreme(pick, x, axis)
+    return pick(x.floats, axis=axis, keepdims=keepdims)
 
 
 def _argsort(x: Any, axis: Any = -1, kind: Any = None) -> Array:
@@ -1156,8 +1137,8 @@ def _add_at(x: Any, index: Any, y: Any, sign: int = 1) -> None:
         x[entry] = add(x[entry], terms[i], sign)
 
 
-_largest = _extreme(np.argmax)
-_smallest = _extreme(np.argmin)
+_largest = partial(_extreme, np.argmax)
+_smallest = partial(_extreme, np.argmin)
 REDUCTIONS |= {
     "add": sum_over,
     "multiply": _prod,
@@ -1213,8 +1194,8 @@ def _transpose(x: Exact, axes: Any = None) -> Exact:
 FUNCTIONS |= {
     "amax": _largest,
     "amin": _smallest,
-    "argmax": _arg_extreme(np.argmax),
-    "argmin": _arg_extreme(np.argmin),
+    "argmax": partial(_arg_extreme, np.argmax),
+    "argmin": partial(_arg_extreme, np.argmin),
     "argsort": _argsort,
     "as_strided": as_strided,
     "broadcast_arrays": _broadcast_arrays,

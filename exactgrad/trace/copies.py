@@ -504,11 +504,12 @@ class Copies:
         return self._rebuild(method, (method.__func__, method.__self__), MethodType)
 
     def _copy_partial(self, partial: functools.partial[Any]) -> Any:
-        def make(function: Any, args: Any, keywords: Any) -> Any:
-            return functools.partial(function, *args, **keywords)
-
         return self._rebuild(
-            partial, (partial.func, partial.args, partial.keywords), make
+            partial,
+            (partial.func, partial.args, partial.keywords),
+            lambda function, args, keywords: functools.partial(
+                function, *args, **keywords
+            ),
         )
 
     def _copy_cached(self, cached: Any) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import check_callable
+from ..fields.finite import LOG_2
 from .arrays import (
     FUNCTIONS,
     UFUNCS,
@@ -35,7 +36,6 @@ __all__ = ["SPECIAL", "exp", "function", "log", "polygamma", "sqrt"]
 Array = NDArray[Any]
 SPECIAL: Handlers = {}  # the ufuncs of scipy.special
 SQRT_PI = math.sqrt(math.pi)
-LOG_2 = math.log(2.0)
 SMALL_EXPONENT = -60  # decimals below 1e-60 take a series in place of the formula
 
 

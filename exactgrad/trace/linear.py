@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -158,19 +159,15 @@ def _vecdot(x: Any, y: Any, axis: int = -1) -> Exact:
 # --- linear algebra
 
 
-def _of_stacks(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that takes stacks of matrices, from one of single matrices."""
-
-    def of_stack(*operands: Any) -> Any:
-        arrays = lift_all(*operands)
-        if arrays[0].ndim == 2:
-            return function(*arrays)
-        results = [of_stack(*row) for row in zip(*arrays, strict=True)]
-        if isinstance(results[0], SlogdetResult):
-            return SlogdetResult(*map(stack, zip(*results, strict=True)))
-        return stack(results)
-
-    return of_stack
+def _of_stacks(function: Callable[..., Any], *operands: Any) -> Any:
+    """Return a function of matrices for each of a stack of them."""
+    arrays = lift_all(*operands)
+    if arrays[0].ndim == 2:
+        return function(*arrays)
+    results = [_of_stacks(function, *row) for row in zip(*arrays, strict=True)]
+    if isinstance(results[0], SlogdetResult):
+        return SlogdetResult(*map(stack, zip(*results, strict=True)))
+    return stack(results)
 
 
 def _eliminate(matrix: Exact, right: Any = None) -> tuple[Exact, Exact]:
@@ -236,12 +233,12 @@ FUNCTIONS |= {
     "dot": dot,
     "einsum": einsum,
     "inner": lambda x, y: np.tensordot(x, y, ((-1,), (-1,))),
-    "linalg.cholesky": _of_stacks(_cholesky),
-    "linalg.det": _of_stacks(_determinant),
-    "linalg.inv": _of_stacks(_inverse),
+    "linalg.cholesky": partial(_of_stacks, _cholesky),
+    "linalg.det": partial(_of_stacks, _determinant),
+    "linalg.inv": partial(_of_stacks, _inverse),
     "linalg.pinv": _pseudo_inverse,
-    "linalg.slogdet": _of_stacks(_slogdet),
-    "linalg.solve": _of_stacks(_solve),
+    "linalg.slogdet": partial(_of_stacks, _slogdet),
+    "linalg.solve": partial(_of_stacks, _solve),
     "vdot": _vdot,
 }
 Exact.dot = dot  # type: ignore[attr-defined]

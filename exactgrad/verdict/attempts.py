@@ -105,7 +105,19 @@ class Claim(ABC):
         reason: str = "",
         errors: Errors = (),
     ) -> Conclusion:
-        """Return the conclusion where there is a reason why nothing is proved, errors, or none."""
+        """Return *not proved* for a reason, *refuted* for errors, and *proved* if there is neither.
+
+        Parameters
+        ----------
+        data : tuple of Condition
+            The data for which the functions were run.
+        field : Field or None
+            The field of the last run.
+        reason : str
+            Why nothing is proved. By default nothing stands against it.
+        errors : tuple or callable
+            What is wrong. By default nothing.
+        """
         if reason:
             return Conclusion(Verdict.NOT_PROVED, data, field, reason)
         if errors:
@@ -116,13 +128,20 @@ class Claim(ABC):
 
 
 def attempt(claim: Claim) -> Conclusion:
-    """Return what can be concluded of a claim, for all data or for as many as possible."""
+    """Return what can be concluded of a claim, for all data or for as many as possible.
+
+    Raises
+    ------
+    Exception
+        What the functions themselves raise where they are called with floats.
+    """
     try:
         conclusion = claim.conclude(claim.data)
         if not claim.depends_on_data(conclusion):
             return conclusion
         data = weakest_conditions(claim.arguments, conclusion.data, claim.holds)
-        changed = [i for i, own in enumerate(conclusion.data) if data[i] is not own]
+        pairs = enumerate(zip(conclusion.data, data, strict=True))
+        changed = [i for i, (before, after) in pairs if before is not after]
         if not changed:
             return conclusion
         return claim.conclude_for_some(conclusion, data, changed)

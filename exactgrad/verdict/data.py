@@ -122,7 +122,8 @@ def _symmetric() -> list[Condition]:
         for total in (1, 0)
     ]
     diagonals = [_diagonal(value) for value in (1, 0)]
-    pairs = [_all(SYMMETRIC, other) for other in (*diagonals, *row_sums, *sums)]
+    conditions = (*diagonals, *row_sums, *sums)
+    pairs = [_all(SYMMETRIC, condition) for condition in conditions]
     triples = [_all(*three) for three in product([SYMMETRIC], diagonals, sums)]
     return pairs + triples
 
@@ -157,7 +158,15 @@ def conditions_of(argument: Any) -> list[Condition]:
 def keep_zeros(
     arguments: Sequence[Any], data: tuple[Condition, ...]
 ) -> tuple[Condition, ...]:
-    """Return the data with the zeros of free arrays held at 0, if they hold other numbers too."""
+    """Return the data with the zeros of free arrays held at 0, if they hold other numbers too.
+
+    Parameters
+    ----------
+    arguments : sequence
+        The arguments of the function.
+    data : tuple of Condition
+        What is known of each of them.
+    """
     return tuple(
         ZEROS
         if condition is FREE and any(map(ZEROS.holds, _float_arrays(argument)))
@@ -233,7 +242,15 @@ def argument_names(
 def parse_fixed(
     names: list[str], fixed: Iterable[str | int] | str
 ) -> tuple[Condition, ...]:
-    """Return `FIXED` for each argument that is fixed by its name or position, else `FREE`."""
+    """Return `FIXED` for each argument that is fixed by its name or position, else `FREE`.
+
+    Parameters
+    ----------
+    names : list of str
+        Of all arguments.
+    fixed : str, int, or several of them
+        Names and positions. Others than those of arguments raise an error.
+    """
     chosen = check_fixed(fixed, names)
     return tuple(
         FIXED if name in chosen or i in chosen else FREE for i, name in enumerate(names)
@@ -241,13 +258,24 @@ def parse_fixed(
 
 
 def describe_data(names: Sequence[str], data: Sequence[Condition]) -> str:
-    """Return for which data a proof holds, such as ``for these y``; nothing if for all."""
+    """Return for which data a proof holds, such as ``for these y``; nothing if for all.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the arguments.
+    data : sequence of Condition
+        What holds for each of them in the proof.
+    """
     pairs = list(zip(names, data, strict=True))
     fixed = " and ".join(name for name, condition in pairs if condition is FIXED)
-    kept = " and ".join(
+    conditions = " and ".join(
         condition.text.format(name) for name, condition in pairs if condition.text
     )
-    phrases = [f"for these {fixed}" if fixed else "", f"where {kept}" if kept else ""]
+    phrases = [
+        f"for these {fixed}" if fixed else "",
+        f"where {conditions}" if conditions else "",
+    ]
     return " ".join(filter(None, phrases))
 
 
@@ -274,7 +302,7 @@ def weakest_conditions(
         each of them keeps a condition.
     """
     free = [i for i, condition in enumerate(data) if condition is FREE]
-    kept = {i: conditions_of(arguments[i]) for i in free}
+    conditions = {i: conditions_of(arguments[i]) for i in free}
 
     def replaced(
         i: int, condition: Condition, data: tuple[Condition, ...]
@@ -284,12 +312,12 @@ def weakest_conditions(
     fixed = conditioned = data
     for i in free:
         fixed = replaced(i, FIXED, fixed)
-        strongest = (FIXED, *kept[i])[-1]
+        strongest = (FIXED, *conditions[i])[-1]
         conditioned = replaced(i, strongest, conditioned)
     starts = (start for start in (fixed, conditioned) if proves(start))
     weakest = next(starts, data)
     for i in free if weakest != data else ():
-        for condition in (FREE, *kept[i]):
+        for condition in (FREE, *conditions[i]):
             weaker = replaced(i, condition, weakest)
             if weakest[i] is not condition and proves(weaker):
                 weakest = weaker

@@ -135,11 +135,11 @@ class DecimalEvidence(Evidence):
     def rounding(self) -> Decimal:
         """Return how far the excess moves, at most, where floats are rounded in six other ways."""
         with localcontext(context(self.n_digits)):
-            excess, *shaken = (
+            excess, *shaken_excesses = (
                 self.problem.excess(self.theta, Digits(self.problem.seed, shake))[0]
                 for shake in range(7)
             )
-            return max(abs(other - excess) for other in shaken)
+            return max(abs(shaken - excess) for shaken in shaken_excesses)
 
     def numbers(self) -> tuple[Decimal, ...]:
         """Return value and gradient."""
@@ -195,9 +195,14 @@ class FloatEvidence(Evidence):
     def slopes(
         self, direction: Array, steps: tuple[float, ...] = DIFFERENCE_STEPS
     ) -> Slopes:
-        """Return the slopes along a direction (D,), the right one by differences of fourth order.
+        """Return the slopes along a direction, the right one by differences of fourth order.
 
-        Of several steps the one counts whose slope is nearest to that by hand.
+        Parameters
+        ----------
+        direction : ndarray of shape (D,)
+        steps : tuple of float
+            Steps of the differences, for a theta and a direction of unit size. Of several the one
+            counts whose slope is nearest to that by hand.
         """
         f, arguments = self.problem.value_and_grad, self.problem.arguments
         length = max(1e-300, float(abs(direction).max()))

@@ -109,14 +109,15 @@ class GradientClaim(Claim):
             return conclusion
         names = " and ".join(self.names[i] for i in changed)
         wrong_names = self._wrong_names(conclusion.data, restricted.field)
-        others = f"with other {names} {wrong_names}"
+        with_other_data = f"with other {names} {wrong_names}"
         if all(data[i] is not FIXED for i in changed):
-            return replace(restricted, reason=others)
+            return replace(restricted, reason=with_other_data)
         fixed = tuple(self.names[i] for i in changed)
         for_data = describe_data(self.names, restricted.data)
         reason = (
-            f"all {self.theta.size} derivatives are exact {for_data} alone; {others}. Say fixed="
-            f"{fixed} if that is meant, or pass whole numbers as integers, which are constants"
+            f"all {self.theta.size} derivatives are exact {for_data} alone; {with_other_data}. "
+            f"Say fixed={fixed} if that is meant, or pass whole numbers as integers, which are "
+            "constants"
         )
         return Conclusion(Verdict.NOT_PROVED, restricted.data, restricted.field, reason)
 
@@ -130,9 +131,9 @@ class GradientClaim(Claim):
         candidates = list(error_candidates(problem, self.theta, is_zero=True))
         wrong = []
         for candidate in candidates:
-            again = type(field)(field.seed)
-            direction = again.from_floats(candidate.direction)
-            if run(problem, self.theta, again, direction).excess().any():
+            fresh = type(field)(field.seed)
+            direction = fresh.from_floats(candidate.direction)
+            if run(problem, self.theta, fresh, direction).excess().any():
                 wrong.append(candidate.name)
         names = ", ".join(wrong[:MAX_NAMES_SHOWN])
         names += ", ..." * (len(wrong) > MAX_NAMES_SHOWN)

@@ -71,7 +71,15 @@ class ProofProblem(NamedTuple):
     copies: Copies  # of the function, and of what it reaches
 
     def excess(self, theta: Array, field: Field) -> Array:
-        """Return `Evaluation.excess` at random numbers of a field."""
+        """Return the slope of the value less that of the gradient, at random numbers of a field.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (D,)
+            The point whose floats choose the path of comparisons.
+        field : Field
+            Where the function is computed.
+        """
         return run(self, theta, field).excess()
 
 

@@ -346,7 +346,7 @@ def test_draws_are_not_trained_further(sampled):
         classifier("hmc").partial_fit(X, KINDS, classes=np.unique(KINDS))
     with pytest.raises(ValueError, match="holds draws of its posterior, which partial_fit cannot"):
         model.set_params(inference="mean-field").partial_fit(X, Y)
-    assert BayesianMLPRegressor.partial_fit.__doc__.startswith("Go on training")
+    assert BayesianMLPRegressor.partial_fit.__doc__.startswith("Continue training")
 
 
 def test_fit_starts_anew_whatever_was_fitted_before(sampled):
@@ -565,7 +565,7 @@ def test_ctrl_c_in_laplace_keeps_the_map_estimate_and_warns(monkeypatch, tmp_pat
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bbb_numpy.training.laplace.spectrum", interrupted)
+    monkeypatch.setattr("bbb_numpy.training.laplace.compute_spectrum", interrupted)
     model = regressor("laplace", epochs=20)
     with pytest.warns(UserWarning, match="after 20 epochs; the model holds the MAP estimate after"):
         model.fit(X, Y)

@@ -137,5 +137,5 @@ def test_weights_and_scales_come_from_the_same_draw():
 def test_draws_that_do_not_fit_are_refused(shape):
     source, _ = drawn("learned")
     assert source.layout.size == 17
-    with pytest.raises(ValueError, match=r"theta must hold draws \(T, 17\), one at least; got"):
+    with pytest.raises(ValueError, match=r"theta must have shape \(T, 17\), with T >= 1 draws"):
         source.weights(np.zeros(shape), np.zeros(1))

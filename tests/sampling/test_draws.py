@@ -45,7 +45,7 @@ def test_blocks_are_views_of_the_positions():
     assert draws.block("W0").shape == (5, 3, 2, 2)
     assert draws.block("log_noise").shape == (5, 3, 2)
     np.testing.assert_array_equal(draws.block("log_noise"), draws.positions[..., 4:])
-    with pytest.raises(KeyError, match="no block 'noise'; there are W0, log_noise"):
+    with pytest.raises(KeyError, match="name must be one of 'W0', 'log_noise'; got 'noise'"):
         draws.block("noise")
 
 
