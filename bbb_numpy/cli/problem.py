@@ -168,7 +168,10 @@ def read_problem(args: argparse.Namespace) -> Problem:
     if target in names:
         raise TableError(f"the target {target!r} cannot be one of the inputs")
     if not names:
-        raise TableError(f"{source} leaves no input beside the target {target!r}")
+        raise TableError(
+            f"{source} leaves no input beside the target {target!r}; name inputs with --inputs, "
+            "or leave fewer columns out"
+        )
     table = drop_incomplete_rows(table, [*names, target], args)
     _print_notices(table, names, args)
 
@@ -242,7 +245,10 @@ def drop_incomplete_rows(
         return table
     gaps = np.any([is_missing(get_column(table, name)) for name in names], axis=0)
     if gaps.all():
-        raise TableError(f"{table.attrs['source']}: a value is missing in every row")
+        raise TableError(
+            f"{table.attrs['source']}: a value is missing in every row; fit without "
+            "columns that have few values (--leave-out), or with --fill median"
+        )
     if gaps.any():
         count = f"{gaps.sum()} of {len(table)}"
         print(f"{count} rows are left out: a value is missing", file=sys.stderr)
@@ -269,7 +275,8 @@ def set_fill_values(columns: Sequence[Column], table: DataFrame) -> tuple[Column
         cells = column.read(table).dropna()
         if not len(cells):
             raise TableError(
-                f"column {quote_cell(column.name)} has no value to fill it with"
+                f"column {quote_cell(column.name)} has no value to fill it with; leave it out "
+                f"with --leave-out {quote(column.name)}"
             )
         if column.categories:
             return str(cells.mode()[0])

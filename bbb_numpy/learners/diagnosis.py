@@ -53,9 +53,13 @@ from .fit_report import (
 __all__ = ["CAUSES", "Cause", "Evidence", "diagnose_fit", "likely_causes"]
 
 MAX_JUDGED_ROWS = 1000
-MIN_SAMPLES, MAX_SAMPLES = 32, 100  # weight samples of a judged row
-MIN_LARGE_RATE = 0.1  # learning rates of Adam that are suspect where a fit has failed:
-MAX_SMALL_RATE = 1e-3  # those from the one on, and those below the other
+# weight samples of a judged row
+MIN_JUDGED_SAMPLES = 32
+MAX_JUDGED_SAMPLES = 100
+# learning rates of Adam that are suspect where a fit has failed: from the first on, and below
+# the second
+MIN_LARGE_RATE = 0.1
+MAX_SMALL_RATE = 1e-3
 # nats per weight: a standard deviation that is 0.4 of its prior's costs as much
 MAX_FREE_KL = 0.5
 LONGER_FACTOR = 4  # times as many epochs are advised
@@ -121,7 +125,7 @@ def _n_samples(
     passes = inf
     if history:
         passes = len(history) * n_rows * parts["samples"] / 4
-    return int(np.clip(passes / n_judged, MIN_SAMPLES, MAX_SAMPLES))
+    return int(np.clip(passes / n_judged, MIN_JUDGED_SAMPLES, MAX_JUDGED_SAMPLES))
 
 
 def _measure(

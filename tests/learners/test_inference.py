@@ -565,7 +565,7 @@ def test_ctrl_c_in_laplace_keeps_the_map_estimate_and_warns(monkeypatch, tmp_pat
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bbb_numpy.training.laplace.spectrum", interrupted)
+    monkeypatch.setattr("bbb_numpy.training.laplace.compute_spectrum", interrupted)
     model = regressor("laplace", epochs=20)
     with pytest.warns(UserWarning, match="after 20 epochs; the model holds the MAP estimate after"):
         model.fit(X, Y)

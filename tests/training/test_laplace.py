@@ -33,10 +33,10 @@ from bbb_numpy.training.laplace import (
     Linearised,
     Spectrum,
     best_scales,
+    compute_spectrum,
     fit,
     jacobian,
     log_evidence,
-    spectrum,
 )
 from bbb_numpy.training.recipe import Rows
 from exactgrad import prove, prove_jacobian, prove_jvp
@@ -195,7 +195,7 @@ def dense(source, mu, learned, rows):
 
 def found(source, mu, learned, rows):
     """Return the spectrum, theta, and the covariance of weights, by their map of the noise."""
-    at = spectrum(source, mu, learned, rows)
+    at = compute_spectrum(source, mu, learned, rows)
     theta = source.pack(mu, at, np.zeros(()), np.zeros(len(at.misfit)), learned)
     moved = source.weights(theta, np.eye(len(mu))) - mu  # row i: what eps_i does
     return at, theta, moved.T @ moved
@@ -218,7 +218,7 @@ def test_the_covariance_is_the_inverse_of_the_dense_curvature(likelihood, covari
         logs = np.linalg.slogdet(np.diag(precision)[own, own] + data[own, own])[1]
         logs -= np.log(precision[own]).sum()
         np.testing.assert_allclose(np.log(at.curvature.sum(axis=0) + 1).sum(), logs, rtol=1e-9)
-        np.testing.assert_allclose(at.squares, (mu**2 * precision)[own].sum(), rtol=1e-12)
+        np.testing.assert_allclose(at.squared_norm, (mu**2 * precision)[own].sum(), rtol=1e-12)
     np.testing.assert_allclose(covariance_found, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -257,13 +257,13 @@ def test_a_row_of_weight_2_is_one_that_occurs_twice(likelihood, covariance):
     one, other = (found(source, mu, learned, which) for which in (twice, weighted))
     np.testing.assert_allclose(one[2], other[2], rtol=1e-9, atol=1e-13)
     np.testing.assert_allclose(one[0].misfit, other[0].misfit)
-    assert one[0].rows == other[0].rows == 9
+    assert one[0].n_rows == other[0].n_rows == 9
 
 
 def test_rows_are_looked_at_in_blocks(monkeypatch):
     source, mu, learned, rows = problem(LIKELIHOODS["classes"], "full")
     whole = found(source, mu, learned, rows)
-    monkeypatch.setattr("bbb_numpy.training.laplace.BLOCK_NUMBERS", 3 * 2 * len(mu))
+    monkeypatch.setattr("bbb_numpy.training.laplace.MAX_JACOBIAN_NUMBERS", 3 * 2 * len(mu))
     np.testing.assert_allclose(found(source, mu, learned, rows)[2], whole[2], rtol=1e-9, atol=1e-13)
 
 
@@ -352,7 +352,7 @@ def test_of_certain_outputs_the_density_is_finite_however_small_the_noise():
     source, mu, learned, rows = problem(LIKELIHOODS["noise of each output"], "last-layer")
     _, theta, _ = found(source, mu, learned, rows)
     blocks = source.layout.views(theta)
-    blocks["deviation"][:], blocks["log_noise"][:] = 0.0, -200.0
+    blocks["sd"][:], blocks["log_noise"][:] = 0.0, -200.0
     f = source.affine(theta, rows.x)[0]
     density = predictive.log_predictive_density(
         source, theta, rows.x, f, rng=np.random.default_rng()
@@ -500,27 +500,29 @@ def interrupted_after(calls, function):
 
 
 @each_covariance
-@pytest.mark.parametrize("where", ["train", "spectrum"])
+@pytest.mark.parametrize("where", ["train", "compute_spectrum"])
 def test_ctrl_c_in_the_first_round_keeps_the_mode(where, covariance, monkeypatch):
     source, _, _, rows = problem(LIKELIHOODS["noise of each output"], covariance)
     recipe, rng = Recipe(epochs=4, batch_size=len(rows.x)), np.random.default_rng(0)
     mode = laplace.Mode.value_and_grad
     with monkeypatch.context() as patch:
-        if where == "spectrum":
-            patch.setattr(laplace, "spectrum", interrupted_after(0, laplace.spectrum))
+        if where == "compute_spectrum":
+            patch.setattr(
+                laplace, "compute_spectrum", interrupted_after(0, laplace.compute_spectrum)
+            )
         else:  # in the fourth epoch
             patch.setattr(laplace.Mode, "value_and_grad", interrupted_after(3, mode))
         state, evidence = fit(source, rows, recipe, rng, False)
     assert state.stopped == "interrupted"
     assert np.isnan(evidence)
-    assert len(state.history) == (4 if where == "spectrum" else 3)
+    assert len(state.history) == (4 if where == "compute_spectrum" else 3)
     mu = source.layout.views(state.theta)["mu"]
     weights = source.weights(state.theta, np.ones((2, len(mu))))
     np.testing.assert_array_equal(weights, [mu, mu])
     assert np.abs(mu).max() > 0.0
 
 
-@pytest.mark.parametrize("where", ["train", "spectrum"])
+@pytest.mark.parametrize("where", ["train", "compute_spectrum"])
 def test_ctrl_c_later_keeps_the_last_whole_round(where, monkeypatch):
     source, _, _, rows = problem(LIKELIHOODS["noise of each output"], "full")
     recipe = Recipe(epochs=4, batch_size=len(rows.x))
