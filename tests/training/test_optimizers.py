@@ -243,10 +243,10 @@ def test_subnormal_numbers_are_cleared_and_no_other_is_changed_by_it(rule, monke
             rule.update(theta, grad, state, 1.0)
         return theta, subnormal(theta, *state.arrays.values())
 
-    steps = 8 * optimizers.CLEAR_EVERY
+    steps = 8 * optimizers.CLEARING_INTERVAL
     theta, left = train(steps)
     assert left == 0
-    monkeypatch.setattr(optimizers, "CLEAR_EVERY", steps + 1)
+    monkeypatch.setattr(optimizers, "CLEARING_INTERVAL", steps + 1)
     uncleared, left = train(steps)
     assert left == 3, "one mean and the decaying first moments of two"
     assert np.array_equal(np.where(np.abs(uncleared) < tiny, 0, uncleared), theta)
@@ -257,11 +257,11 @@ def test_subnormal_numbers_are_cleared_and_no_other_is_changed_by_it(rule, monke
 def test_small_numbers_that_are_normal_are_not_cleared(rule, dtype, monkeypatch):
     """Weights, gradients and their squares far below the distance from 1 to the next number."""
     small = float(np.finfo(dtype).eps) / 1e3
-    grads = np.random.default_rng(5).standard_normal((3 * optimizers.CLEAR_EVERY, 5))
+    grads = np.random.default_rng(5).standard_normal((3 * optimizers.CLEARING_INTERVAL, 5))
     theta = np.full(5, small, dtype)
     ends = []
-    for every in (optimizers.CLEAR_EVERY, len(grads) + 1):
-        monkeypatch.setattr(optimizers, "CLEAR_EVERY", every)
+    for every in (optimizers.CLEARING_INTERVAL, len(grads) + 1):
+        monkeypatch.setattr(optimizers, "CLEARING_INTERVAL", every)
         end, state = run(rule, (small * grads).astype(dtype), theta)
         assert all((array != 0).all() for array in state.arrays.values())
         ends.append(end)
