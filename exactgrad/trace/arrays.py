@@ -286,9 +286,9 @@ class Exact(NDArrayOperatorsMixin):
         name = ufunc.__name__
         out = kwargs.pop("out", None)
         where = kwargs.pop("where", True)
-        dtype = kwargs.pop("dtype", None) or float
+        dtype = kwargs.pop("dtype", None)
         kwargs = {key: kwargs[key] for key in kwargs if key not in IGNORED_KEYWORDS}
-        if np.dtype(dtype).kind != "f":
+        if dtype is not None and np.dtype(dtype).kind != "f":
             raise Untraceable(f"np.{name} with a dtype")
         handler = UFUNC_METHODS.get(method, {}).get(name)
         if handler is None and method == "__call__":

@@ -411,8 +411,9 @@ class Copies:
         cls = type(value)
         if cls in SHARED_TYPES:
             return value
-        if id(value) in self.copies:
-            return self.copies[id(value)][1]
+        entry = self.copies.get(id(value))
+        if entry is not None:
+            return entry[1]
         self.copies[id(value)] = value, value  # until there is a copy: it may lead here
         stand_in = STAND_INS.get(id(value)) or scipy_stand_in(value)
         if stand_in is not None:
