@@ -113,7 +113,7 @@ def mix64(x: Array, key: tuple[np.uint64, ...]) -> Array:
 
 
 def _blockwise(function: Callable[..., Array], *arrays: Array) -> Array:
-    """Return an elementwise function, block by block: its scratch stays in the cache."""
+    """Return function(*arrays), block by block so that its scratch stays in the cache."""
     if np.broadcast(*arrays).size <= CACHE_BLOCK_SIZE:
         return function(*arrays)
     access: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
@@ -348,11 +348,11 @@ class Field:
         return self.random_function("unwritten", self.one)
 
     def from_integers(self, integers: Any) -> Array:
-        """Return the residues of int64."""
+        """Return the residues of integers."""
         return np.asarray(integers, np.int64)[..., None] % self.p
 
     def from_floats(self, floats: Array) -> Array:
-        """Return the residues of floats, of the fractions that they stand for; 0 of nan.
+        """Return the residues of the fractions for which floats stand; 0 for nan.
 
         Infinity is a random number: what is right for any is right for large ones and in the limit.
         """
@@ -501,7 +501,7 @@ class Field:
         return out
 
     def is_representative(self, a: Array) -> Array:
-        """Return whether of the pair a and -a it is a that stands for both."""
+        """Return whether a, of the pair a and -a, represents both."""
         return a > self.p - a
 
     # --- roots
@@ -522,7 +522,7 @@ class Field:
         self.squares.append(RecordedSquare(square, root, floats.flatten()))
 
     def sqrt(self, u: Array) -> Array:
-        """Return roots: |t| of squares that were computed, else the field's, of either sign."""
+        """Return square roots: |t| for a recorded square t^2, else a root of either sign."""
         roots = self.root(u)
         self.n_roots += 1
         flat = u.reshape(-1, self.n_channels)
@@ -542,7 +542,7 @@ class Field:
         return flat_roots.reshape(roots.shape)
 
     def root(self, u: Array) -> Array:
-        """Return u^((p + 1) / 4), a root of u or of -u; in the second case any number."""
+        """Return a root of u, u^((p + 1) / 4); a random number where u has none."""
         r = self.power(u, (self.p + 1) // 4)
         wrong = self.mul(r, r) != u
         if wrong.any():
@@ -556,7 +556,7 @@ class Field:
     # of exp is right whether that is so or not: e^a = e^(a - t) u for any such u and t.
 
     def exp(self, a: Array, log_terms: Array | None = None) -> Array:
-        """Return e^a; of a = a0 + k log u with k = 1 or -1 it is e^a0 u^k.
+        """Return e^a. Where a = a0 + k log u with k = 1 or -1 this is e^a0 u^k.
 
         Parameters
         ----------
@@ -576,7 +576,7 @@ class Field:
         return self.mul(self._exp(self.sub(a, t)), u)
 
     def log(self, u: Array) -> tuple[Array, Array | None]:
-        """Return t = log u, and its term (u, t, 1), (..., 3, C), by which exp finds u again."""
+        """Return t = log u, and its log term (u, t, 1) by which `exp` finds u again."""
         self.transcendental = True
         t = self._log(u)
         if u.size > MAX_LOG_TERMS:
@@ -585,11 +585,11 @@ class Field:
 
     @cached_property
     def no_log_term(self) -> Array:
-        """The term of a number in which no logarithm is known: 1 times log 1 = 0."""
+        """The log term of a number in which no logarithm is known: 1 log 1 = 0."""
         return np.array([self.one, 0 * self.one, self.one])
 
     def add_log_terms(self, first: Array, second: Array) -> Array:
-        """Return the term of a sum: of both if k is the same, else of the one with k = 1.
+        """Return the log terms of a sum: merged where k is the same, else those with k = 1.
 
         Parameters
         ----------
@@ -609,7 +609,7 @@ class Field:
         return np.where(same[..., None, None], merged, chosen)
 
     def _with_factor(self, log_terms: Array, k: Array) -> Array:
-        """Return the terms with factor k, where they have -k: k log u is -k log 1/u."""
+        """Return log terms with factor k where they have -k: -k log u is k log 1/u."""
         u, t, factor = _unpack(log_terms)
         opposite = (factor == self.neg(k)).all(axis=-1)
         if not opposite.any():
@@ -618,12 +618,12 @@ class Field:
         return np.where(opposite[..., None, None], inverted, log_terms)
 
     def negate_log_terms(self, log_terms: Array) -> Array:
-        """Return the terms of -x."""
+        """Return the log terms of -x."""
         u, t, k = _unpack(log_terms)
         return np.stack([self.inv(u), self.neg(t), k], axis=-2)
 
     def scale_log_terms(self, log_terms: Array, a: Array) -> Array:
-        """Return the terms of a multiple a x.
+        """Return the log terms of a multiple a x.
 
         Parameters
         ----------
@@ -725,7 +725,7 @@ class Prime(Field):
         return r
 
     def inv(self, a: Array) -> Array:
-        """Return 1 / a by Euclid of a product tree's root, and three products each; 1/0 is 0."""
+        """Return 1 / a by one inverse for a tree of products, and three products each; 1/0 is 0."""
         flat: Array = np.where(a == 0, 1, a).reshape(-1)
         levels: list[Array] = []
         while len(flat) > 8:
@@ -752,7 +752,7 @@ class Prime(Field):
         return self._sum_by_halves(np.cumsum, a, axis)
 
     def _sum_by_halves(self, sum_: Callable[..., Array], a: Array, axis: Any) -> Array:
-        """Return sums of lower and of upper 25 bits, which do not overflow, put together."""
+        """Return sums, of lower and of upper 25 bits apart so that none overflows."""
         low = sum_(a & LOW_HALF, axis) % self.p
         high = sum_(a >> 25, axis) % self.p
         return self.add(low, self._product(high, np.array(1 << 25)))
@@ -859,7 +859,7 @@ class Gauss(Prime):
         return self._as_complex(super().draw(shape))
 
     def from_integers(self, integers: Any) -> Array:
-        """Return the residues of int64."""
+        """Return the residues of integers."""
         return self._as_complex(super().from_integers(integers))
 
     def _as_complex(self, x: Array) -> Array:
@@ -867,7 +867,7 @@ class Gauss(Prime):
         return np.concatenate([x, np.zeros(x.shape, np.int64)], axis=-1)
 
     def is_representative(self, a: Array) -> Array:
-        """Return whether of the pair a and -a it is a that stands for both."""
+        """Return whether a, of the pair a and -a, represents both."""
         x, y = a[..., :1], a[..., 1:]
         return np.where(x != 0, x > self.p - x, y > self.p - y)
 
@@ -1004,7 +1004,7 @@ class Towers(Field):
         return (bits % self.p.astype(np.uint64)).astype(np.int64)
 
     def _exp(self, a: Array) -> Array:
-        """Return (g^2)^a; on the lowest level any number."""
+        """Return (g^2)^a; random numbers on the lowest level."""
         squares = np.array([g * g for g, _ in self.tables] + [1] * self.n_chains)
         out = self.power(squares, np.roll(a, -self.n_chains, axis=-1))
         lowest = self.random_function("exp", a)[..., -self.n_chains :]
@@ -1012,7 +1012,7 @@ class Towers(Field):
         return np.where(a == 0, 1, out)
 
     def _log(self, u: Array) -> Array:
-        """Return half the discrete logarithm of u or of -u; on the first level any number."""
+        """Return half the discrete logarithm of u or of -u; random numbers on the first level."""
         t = self.random_function("log", u)
         has_odd = False  # odd powers of g are no squares: the logarithm is that of -u
         for c, (_, logarithms) in enumerate(self.tables):

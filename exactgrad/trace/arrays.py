@@ -517,7 +517,7 @@ def lift_all(*values: Any) -> list[Exact]:
 
 
 def _log_terms_of(x: Exact) -> Array:
-    """Return the terms of logarithms; of numbers that contain none, 0 log 1."""
+    """Return the log terms of x; of numbers that contain none, 1 log 1 = 0."""
     if x.log_terms is not None:
         return x.log_terms
     shape = (*x.shape, 3, x.field.n_channels)
@@ -757,7 +757,7 @@ def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _test_finiteness(function: Callable[..., Any], x: Exact, **kwargs: Any) -> Any:
-    """Return np.isfinite or the like, which see the pole at theta and nothing near it."""
+    """Return np.isfinite(x) or the like; refuse at a pole, which theta alone is on."""
     if x.field.at_pole and not np.isfinite(x.floats).all():
         raise Untraceable(KINK_MESSAGE)
     return function(x.floats, **kwargs)
