@@ -147,7 +147,9 @@ def _parse_values(name: str, text: str, rng: np.random.Generator) -> Any:
         numbers = [float(number) for number in text.removesuffix(",").split(",")]
     except ValueError:
         raise ValueError(f"{name} is {VALUES}; got {text!r}") from None
-    return np.array(numbers) if "," in text else numbers[0]
+    if "," in text:
+        return np.array(numbers)
+    return numbers[0]
 
 
 def _load(path: str, ending: str) -> Any:
@@ -182,4 +184,6 @@ def _in_order(
         raise ValueError(
             f"the function takes {signature}; got {got}: {error}"
         ) from error
-    return list(bound.arguments.values())[1:] if named else positional
+    if not named:
+        return positional
+    return list(bound.arguments.values())[1:]

@@ -202,7 +202,9 @@ class Tree(NamedTuple):
                     f"{name} has shape {got} at {path}, which must be {shape}"
                 )
         flat = [np.ravel(arrays[path]) for path in self.shapes]
-        return flat[0] if len(flat) == 1 else np.concatenate(flat)
+        if len(flat) == 1:
+            return flat[0]
+        return np.concatenate(flat)
 
 
 # --- what a proof or a check is given

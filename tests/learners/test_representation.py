@@ -213,7 +213,7 @@ def test_a_warm_start_goes_on_where_the_last_fit_ended():
     assert not hasattr(clone(model), "estimator_")
     before, message = (
         model.theta_,
-        "changed since .* so fit with warm_start=True cannot go on from it",
+        "changed since .* so that fit with warm_start=True cannot continue from it",
     )
     with pytest.raises(ValueError, match=message):
         model.set_params(prior=GaussianPrior(0.1)).fit(X, Y)

@@ -218,7 +218,9 @@ def test_what_cannot_be_a_weight_is_refused_by_name_and_changes_nothing(weights,
 def test_weights_that_sum_to_1_are_questioned_where_there_is_a_prior():
     x, y = data()
     normalised = np.full(ROWS, 1 / ROWS)
-    with pytest.warns(UserWarning, match="sums to 1: all 40 rows together tell .* as one row"):
+    with pytest.warns(
+        UserWarning, match="sums to 1, so that all 40 rows together count as one row"
+    ):
         regressor(epochs=1).fit(x, y, sample_weight=normalised)
     regressor(epochs=1, inference="mle").fit(x, y, sample_weight=normalised)
     regressor(epochs=1).fit(x[:1], y[:1], sample_weight=[1.0])
