@@ -168,7 +168,7 @@ class GlobalNames(dict[str, Any]):
         return copy
 
     def prepare(self, code: CodeType) -> None:
-        """Copy what code reads by other ways than its global names; note what it assigns."""
+        """Copy what code reads otherwise than as globals; record which of these it assigns."""
         if dis.opmap["STORE_GLOBAL"] in code.co_code[::2]:
             instructions = dis.get_instructions(code)
             self.assigned |= {
@@ -261,7 +261,7 @@ def _is_python(cls: type) -> bool:
 
 
 def _is_copied(cls: type) -> bool:
-    """Return whether copies of a class and its objects work: a user's, written in Python."""
+    """Return whether a class can be copied: it is a user's, and written in Python."""
     if type(cls) not in METACLASSES and not _is_copied(type(cls)):
         return False
     if cls in C_BASES or issubclass(cls, BaseException | Enum):
