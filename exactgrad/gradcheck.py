@@ -64,7 +64,7 @@ COMPLEX_STEP = 1e-30
 CENTRAL_STENCIL = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
 CENTRAL_STEPS = (2e-2, 5e-3, 1.2e-3, 3e-4, 7.5e-5)
 # of the largest derivative: smaller ones are held to the same absolute error
-SMALLEST_SHARE = 1e-3
+MIN_SCALE_SHARE = 1e-3
 IS_NOISY = (
     "value_and_grad must return the same at each call with the same numbers; got another {}: draw "
     "noise outside, or inside by a generator that each call makes from a seed or takes as an "
@@ -219,16 +219,11 @@ def check_gradient(
     _refuse_noise(returned, call(theta.copy()))
     grad = np.array(returned[1])
 
-    coordinates: dict[str, Array] = {}
-    for name, block in blocks.items():
-        indices = np.arange(theta.size)[block]
-        if max_coordinates is not None and indices.size > max_coordinates:
-            indices = np.sort(rng.choice(indices, max_coordinates, replace=False))
-        coordinates[name] = indices
+    coordinates = _choose_coordinates(blocks, theta.size, max_coordinates, rng)
     all_indices = np.concatenate([*coordinates.values(), np.zeros(0, int)])
     slopes = _measure_slopes(call, theta, all_indices, method, gates)
     smooth = all_indices[~slopes.kinked[all_indices]]
-    floor = SMALLEST_SHARE * np.max(np.abs(slopes.numeric[smooth]), initial=0.0)
+    floor = MIN_SCALE_SHARE * np.max(np.abs(slopes.numeric[smooth]), initial=0.0)
     rows = []
     for name, indices in coordinates.items():
         smooth = indices[~slopes.kinked[indices]]
@@ -257,6 +252,22 @@ def check_gradient(
             )
         )
     return Report(tuple(rows), method, tolerance)
+
+
+def _choose_coordinates(
+    blocks: Mapping[str, slice],
+    size: int,
+    max_coordinates: int | None,
+    rng: np.random.Generator,
+) -> dict[str, Array]:
+    """Return the indices of each block, or as many as are checked, drawn at random."""
+    coordinates: dict[str, Array] = {}
+    for name, block in blocks.items():
+        indices = np.arange(size)[block]
+        if max_coordinates is not None and indices.size > max_coordinates:
+            indices = np.sort(rng.choice(indices, max_coordinates, replace=False))
+        coordinates[name] = indices
+    return coordinates
 
 
 class MeasuredSlopes(NamedTuple):

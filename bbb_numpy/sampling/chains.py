@@ -44,7 +44,7 @@ IDLE_TIMEOUT_S = 300  # after so long without work a process of the pool ends
 
 
 class Settings(NamedTuple):
-    """What stays the same while chains are sampled."""
+    """Settings of a run, which stay the same while its chains are sampled."""
 
     target: Target
     kernel: Kernel
@@ -69,7 +69,7 @@ class Settings(NamedTuple):
 
 
 class FixedKernel(NamedTuple):
-    """Stands for the adaptation of chains that go on with a kernel adapted before."""
+    """Takes the place of the adaptation in chains that go on with a kernel adapted before."""
 
     kernel: Any
 

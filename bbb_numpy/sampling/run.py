@@ -499,11 +499,11 @@ def _advance_all(
         )
         return False
     except BrokenProcessPool as error:
-        again = "starts again"
+        outlook = "starts again"
         if checkpoint is not None:
-            again = "goes on from its checkpoint"
+            outlook = "goes on from its checkpoint"
         raise ChildProcessError(
-            f"{error} The same call {again}; cores=1 needs no other process."
+            f"{error} The same call {outlook}; cores=1 needs no other process."
         ) from error
     finally:
         bar.close()

@@ -63,7 +63,8 @@ class Claim(ABC):
         names: Sequence[str],
         data: tuple[Condition, ...],
     ) -> None:
-        self.arguments, self.names = arguments, names
+        self.arguments = arguments
+        self.names = names
         self.data = data  # what the caller says of each argument
 
     @abstractmethod
@@ -140,8 +141,9 @@ def attempt(claim: Claim) -> Conclusion:
         if not claim.depends_on_data(conclusion):
             return conclusion
         data = weakest_conditions(claim.arguments, conclusion.data, claim.holds)
-        pairs = enumerate(zip(conclusion.data, data, strict=True))
-        changed = [i for i, (before, after) in pairs if before is not after]
+        changed = [
+            i for i, condition in enumerate(data) if condition is not conclusion.data[i]
+        ]
         if not changed:
             return conclusion
         return claim.conclude_for_some(conclusion, data, changed)

@@ -279,6 +279,12 @@ def describe_data(names: Sequence[str], data: Sequence[Condition]) -> str:
     return " ".join(filter(None, phrases))
 
 
+def _with_condition(
+    data: tuple[Condition, ...], i: int, condition: Condition
+) -> tuple[Condition, ...]:
+    return (*data[:i], condition, *data[i + 1 :])
+
+
 def weakest_conditions(
     arguments: Sequence[Any],
     data: tuple[Condition, ...],
@@ -304,21 +310,18 @@ def weakest_conditions(
     free = [i for i, condition in enumerate(data) if condition is FREE]
     conditions = {i: conditions_of(arguments[i]) for i in free}
 
-    def replaced(
-        i: int, condition: Condition, data: tuple[Condition, ...]
-    ) -> tuple[Condition, ...]:
-        return (*data[:i], condition, *data[i + 1 :])
-
     fixed = conditioned = data
     for i in free:
-        fixed = replaced(i, FIXED, fixed)
+        fixed = _with_condition(fixed, i, FIXED)
         strongest = (FIXED, *conditions[i])[-1]
-        conditioned = replaced(i, strongest, conditioned)
+        conditioned = _with_condition(conditioned, i, strongest)
     starts = (start for start in (fixed, conditioned) if proves(start))
     weakest = next(starts, data)
-    for i in free if weakest != data else ():
+    if weakest == data:
+        return data
+    for i in free:
         for condition in (FREE, *conditions[i]):
-            weaker = replaced(i, condition, weakest)
+            weaker = _with_condition(weakest, i, condition)
             if weakest[i] is not condition and proves(weaker):
                 weakest = weaker
                 break

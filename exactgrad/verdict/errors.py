@@ -46,7 +46,7 @@ __all__ = [
 
 Array = NDArray[Any]
 # of the largest derivative: smaller ones are held to that error
-SMALLEST_SHARE = Decimal("1e-20")
+MIN_DERIVATIVE_SHARE = Decimal("1e-20")
 # what the rounding of float constants may do to a derivative
 CONSTANT_RTOL = Decimal("1e-15")
 MAX_FACTOR_TERMS = 10**6  # of the product of a factor's numerator and denominator
@@ -162,7 +162,7 @@ def find_errors(
         for i, (error, uncertainty) in enumerate(
             zip(errors, uncertainties, strict=True)
         ):
-            scale = max(abs(error.by_hand), SMALLEST_SHARE * largest)
+            scale = max(abs(error.by_hand), MIN_DERIVATIVE_SHARE * largest)
             tolerance = uncertainty + DECIMAL_RTOL * scale
             errors[i] = error._replace(seen=not abs(error.excess) <= tolerance)
         visible = [abs(error.excess) for error in errors if error.seen]

@@ -94,7 +94,8 @@ class DecimalEvidence(Evidence):
     right_so_far = "all derivatives are right to 35 digits here, but "
 
     def __init__(self, problem: ProofProblem, theta: Array) -> None:
-        self.problem, self.theta = problem, theta
+        self.problem = problem
+        self.theta = theta
         for self.n_digits in (N_DIGITS, 5 * N_DIGITS):
             with localcontext(context(self.n_digits)):
                 self.field = Digits(problem.seed)
@@ -185,7 +186,8 @@ class FloatEvidence(Evidence):
     grad: Any = None
 
     def __init__(self, problem: ProofProblem, theta: Array) -> None:
-        self.problem, self.theta = problem, theta
+        self.problem = problem
+        self.theta = theta
         direction = np.random.default_rng(problem.seed).standard_normal(theta.size)
         self.by_hand, self.right, _ = self.slopes(direction, DIFFERENCE_STEPS[:1])
         self.exists = bool(np.isfinite([self.by_hand, self.right]).all())
@@ -204,7 +206,8 @@ class FloatEvidence(Evidence):
             Steps of the differences, for a theta and a direction of unit size. Of several the one
             counts whose slope is nearest to that by hand.
         """
-        f, arguments = self.problem.value_and_grad, self.problem.arguments
+        f = self.problem.value_and_grad
+        arguments = self.problem.arguments
         length = max(1e-300, float(abs(direction).max()))
         unit = max(1.0, float(abs(self.theta).max())) / length
 
@@ -215,7 +218,8 @@ class FloatEvidence(Evidence):
 
         with np.errstate(all="ignore"):
             grad = np.ravel(f(self.theta.copy(), *copy_leaves(arguments))[1])
-            self.grad = grad if self.grad is None else self.grad
+            if self.grad is None:
+                self.grad = grad
             self.is_stateful |= not np.array_equal(grad, self.grad, equal_nan=True)
             by_hand = float(grad @ direction)
             estimates = [difference(step * unit) for step in steps]

@@ -47,7 +47,8 @@ class GradientClaim(Claim):
 
     def __init__(self, problem: ProofProblem, theta: Array) -> None:
         super().__init__(problem.arguments, problem.names, problem.data)
-        self.problem, self.theta = problem, theta
+        self.problem = problem
+        self.theta = theta
 
     def conclude(self, data: tuple[Condition, ...]) -> Conclusion:
         """Return the conclusion; a kink at a zero of the data is passed by where it may stay 0."""
@@ -61,7 +62,8 @@ class GradientClaim(Claim):
 
     def conclude_on_path(self, data: tuple[Condition, ...]) -> Conclusion:
         """Return the conclusion on the path of comparisons that theta takes."""
-        problem, theta = self.problem._replace(data=data), self.theta
+        problem = self.problem._replace(data=data)
+        theta = self.theta
         decimals = cache(partial(DecimalEvidence, problem, theta))
 
         def is_refuted() -> bool:
@@ -103,7 +105,13 @@ class GradientClaim(Claim):
     def conclude_for_some(
         self, conclusion: Conclusion, data: tuple[Condition, ...], changed: list[int]
     ) -> Conclusion:
-        """Return *proved for these data*; *not proved* if they have to be fixed unasked."""
+        """Return *proved for these data*; *not proved* if they have to be fixed unasked.
+
+        Parameters
+        ----------
+        conclusion, data, changed
+            As in `Claim.conclude_for_some`.
+        """
         restricted = self.conclude(data)
         if restricted.field is None or not restricted.verdict.is_proof:
             return conclusion

@@ -229,7 +229,7 @@ def test_a_copy_of_a_used_target_has_the_same_values_and_no_memory_of_its_own():
     target, position = problem()
     value, _ = target(position)
     for copy in (pickle.loads(pickle.dumps(target)), deepcopy(target), replace(target)):
-        assert not copy.buffers.kept
+        assert not copy.buffers.by_size
         np.testing.assert_array_equal(copy(position)[0], value)
     assert "buffers" not in repr(target)
 

@@ -70,6 +70,13 @@ class HMC(Adaptable):
         Accepted with probability :math:`\min(1, e^{H_0 - H_1})`,
         :math:`H = -\log\pi(\theta) + \tfrac12 r^T M^{-1} r`. The new momentum would have to be
         negated for the proposal to be its own inverse; it is drawn afresh instead.
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            Where the chains are; it is not changed.
         """
         metric = self.metric_for(state.position)
         momentum = metric.draw_momentum(rng, state.position)

@@ -82,6 +82,15 @@ class GaussianWalk(Scaled):
     def propose(
         self, target: Target, rng: Generator, state: State
     ) -> tuple[State, Array]:
+        """Return candidates, and the log ratio 0 (S,).
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            Where the chains are.
+        """
         metric = self.metric_for(state.position)
         step = self.step_size * metric.draw_step(rng, state.position)
         new = _candidate(target, state.position + step)
@@ -109,6 +118,15 @@ class LogNormalWalk:
     def propose(
         self, target: Target, rng: Generator, state: State
     ) -> tuple[State, Array]:
+        """Return candidates, and the log ratio (S,): the sum of the steps of the logarithms.
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            Where the chains are.
+        """
         noise = rng.standard_normal(state.position.shape, state.position.dtype.type)
         step = self.step_size * noise
         with np.errstate(over="ignore"):  # rejected: the target is not finite there
@@ -141,6 +159,13 @@ class Langevin(Scaled):
 
         The proposal is one leapfrog step from the momentum r, and r' that of the way back; q is a
         Gaussian in either, so that the ratio is a difference of kinetic energies.
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            Where the chains are.
         """
         s = self.step_size
         metric = self.metric_for(state.position)
@@ -200,7 +225,16 @@ class MetropolisHastings(Adaptable):
     def first_step_size(
         self, search: Search, step_size: float | None, state: State
     ) -> float:
-        """Return the step size so far: the leapfrog says nothing about a proposal."""
+        """Return the step size so far: the leapfrog says nothing about a proposal.
+
+        Parameters
+        ----------
+        search : callable
+            From a step size to one whose leapfrog steps are accepted.
+        step_size : float or None
+            Step size under the last metric; None at the first one.
+        state : State
+        """
         return self.step_size if step_size is None else step_size
 
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
@@ -210,6 +244,13 @@ class MetropolisHastings(Adaptable):
             \frac{\pi(x')\, q(x \mid x')}{\pi(x)\, q(x' \mid x)}\Big) \qquad (M6)
 
         Only where q is symmetric is a more probable candidate always accepted.
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            Where the chains are; it is not changed.
         """
         new, log_ratio = self.proposal.propose(target, rng, state)
         with np.errstate(invalid="ignore"):  # -inf and inf may meet far outside

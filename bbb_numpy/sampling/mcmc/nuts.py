@@ -200,8 +200,8 @@ class Trajectory(NamedTuple):
         _put_rows(self.forward_end, chains[forwards], _rows(tree.end, forwards))
         # the last point of the old half is to be the one that meets the new half
         old = _swap_ends(_rows(self.span, chains), ~forwards)
-        both, turning = join_spans(metric, old, tree.span, leaves=leaves)
-        _put_rows(self.span, chains, _swap_ends(both, ~forwards))
+        joined, turning = join_spans(metric, old, tree.span, leaves=leaves)
+        _put_rows(self.span, chains, _swap_ends(joined, ~forwards))
         return turning
 
 
@@ -254,6 +254,13 @@ class NUTS(Adaptable):
 
         In every new half a point is drawn by weight exp(-H); the choice moves to it with
         probability min(1, W_new / W_old), which leaves these weights invariant and goes farther.
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            Where the chains are; it is not changed.
         """
         metric = self.metric_for(state.position)
         momentum = metric.draw_momentum(rng, state.position)
