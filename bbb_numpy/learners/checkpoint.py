@@ -114,7 +114,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         model = LEARNERS[label](**parameters)
         model.fitted_ = FittedState(**fitted)
-        model._need_whole()
+        model._check_predicts()
     except Exception as error:  # a changed part can upset whatever uses it
         raise CheckpointError(f"{os.fspath(path)} {damaged(error)}") from None
     return model

@@ -20,9 +20,9 @@ from .base import (
     ClassifierMixin,
     Learner,
     Targets,
+    available_if_trained,
     check_first_classes,
     compute_class_weight,
-    trains,
 )
 from .plan import Plan
 from .rows import check_weights
@@ -69,7 +69,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     task: ClassVar[str] = "classification"
     target_kinds: ClassVar[tuple[str, ...]] = ("class",)
 
-    @trains
+    @available_if_trained
     def partial_fit(
         self,
         X: Any,
@@ -206,7 +206,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
 
     def _distribution(self, x: Array) -> ClassPredictive:
         """Return the distribution at standardised rows."""
-        proba, aleatoric = self._ask(predictive.predict_classes, x)
+        proba, aleatoric = self._posterior_predict(predictive.predict_classes, x)
         self._need_finite("the prediction", proba, x)
         proba = proba.astype(np.float64)
         proba /= proba.sum(axis=1, keepdims=True)  # exactly, also from float32

@@ -14,7 +14,13 @@ from ..evaluation.predictive import Predictive, covariance
 from ..evaluation.quantiles import check_levels, quantiles
 from ..numeric.layout import Array
 from ..numeric.standardisation import standardise
-from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
+from .base import (
+    Learner,
+    MultiOutputMixin,
+    RegressorMixin,
+    Targets,
+    available_if_trained,
+)
 from .plan import Plan
 
 __all__ = ["BayesianMLPRegressor"]
@@ -105,7 +111,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             scale = scale.reshape(-1, self.n_outputs_)
             return scale.mean(axis=0) * self.y_scale_
 
-    @trains
+    @available_if_trained
     def partial_fit(
         self, X: Any, y: Any, epochs: int = 1, sample_weight: Any = None
     ) -> BayesianMLPRegressor:
@@ -230,7 +236,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         """
         levels = check_levels("q", q)
         x = self._check_rows(X)
-        y = self._ask(quantiles, x, levels)  # (Q, N, K)
+        y = self._posterior_predict(quantiles, x, levels)  # (Q, N, K)
         y = np.moveaxis(y * self.y_scale_ + self.y_mean_, 0, -1)  # (N, K, Q)
         heavy = self.estimator_.model.likelihood.heavy_tails
         may_be_infinite = heavy | (levels.ravel() == 0.0) | (levels.ravel() == 1.0)
@@ -245,7 +251,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def _covariance(self, X: Any) -> Array:
         """Return the covariance of new y between the rows, (N, N) or (N, N, K)."""
         x = self._check_rows(X)
-        cov = self._ask(covariance, x) * self.y_scale_**2  # (N, N, K)
+        cov = self._posterior_predict(covariance, x) * self.y_scale_**2  # (N, N, K)
         may_be_infinite = self.estimator_.model.likelihood.heavy_tails
         overflow = np.where(np.isinf(cov) & may_be_infinite, 0.0, cov)
         self._need_finite("the covariance", overflow, x)
@@ -268,7 +274,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             with df <= 2 the aleatoric one, and so the total, is infinite.
         """
         x = self._check_rows(X)
-        p = self._ask(predictive.predict, x)
+        p = self._posterior_predict(predictive.predict, x)
         mean = p.mean * self.y_scale_ + self.y_mean_
         scaled = (mean, p.epistemic * self.y_scale_, p.aleatoric * self.y_scale_)
         finite: tuple[Array, ...] = scaled

@@ -229,7 +229,7 @@ def test_ctrl_c_after_training_keeps_the_whole_fit_without_its_report(monkeypatc
     x, y = numbers()
     whole = regressor(epochs=2).fit(x, y)
     monkeypatch.setattr("bbb_numpy.learners.base.diagnose_fit", interrupted)
-    with pytest.warns(UserWarning, match="after the fit, which is whole"):
+    with pytest.warns(UserWarning, match="after the fit, which is complete"):
         model = regressor(epochs=2).fit(x, y)
     assert not hasattr(model, "fit_report_")
     np.testing.assert_array_equal(model.predict(x), whole.predict(x))

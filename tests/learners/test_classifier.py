@@ -65,32 +65,32 @@ def test_truth_values_and_a_pandas_column():
     assert model.classes_.dtype == bool
     text = pd.Series(np.where(y > 0, "on", "off"), dtype="category")
     frame = pd.DataFrame(x, columns=["a", "b"])
-    other = classifier().fit(frame, text)
-    assert list(other.classes_) == ["off", "on"]
-    np.testing.assert_array_equal(other.predict(frame) == "on", model.predict(x))
+    of_text = classifier().fit(frame, text)
+    assert list(of_text.classes_) == ["off", "on"]
+    np.testing.assert_array_equal(of_text.predict(frame) == "on", model.predict(x))
 
 
 @pytest.mark.parametrize(
-    ("spoil", "kind", "message"),
+    ("spoil", "error", "message"),
     [
         (lambda y: np.where(y, "a", "a"), ValueError, "y has only one class, 'a'"),
         (lambda y: np.arange(60) % 3, ValueError, r"Bernoulli.* has two classes; y has 3"),
         (lambda y: [], ValueError, "inconsistent numbers of samples"),
     ],
 )
-def test_bad_labels_are_named_and_change_nothing(spoil, kind, message):
+def test_bad_labels_are_named_and_change_nothing(spoil, error, message):
     x, y = blobs()
     model = classifier(likelihood="bernoulli").fit(x, y)
-    before = state(model)
-    with pytest.raises(kind, match=message):
+    state_before = state(model)
+    with pytest.raises(error, match=message):
         model.fit(x, spoil(y))
-    assert state(model) == before
+    assert state(model) == state_before
 
 
 def test_labels_unknown_to_the_model():
     x, y = blobs()
     model = classifier().fit(x, y)
-    before = state(model)
+    state_before = state(model)
     strange = np.where(np.arange(60) == 3, 9, y)
     for method in (model.partial_fit, model.log_predictive_density):
         with pytest.raises(ValueError, match=r"label 9 at row 3, .* classes \[0, 1\]"):
@@ -101,7 +101,7 @@ def test_labels_unknown_to_the_model():
     assert model.score(x, strange) == pytest.approx(right.mean(), rel=1e-12)
     with pytest.raises(ValueError, match=r"label '0' at row 0"):
         model.log_predictive_density(x, y.astype(str))
-    assert state(model) == before
+    assert state(model) == state_before
 
 
 # Probabilities
@@ -113,8 +113,8 @@ def test_probabilities_add_up_and_decide(classes, likelihood, dtype):
     x, y = blobs(classes)
     model = classifier(likelihood=likelihood, dtype=dtype, epochs=20).fit(x, y)
     single = classes == 2 and likelihood is None
-    kind = BernoulliLikelihood if single else CategoricalLikelihood
-    assert type(model.estimator_.model.likelihood) is kind
+    expected_class = BernoulliLikelihood if single else CategoricalLikelihood
+    assert type(model.estimator_.model.likelihood) is expected_class
     assert model.estimator_.model.network.sizes == (2, 5, 1 if single else classes)
     p = model.predict_proba(x)
     assert p.dtype == np.float64
@@ -132,8 +132,8 @@ def test_probabilities_add_up_and_decide(classes, likelihood, dtype):
 def test_log_probabilities_of_what_is_next_to_impossible_are_finite(likelihood):
     x, y = blobs()
     model = classifier(likelihood=likelihood, epochs=30, prior=GaussianPrior(3.0)).fit(x, y)
-    far = 1e4 * x
-    p, logs = model.predict_proba(far), model.predict_log_proba(far)
+    distant_x = 1e4 * x
+    p, logs = model.predict_proba(distant_x), model.predict_log_proba(distant_x)
     assert (p == 0).any()
     assert np.isfinite(logs).all()
     assert logs.min() < -800  # far below the logarithm of the smallest number
@@ -163,11 +163,11 @@ def test_far_from_the_data_the_classes_are_less_certain_than_a_point_estimate_sa
     # off: then distance does not count, and one network is in doubt of a whole sector.)
     x, y = blobs()
     angle = np.linspace(0, 2 * np.pi, 1000, endpoint=False)
-    far = 1000 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    distant_x = 1000 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     bayes, point = (
         classifier(hidden_layer_sizes=(50,), inference=q, epochs=200)
         .fit(x, y)
-        .predict_distribution(far)
+        .predict_distribution(distant_x)
         for q in ("mean-field", "map")
     )
     assert (point.epistemic == 0).all()

@@ -102,9 +102,9 @@ def test_real_structure_is_found_at_the_defaults():
 def test_powers_of_two_change_no_bit(in_x, in_y):
     x, y = numbers()
     plain = regressor().fit(x, y)
-    other = regressor().fit(x * 2.0**in_x, y * 2.0**in_y)
-    np.testing.assert_array_equal(other.theta_, plain.theta_)
-    np.testing.assert_array_equal(other.predict(x * 2.0**in_x), plain.predict(x) * 2.0**in_y)
+    rescaled = regressor().fit(x * 2.0**in_x, y * 2.0**in_y)
+    np.testing.assert_array_equal(rescaled.theta_, plain.theta_)
+    np.testing.assert_array_equal(rescaled.predict(x * 2.0**in_x), plain.predict(x) * 2.0**in_y)
 
 
 @pytest.mark.parametrize("value", [0.0, 1 / 3, 1e200, 1e-300])
@@ -166,10 +166,10 @@ def test_partial_fit_refuses_another_model():
         "optimizer": SGD(),
     }.items():
         model = regressor().fit(x, y)
-        before = state(model)
+        state_before = state(model)
         with pytest.raises(ValueError, match=f"changed since .*{name}.* back"):
             model.set_params(**{name: value}).partial_fit(x, y)
-        assert state(model) == before
+        assert state(model) == state_before
         assert model.fit(x, y).predict(x).shape == (40,)
 
 
@@ -215,10 +215,10 @@ def test_one_row_one_column_and_no_hidden_layer():
 def test_parts_that_do_not_go_together_are_refused_at_fit_and_change_nothing(params, message):
     x, y = numbers()
     model = regressor().fit(x, y)
-    before = state(model)
+    state_before = state(model)
     with pytest.raises(ValueError, match=message):
         model.set_params(**params).fit(x, y)
-    assert state(model) == before
+    assert state(model) == state_before
 
 
 @pytest.mark.parametrize(("inference", "objective"), [("map", MAP()), ("mle", MLE())])
@@ -284,13 +284,13 @@ def test_counts_are_modelled_by_their_rate_and_not_standardised():
 def test_columns_of_zeros_and_ones():
     x, _ = numbers()
     x += 0.5 * np.sign(x)  # a gap around 0: no label is in doubt
-    both = x[:, :2] > 0
-    model = regressor(likelihood="bernoulli", epochs=300).fit(x, both)
+    y = x[:, :2] > 0
+    model = regressor(likelihood="bernoulli", epochs=300).fit(x, y)
     p = model.predict(x)
     assert ((p > 0) & (p < 1)).all()
-    assert ((p > 0.5) == both).mean() > 0.9
+    assert ((p > 0.5) == y).mean() > 0.9
     with pytest.raises(ValueError, match="must be 0 or 1; got 2"):
-        regressor(likelihood="bernoulli").fit(x, 2 * both)
+        regressor(likelihood="bernoulli").fit(x, 2 * y)
 
 
 def test_a_learned_prior_that_collapses_is_reported():
@@ -302,8 +302,10 @@ def test_a_learned_prior_that_collapses_is_reported():
         model.fit(x, y)
     assert model.predict(x).std() < 0.02 * y.std()
     x, y = numbers(rows=200)  # with something to learn it stays, and nothing is said
-    kept = regressor(prior="gaussian-learned", epochs=100).fit(x, y)
-    assert kept.theta_[kept.estimator_.layout.slices["prior_log_scale"]] > np.log(0.05)
+    not_collapsed = regressor(prior="gaussian-learned", epochs=100).fit(x, y)
+    assert not_collapsed.theta_[not_collapsed.estimator_.layout.slices["prior_log_scale"]] > np.log(
+        0.05
+    )
 
 
 # Student's t: it is for outliers, and says what deviations it has
@@ -350,11 +352,13 @@ def test_targets_are_standardised_and_the_scale_is_in_units_of_y_and_not_the_dev
     model, x, y = quick(likelihood=StudentTLikelihood(0.3, df=4.0))
     assert model.y_scale_[0] == pytest.approx(y.std())
     assert model.noise_scale_ == pytest.approx([0.3 * y.std()])
-    found = model.predict_distribution(x)
-    np.testing.assert_allclose(found.aleatoric, 2**0.5 * 0.3 * y.std(), rtol=1e-12)
-    np.testing.assert_allclose(found.total, np.hypot(found.epistemic, found.aleatoric))
+    distribution = model.predict_distribution(x)
+    np.testing.assert_allclose(distribution.aleatoric, 2**0.5 * 0.3 * y.std(), rtol=1e-12)
+    np.testing.assert_allclose(
+        distribution.total, np.hypot(distribution.epistemic, distribution.aleatoric)
+    )
     functions = model.sample_functions(x, 5)
-    np.testing.assert_allclose(found.mean, functions.mean(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(distribution.mean, functions.mean(axis=1), rtol=1e-12)
     density = stats.t.logpdf(y[:, None], 4.0, functions, 0.3 * y.std())
     expected = np.log(np.exp(density).mean(axis=1))
     np.testing.assert_allclose(model.log_predictive_density(x, y), expected, rtol=1e-10)
