@@ -7,8 +7,8 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pandas as pd
 import pytest
-from fits import state
 from sklearn.exceptions import NotFittedError
+from small_learners import fitted_state
 
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised
@@ -54,7 +54,7 @@ def everything(model):
     if isinstance(given["random_state"], np.random.Generator):
         given["random_state"] = given["random_state"].bit_generator.state
     predicted = np.array(model.predict(data()[0], return_std=True))
-    return given, model.estimator_, model.theta_.dtype, state(model), predicted.tolist()
+    return given, model.estimator_, model.theta_.dtype, fitted_state(model), predicted.tolist()
 
 
 SHORT_NAMES = [

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.random import Generator
 
+from ...numeric.deprecation import accept_old_methods
 from ...numeric.layout import Array
 from ...numeric.validation import Optional, proper_fraction
 from .leapfrog import Phase, hamiltonian, leapfrog
@@ -311,7 +312,17 @@ class Adaptable(Scaled):
     max_bias: float = 0.0
     remedy: str = ""  # and what makes it smaller
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        old_names = {
+            "first_length": "init_length",
+            "miss": "adaptation_error",
+            "too_large": "share_too_large",
+        }
+        accept_old_methods(cls, old_names)
+
     def init(self, target: Target, position: Array) -> Any:
+        """Return the state of chains at `position` (S, D); see `states.init`."""
         return init(target, position)
 
     def adapt(

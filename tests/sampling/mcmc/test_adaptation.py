@@ -9,6 +9,7 @@ from targets import Banana, Gaussian, correlated
 from bbb_numpy.sampling.mcmc import (
     HMC,
     NUTS,
+    ChEES,
     DenseMetric,
     DiagonalMetric,
     GaussianWalk,
@@ -16,6 +17,7 @@ from bbb_numpy.sampling.mcmc import (
     Langevin,
     LogNormalWalk,
     MetropolisHastings,
+    State,
 )
 from bbb_numpy.sampling.mcmc.adaptation import (
     DualAveraging,
@@ -225,3 +227,15 @@ def test_kernels_without_a_step_size_are_left_alone():
     kernel = MetropolisHastings(LogNormalWalk())
     state = kernel.init(target, np.ones((2, 1)))
     assert kernel.adapt(target, rng, state, 100) is None
+
+
+def test_a_kernel_of_before_may_name_its_methods_as_they_were_named():
+    with pytest.warns(DeprecationWarning, match="miss of Older is now called adaptation_error"):
+
+        class Older(HMC):
+            def miss(self, target, rng, state, info, wanted):
+                return 0.25
+
+    assert Older().adaptation_error(None, None, None, None, 0.8) == 0.25
+    with pytest.warns(DeprecationWarning, match="method first_length is now called init_length"):
+        ChEES().first_length(State(np.ones((2, 1)), None, None), 0.1)
