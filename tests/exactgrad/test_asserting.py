@@ -117,7 +117,7 @@ def test_what_lies_beside_the_file_is_found_first(here, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("mine.py --theta 3", "must be file.py::function or module:function; got 'mine.py'"),
+        ("mine.py --theta 3", "function must be file.py::function or module:function; got 'm"),
         ("yours.py:right --theta 3", "there is no file yours.py"),
         ("yours:right --theta 3", "yours cannot be imported: ModuleNotFoundError"),
         ("broken.py:f --theta 3", "broken.py cannot be imported: ModuleNotFoundError: No"),
