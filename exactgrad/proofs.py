@@ -321,14 +321,16 @@ def _to_proof(
     conclusion: Conclusion, size: int, names: list[str], of_values: bool = False
 ) -> Proof:
     """Return the proof that says what was concluded of so many derivatives or values."""
-    is_proof = conclusion.verdict.is_proof
+    data = ""
+    if conclusion.verdict.is_proof:
+        data = describe_data(names, conclusion.data)
     return Proof(
         conclusion.verdict,
         size,
         conclusion.errors,
         conclusion.reason,
         of_values=of_values,
-        data=describe_data(names, conclusion.data) if is_proof else "",
+        data=data,
     )
 
 
@@ -362,11 +364,15 @@ def _n_other_thetas(conclusion: Conclusion, size: int, n_points: int) -> int:
     if not conclusion.verdict.is_proof:
         # digits agree for a reason that the field does not know: two other thetas may show that
         # they need not
-        return n_points if field.n_roots else min(n_points, 2)
+        if field.n_roots:
+            return n_points
+        return min(n_points, 2)
     # without comparisons and roots there is one path
     uses_laws = field.knows_all_laws and field.transcendental
     has_paths = field.path or field.n_roots or uses_laws
-    return min(n_points, MAX_NUMBERS_MOVED // size) if has_paths else 0
+    if not has_paths:
+        return 0
+    return min(n_points, MAX_NUMBERS_MOVED // size)
 
 
 def _other_thetas(theta: Array, rng: np.random.Generator) -> Iterator[Array]:

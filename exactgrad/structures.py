@@ -199,10 +199,12 @@ class Tree(NamedTuple):
             got = np.shape(arrays[path])
             if got != shape:
                 raise StructureError(
-                    f"{name} has shape {got} at {path}, which must be {shape}"
+                    f"{name} must have shape {shape} at {path}; got {got}"
                 )
         flat = [np.ravel(arrays[path]) for path in self.shapes]
-        return flat[0] if len(flat) == 1 else np.concatenate(flat)
+        if len(flat) == 1:
+            return flat[0]
+        return np.concatenate(flat)
 
 
 # --- what a proof or a check is given
@@ -226,7 +228,7 @@ def flatten_theta(theta: Any) -> tuple[Array, Tree]:
         check_floats(path, leaf)
     if not tree.size:
         raise ValueError(
-            "theta is empty: there is no derivative; give at least one number"
+            "theta must hold at least one number; got none: there is no derivative"
         )
     return np.array(tree.flatten(theta), float), tree
 
@@ -299,7 +301,7 @@ def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
         )
     if shape is not None and np.shape(returned[1]) != shape:
         raise StructureError(
-            f"the gradient has shape {np.shape(returned[1])}, theta has {shape}"
+            f"the gradient must have the shape {shape} of theta; got {np.shape(returned[1])}"
         )
 
 
@@ -452,7 +454,7 @@ def _jacobian_program(
             columns = shape_of_block[len(rows) :]
             if shape_of_block[: len(rows)] != rows:
                 raise StructureError(
-                    f"the {shape} has shape {shape_of_block}; it must begin with {rows}"
+                    f"the shape of the {shape} must begin with {rows}; got {shape_of_block}"
                 )
             return np.matmul(u, np.reshape(block, (outputs.size, -1))).reshape(columns)
 

@@ -317,7 +317,9 @@ def weakest_conditions(
         conditioned = _with_condition(conditioned, i, strongest)
     starts = (start for start in (fixed, conditioned) if proves(start))
     weakest = next(starts, data)
-    for i in free if weakest != data else ():
+    if weakest == data:
+        return data
+    for i in free:
         for condition in (FREE, *conditions[i]):
             weaker = _with_condition(weakest, i, condition)
             if weakest[i] is not condition and proves(weaker):

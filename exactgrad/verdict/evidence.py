@@ -218,7 +218,8 @@ class FloatEvidence(Evidence):
 
         with np.errstate(all="ignore"):
             grad = np.ravel(f(self.theta.copy(), *copy_leaves(arguments))[1])
-            self.grad = grad if self.grad is None else self.grad
+            if self.grad is None:
+                self.grad = grad
             self.is_stateful |= not np.array_equal(grad, self.grad, equal_nan=True)
             by_hand = float(grad @ direction)
             estimates = [difference(step * unit) for step in steps]

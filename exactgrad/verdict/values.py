@@ -99,9 +99,9 @@ class EqualityClaim(Claim):
             largest = difference.absolute[:, 0].max()
             reason = f"the values are {largest:.1g} apart, {UNKNOWN_IDENTITY}"
             return self.conclusion(data, field, reason)
-        return self.conclusion(
-            data, field, "" if field.argument_moves else NOTHING_MOVES
-        )
+        if not field.argument_moves:
+            return self.conclusion(data, field, NOTHING_MOVES)
+        return self.conclusion(data, field)
 
     def holds(self, data: tuple[Condition, ...]) -> bool:
         """Return whether both values move alike in a field."""
