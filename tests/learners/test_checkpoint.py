@@ -164,7 +164,7 @@ def test_a_path_of_this_machine_does_not_travel_with_a_model(model, tmp_path, mo
     save(model, tmp_path / "m")
     assert str(tmp_path).encode() not in (tmp_path / "m").read_bytes()
     assert load(tmp_path / "m").inference == replace(brief, checkpoint=None)
-    monkeypatch.setattr(storing, "_stored", lambda kind: kind.__match_args__)
+    monkeypatch.setattr(storing, "_stored_fields", lambda cls: cls.__match_args__)
     save(model, tmp_path / "earlier")
     assert load(tmp_path / "earlier").inference == replace(brief, checkpoint=str(tmp_path / "run"))
     monkeypatch.undo()
