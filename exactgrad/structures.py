@@ -199,7 +199,7 @@ class Tree(NamedTuple):
             got = np.shape(arrays[path])
             if got != shape:
                 raise StructureError(
-                    f"{name} has shape {got} at {path}, which must be {shape}"
+                    f"{name} must have shape {shape} at {path}; got {got}"
                 )
         flat = [np.ravel(arrays[path]) for path in self.shapes]
         if len(flat) == 1:
@@ -228,7 +228,7 @@ def flatten_theta(theta: Any) -> tuple[Array, Tree]:
         check_floats(path, leaf)
     if not tree.size:
         raise ValueError(
-            "theta is empty: there is no derivative; give at least one number"
+            "theta must hold at least one number; got none: there is no derivative"
         )
     return np.array(tree.flatten(theta), float), tree
 
@@ -301,7 +301,7 @@ def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
         )
     if shape is not None and np.shape(returned[1]) != shape:
         raise StructureError(
-            f"the gradient has shape {np.shape(returned[1])}, theta has {shape}"
+            f"the gradient must have the shape {shape} of theta; got {np.shape(returned[1])}"
         )
 
 
@@ -454,7 +454,7 @@ def _jacobian_program(
             columns = shape_of_block[len(rows) :]
             if shape_of_block[: len(rows)] != rows:
                 raise StructureError(
-                    f"the {shape} has shape {shape_of_block}; it must begin with {rows}"
+                    f"the shape of the {shape} must begin with {rows}; got {shape_of_block}"
                 )
             return np.matmul(u, np.reshape(block, (outputs.size, -1))).reshape(columns)
 

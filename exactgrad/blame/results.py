@@ -304,14 +304,15 @@ class Trace:
             all_entries = np.ones(x.shape, bool)
             memory = x.residues.__array_interface__["data"][0], x.shape
             last_memory, last_residues = last_seen.get(path, (None, None))
-            changed = (
-                last_residues != residues if memory == last_memory else all_entries
-            )
+            changed = all_entries
+            if memory == last_memory:
+                changed = last_residues != residues
             if not changed.any():
                 continue
             last_seen[path] = memory, residues.copy()
-            # where some entries change these are a result, and so is the whole array
-            for entries in (changed,) if changed.all() else (changed, all_entries):
+            # where some entries have changed they are a result, and so is the whole array
+            parts = [changed] if changed.all() else [changed, all_entries]
+            for entries in parts:
                 numbers = residues[entries]
                 result = Result(
                     lines=_calling_lines(frame, line),
@@ -328,7 +329,9 @@ class Trace:
         positions = [
             self.field.theta_positions.get(number, -1) for number in numbers.tolist()
         ]
-        return None if min(positions) < 0 else np.array(positions)
+        if min(positions) < 0:
+            return None
+        return np.array(positions)
 
     def _append(self, result: Result, tangent: Array) -> None:
         """Append a result, unless it is all 0, or there was one with the same numbers.

@@ -94,7 +94,7 @@ class Exact(NDArrayOperatorsMixin):
         self.residues = residues
         self.floats = np.asarray(floats)
         self.log_terms = log_terms
-        # like NumPy's scalars, which are no views; what x[..., 0] returns is a view
+        # a scalar is no view, as in NumPy; what x[0, ...] returns is a view and no scalar
         self.is_scalar = not self.floats.ndim
 
     @property  # type: ignore[misc]
@@ -212,7 +212,13 @@ class Exact(NDArrayOperatorsMixin):
         )
 
     def swapaxes(self, axis1: int, axis2: int) -> Exact:
-        """Return a view with two axes exchanged."""
+        """Return a view with two axes exchanged.
+
+        Parameters
+        ----------
+        axis1, axis2 : int
+            The axes.
+        """
         first = axis1 % self.ndim
         second = axis2 % self.ndim
         return self.map_views(lambda part, _: part.swapaxes(first, second))
@@ -242,7 +248,15 @@ class Exact(NDArrayOperatorsMixin):
         return self.reshape(-1, order=order).copy()
 
     def view(self, dtype: Any = float, type: Any = np.ndarray) -> Exact:
-        """Return a view of all numbers; refuse to see them as another type or class."""
+        """Return a view of all numbers; refuse to see them as another type or class.
+
+        Parameters
+        ----------
+        dtype : dtype
+            A float dtype, or np.ndarray.
+        type : type
+            np.ndarray.
+        """
         if type is not np.ndarray or np.dtype(dtype) not in (np.float64, np.object_):
             raise Untraceable(f"exact numbers are seen as {dtype} and {type}")
         return self.map_views(lambda part, _: part[...])
@@ -253,7 +267,15 @@ class Exact(NDArrayOperatorsMixin):
         return Exact(self.field, residues, self.floats.copy(), self.log_terms)
 
     def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Exact:
-        """Return the numbers; refuse to round them to integers."""
+        """Return the numbers; refuse to round them to integers.
+
+        Parameters
+        ----------
+        dtype : dtype
+            A dtype of floats or objects.
+        copy : bool
+            Whether a copy is returned, or the array itself.
+        """
         if np.dtype(dtype).kind not in "fcO":
             raise Untraceable(f"exact numbers are made {np.dtype(dtype)}")
         if copy:
@@ -432,7 +454,15 @@ def _chain_rule(x: Exact, slope: Array) -> Array:
 
 
 def lift(x: Any, field: Field) -> Exact:
-    """Return integers, floats, fractions, or nested lists of these, as exact numbers."""
+    """Return integers, floats, fractions, or nested lists of these, as exact numbers.
+
+    Parameters
+    ----------
+    x : Exact, number, array or nested list
+        What is lifted; exact numbers are returned as they are.
+    field : Field
+        The field. Exact numbers of another one are of an earlier call, and are refused.
+    """
     if type(x) is Exact:
         if x.field is not field:
             raise Untraceable(
@@ -487,7 +517,7 @@ def lift_all(*values: Any) -> list[Exact]:
 
 
 def _log_terms_of(x: Exact) -> Array:
-    """Return the terms of logarithms; of numbers that contain none, 0 log 1."""
+    """Return the log terms of x; of numbers that contain none, 1 log 1 = 0."""
     if x.log_terms is not None:
         return x.log_terms
     shape = (*x.shape, 3, x.field.n_channels)
@@ -542,7 +572,13 @@ def _gate(mask: Array, x: Exact) -> Exact:
 
 
 def multiply(x: Any, y: Any) -> Exact:
-    """Return x y: (x y)' = x y' + x' y."""
+    """Return x y: (x y)' = x y' + x' y.
+
+    Parameters
+    ----------
+    x, y : Exact or array
+        The factors, which are broadcast. An array of bool is a gate.
+    """
     for mask, factor in ((x, y), (y, x)):
         if type(mask) is not Exact and getattr(mask, "dtype", None) == np.bool_:
             return _gate(mask, factor)
@@ -565,7 +601,13 @@ def multiply(x: Any, y: Any) -> Exact:
 
 
 def divide(x: Any, y: Any) -> Exact:
-    """Return the quotient q = x / y: q' = (x' - q y') / y."""
+    """Return the quotient q = x / y: q' = (x' - q y') / y.
+
+    Parameters
+    ----------
+    x, y : Exact or array
+        Numerator and denominator, which are broadcast.
+    """
     x, y = lift_all(x, y)
     field = x.field
     reciprocal = field.inv(y.primal)
@@ -586,7 +628,15 @@ def divide(x: Any, y: Any) -> Exact:
 
 
 def power(x: Any, n: Any) -> Exact:
-    """Return x^n: by products for integers n, by a root for halves, else exp(n log x)."""
+    """Return x^n: by products for integers n, by a root for halves, else exp(n log x).
+
+    Parameters
+    ----------
+    x : Exact or array
+        The base.
+    n : number, array or Exact
+        The exponent. If it is exact, or differs between entries, x has to be positive.
+    """
     constant = 0.25 if type(n) is Exact else n
     doubled = np.asarray(constant, float) * 2
     twice = 0.5
@@ -707,7 +757,7 @@ def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _test_finiteness(function: Callable[..., Any], x: Exact, **kwargs: Any) -> Any:
-    """Return np.isfinite or the like, which see the pole at theta and nothing near it."""
+    """Return np.isfinite(x) or the like; refuse at a pole, which theta alone is on."""
     if x.field.at_pole and not np.isfinite(x.floats).all():
         raise Untraceable(KINK_MESSAGE)
     return function(x.floats, **kwargs)
@@ -776,7 +826,7 @@ for _name in ("isfinite", "isnan", "isinf"):
 def _by_position(
     function: Callable[..., Any], x: Exact, *args: Any, **kwargs: Any
 ) -> Exact:
-    """Return numbers that are moved as NumPy's function moves their positions; 0 stays 0."""
+    """Return numbers moved as a function of NumPy's moves positions; where it puts a 0 is a 0."""
     positions = np.arange(1, x.size + 1).reshape(x.shape)
     positions = function(positions, *args, **kwargs)
     out = x.reshape(-1)[np.maximum(positions - 1, 0)]
@@ -824,7 +874,15 @@ def concatenate(arrays: Any, axis: Any = 0, casting: Any = None) -> Exact:
 
 
 def stack(arrays: Any, axis: int = 0) -> Exact:
-    """Return arrays of one shape as one array, along a new axis."""
+    """Return arrays of one shape as one array, along a new axis.
+
+    Parameters
+    ----------
+    arrays : sequence of Exact or array
+        Arrays of one shape.
+    axis : int
+        Which axis of the result numbers the arrays.
+    """
     expanded = [x[(FULL_SLICE,) * (axis % (x.ndim + 1)) + (None,)] for x in arrays]
     return concatenate(expanded, axis)
 
@@ -910,7 +968,7 @@ def as_strided(
     """
     shape = x.shape if shape is None else tuple(map(operator.index, shape))
     strides = x.strides if strides is None else tuple(map(operator.index, strides))
-    # of two numbers that are written into the same memory the order of writing decides
+    # where entries overlap the last one written would count, by an order that nobody fixes
     span = x.itemsize
     for step, n in sorted(
         (abs(step), n) for step, n in zip(strides, shape, strict=True) if n > 1
@@ -958,7 +1016,15 @@ def _meshgrid(*arrays: Any, **kwargs: Any) -> Any:
 
 
 def broadcast_to(x: Exact, shape: tuple[int, ...]) -> Exact:
-    """Return a view of a larger shape."""
+    """Return a view of a larger shape.
+
+    Parameters
+    ----------
+    x : Exact
+        The array.
+    shape : tuple of int
+        The shape of the view.
+    """
     return x.map_views(lambda part, channels: np.broadcast_to(part, shape + channels))
 
 
@@ -1158,7 +1224,15 @@ UFUNC_METHODS |= {
 
 
 def uninitialized(field: Field, shape: Any) -> Exact:
-    """Return np.empty: one random number everywhere, so that nothing is proved by it."""
+    """Return np.empty: one random number everywhere, so that nothing is proved by it.
+
+    Parameters
+    ----------
+    field : Field
+        The field of the numbers.
+    shape : int or tuple of int
+        The shape.
+    """
     floats = np.full(shape, np.nan)
     primal = np.broadcast_to(field.uninitialized, (*floats.shape, field.n_channels))
     return Exact(field, dual_residues(field, primal), floats)

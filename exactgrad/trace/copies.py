@@ -31,7 +31,6 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar, copy_context
 from enum import Enum
-from itertools import chain
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -168,7 +167,7 @@ class GlobalNames(dict[str, Any]):
         return copy
 
     def prepare(self, code: CodeType) -> None:
-        """Copy what code reads by other ways than its global names; note what it assigns."""
+        """Copy what code reads otherwise than as globals; record which of these it assigns."""
         if dis.opmap["STORE_GLOBAL"] in code.co_code[::2]:
             instructions = dis.get_instructions(code)
             self.assigned |= {
@@ -261,7 +260,7 @@ def _is_python(cls: type) -> bool:
 
 
 def _is_copied(cls: type) -> bool:
-    """Return whether copies of a class and its objects work: a user's, written in Python."""
+    """Return whether a class can be copied: it is a user's, and written in Python."""
     if type(cls) not in METACLASSES and not _is_copied(type(cls)):
         return False
     if cls in C_BASES or issubclass(cls, BaseException | Enum):
@@ -387,17 +386,15 @@ class Copies:
         """Return whether a value of a copy can be given to others, and what is given then."""
         if id(value) in self.originals:
             return True, self.originals[id(value)]
-        items: Iterable[Any] = ()
-        if type(value) in (list, tuple, set):
-            items = value
-        elif type(value) is dict:
-            items = chain(value, value.values())
-        elif type(value) not in PLAIN_TYPES:
+        if type(value) in PLAIN_TYPES:
+            return True, value
+        if type(value) is dict:
+            items = [*value, *value.values()]
+        elif type(value) in (list, tuple, set):
+            items = [*value]
+        else:
             entry = self.copies.get(id(value))
             return entry is not None and entry[1] is value, value
-        if PLAIN_TYPES.issuperset(map(type, items)):
-            return True, value
-        items = chain(value, value.values()) if type(value) is dict else value
         return all(self.to_original(item) == (True, item) for item in items), value
 
     def _import(self, *args: Any, **kwargs: Any) -> Any:
@@ -439,8 +436,9 @@ class Copies:
         """Return the global names of a function's copy; None if those stay as they are."""
         original = function.__globals__
         if id(original) not in self.global_names:
-            names = None if _is_library(original) else GlobalNames(self, original)
-            self.global_names[id(original)] = names
+            self.global_names[id(original)] = None
+            if not _is_library(original):
+                self.global_names[id(original)] = GlobalNames(self, original)
         return self.global_names[id(original)]
 
     def _copy_function(self, function: FunctionType) -> Any:
@@ -558,8 +556,11 @@ class Copies:
         """Return a copy if anything in it is one, or if it is to be a container of its own."""
         cls = type(value)
         is_mapping = hasattr(value, "keys")
-        keys = [*value] if is_mapping else []
-        items = [*keys, *(value.values() if is_mapping else value)]
+        items = [*value]
+        keys: list[Any] = []
+        if is_mapping:
+            keys = items
+            items = [*keys, *value.values()]
         all_shared = SHARED_TYPES.issuperset(map(type, items))
         if all_shared and not own_containers:
             return value
@@ -574,7 +575,7 @@ class Copies:
             self.copies[id(value)] = value, value
             return value
         values = copies[len(keys) :]
-        pairs = list(zip(copies[: len(keys)], values, strict=True)) if keys else []
+        pairs = [*zip(copies[: len(keys)], values, strict=is_mapping)]
         if cls is tuple:
             return self._register(value, tuple(values))
         if cls is MappingProxyType:

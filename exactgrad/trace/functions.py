@@ -99,7 +99,7 @@ def _float_function(name: str) -> Callable[..., Array]:
 
 
 def _from_formula(formula: Callable[..., Any], name: str) -> Callable[..., Exact]:
-    """Return a function whose residues a formula has, and whose floats the named function."""
+    """Return a function with the residues of a formula and the floats of a named function."""
 
     def of_exact(*args: Any) -> Exact:
         operands = lift_all(*args)
@@ -172,7 +172,7 @@ def function(
 def _precise_near_zero(
     series: Callable[[Exact], Exact], formula: Callable[[Exact], Exact]
 ) -> Callable[[Exact], Exact]:
-    """Return a function whose formula loses the digits of small x: decimals get more.
+    """Return a formula that gets more decimals where small x would lose its digits.
 
     Below 1e-60 the first terms of the series are exact to all digits.
     """

@@ -31,7 +31,13 @@ SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
 
 
 def matmul(x: Any, y: Any) -> Exact:
-    """Return the product of matrices: (X Y)' = X' Y + X Y'."""
+    """Return the product of matrices: (X Y)' = X' Y + X Y'.
+
+    Parameters
+    ----------
+    x, y : Exact or array, shape (..., n, k) and (..., k, m)
+        The matrices, or stacks of them. One axis makes a row of x and a column of y.
+    """
     x, y = lift_all(x, y)
     field = x.field
     floats = np.matmul(x.floats, y.floats)
@@ -137,7 +143,13 @@ def _contract(
 
 
 def dot(x: Any, y: Any) -> Any:
-    """Return np.dot."""
+    """Return np.dot.
+
+    Parameters
+    ----------
+    x, y : Exact or array
+        Numbers, vectors or matrices, as np.dot takes them.
+    """
     x, y = lift_all(x, y)
     if not x.ndim or not y.ndim:
         return x * y

@@ -121,7 +121,7 @@ MAKERS: Handlers = {
 
 
 def _maker(name: str) -> Callable[..., Any]:
-    """Return a function that is NumPy's own outside of proofs, and in one that of `MAKERS`."""
+    """Return a function that calls NumPy's maker, or in a proof that of `MAKERS`."""
     original = getattr(np, name)
 
     @functools.wraps(original)
@@ -168,7 +168,7 @@ class Vectorize(np.vectorize):
 
 
 def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return `as_strided`, which unlike NumPy's other functions does not ask its arguments."""
+    """Return `as_strided`, which unlike NumPy's other functions does not dispatch by itself."""
     if field_of(x) is None:
         return np.lib.stride_tricks.as_strided(x, *args, **kwargs)
     return FUNCTIONS["as_strided"](x, *args, **kwargs)

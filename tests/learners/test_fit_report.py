@@ -172,20 +172,20 @@ LONG = {"fewer units", "map", "narrower prior", "more rows", "longer warm-up", "
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in REMEDIES]
 )
 def test_a_fit_that_follows_the_advice_passes(name):
-    rows, params, advice, more, changes = REMEDIES[name]
+    rows, params, advice, other_rows, changes = REMEDIES[name]
     [message] = messages_of_fit(regressor(**params), *rows)
     assert advice in message.split("Likely cause: ")[1]
-    assert messages_of_fit(regressor(**params | changes), *(more or rows)) == []
+    assert messages_of_fit(regressor(**params | changes), *(other_rows or rows)) == []
 
 
 TAILS = np.sin(X[:, 0]) + 0.3 * np.random.default_rng(3).standard_t(2, ROWS)
 GIVEN = {"student-t": "student-t-learned", GaussianLikelihood(0.1): "gaussian-learned"}
 
 
-@pytest.mark.parametrize("given", GIVEN)
-def test_noise_that_is_given_too_small_is_seen_by_its_intervals(given):
+@pytest.mark.parametrize("likelihood", GIVEN)
+def test_noise_that_is_given_too_small_is_seen_by_its_intervals(likelihood):
     """Its intervals hold few of the rows that it was trained on; learned noise holds enough."""
-    model = regressor(likelihood=given, epochs=300)
+    model = regressor(likelihood=likelihood, epochs=300)
     [message] = messages_of_fit(model, X, TAILS)
     low, high = model.predict_interval(X, 0.9).T
     share = np.mean((low <= TAILS) & (high >= TAILS))
@@ -193,8 +193,8 @@ def test_noise_that_is_given_too_small_is_seen_by_its_intervals(given):
     assert coverage == pytest.approx(share, abs=2 / ROWS)
     assert share < 0.7
     assert f"the 90 % intervals hold {100 * coverage:.0f} % of the train" in message
-    assert f"learn it, as likelihood='{GIVEN[given]}'" in message
-    learned = regressor(likelihood=GIVEN[given])
+    assert f"learn it, as likelihood='{GIVEN[likelihood]}'" in message
+    learned = regressor(likelihood=GIVEN[likelihood])
     assert messages_of_fit(learned, X, TAILS) == []
     low, high = learned.predict_interval(X, 0.9).T
     assert np.mean((low <= TAILS) & (high >= TAILS)) > 0.85
@@ -279,8 +279,8 @@ def test_the_report_of_chains_says_how_far_they_agree():
     assert report.share_unmixed == np.mean(expected > 1.1)
     line = f"R-hat of the predictions, .* {report.r_hat:.4g}  at most 1.1"
     assert re.search(line, str(report))
-    one = regressor(inference=replace(model.inference, chains=1)).fit(X, Y).fit_report_
-    assert isnan(one.r_hat)
+    of_one_chain = regressor(inference=replace(model.inference, chains=1)).fit(X, Y).fit_report_
+    assert isnan(of_one_chain.r_hat)
 
 
 NARROW = {
@@ -349,8 +349,8 @@ def toys():
             counts = regressor(likelihood="poisson")
             yield f"counts {rows}", counts, x, rng.poisson(np.exp(1 + x[:, 0] / 2))
             yield f"counts without signal {rows}", counts, x, rng.poisson(4.0, rows)
-            other = rng.standard_normal((rows, 4))
-            yield f"classes without signal {rows}", classifier(), other, np.arange(rows) % 3
+            x4 = rng.standard_normal((rows, 4))
+            yield f"classes without signal {rows}", classifier(), x4, np.arange(rows) % 3
     yield "constant y", regressor(), x, np.full(rows, 3.0)
     yield "constant column", regressor(), np.c_[x, np.ones(rows)], noise
     yield "one-hot columns", regressor(), np.eye(rows)[:, :30], noise
@@ -407,13 +407,15 @@ def test_the_density_is_that_of_the_training_rows_and_the_base_knows_no_x():
     ],
 )
 def test_bases_of_classes_and_counts_are_their_rates(likelihood, y, density, free):
-    found, numbers = fit_measures.baseline_log_density(likelihood, y.astype(float), y.astype(float))
+    log_density, n_parameters = fit_measures.baseline_log_density(
+        likelihood, y.astype(float), y.astype(float)
+    )
     p = (y.sum(axis=0) + 0.5) / (len(y) + (1.0 if y.shape[1] == 1 else 1.5))
     if isinstance(likelihood, PoissonLikelihood):
         p = (y.sum(axis=0) + 0.5) / len(y)
     expected = np.log(density(y, p)).reshape(len(y), -1)[:, 0]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    assert numbers == free
+    np.testing.assert_allclose(log_density, expected, rtol=1e-12)
+    assert n_parameters == free
 
 
 def history(losses):
@@ -479,9 +481,9 @@ def test_stopping_early_is_no_fault_and_after_ctrl_c_nothing_is_measured(monkeyp
             raise KeyboardInterrupt
         return 1.0
 
-    with pytest.warns(UserWarning, match="interrupted by user") as found:
+    with pytest.warns(UserWarning, match="interrupted by user") as warned:
         model = regressor(optimizer=Adam(1e-2, schedule=stop)).fit(X, Y)
-    assert len(found) == 1
+    assert len(warned) == 1
     assert not hasattr(model, "fit_report_")
 
 
@@ -599,12 +601,14 @@ def test_the_page_names_every_number_that_has_a_threshold():
 
 @pytest.mark.slow
 def test_the_example_of_the_page_prints_what_it_shows(capsys):
-    code, shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL).groups()
+    code, expected = re.search(
+        r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL
+    ).groups()
     exec(compile(code, "docs/fit-report.md", "exec"), {})
     printed = capsys.readouterr().out
     number = re.compile(r" +-?\d+\.?\d*")
-    assert number.sub(" #", printed) == number.sub(" #", shown)
-    numbers = [np.array(number.findall(text), float) for text in (printed, shown)]
+    assert number.sub(" #", printed) == number.sub(" #", expected)
+    numbers = [np.array(number.findall(text), float) for text in (printed, expected)]
     np.testing.assert_allclose(*numbers, rtol=0.1)
 
 
