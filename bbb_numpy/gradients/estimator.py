@@ -516,7 +516,8 @@ class GradientEstimator:
             raise TypeError(f"kl_weight must be a number; got {short_repr(kl_weight)}")
         if buffers is None:
             buffers = Buffers()
-        grad, views = buffers.like(theta), self.layout.views
+        grad = buffers.like(theta)
+        views = self.layout.views
         blocks, d_blocks = buffers.views(theta, views), buffers.views(grad, views)
         return Batch(
             blocks, noise, x, y, kl_weight, sample_weight, grad, d_blocks, buffers

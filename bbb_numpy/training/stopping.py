@@ -40,7 +40,15 @@ class EarlyStopping:
 
 
 def row_slices(n_rows: int, size: int) -> list[slice]:
-    """Cut `n_rows` rows into slices of `size` rows; the last one may be shorter."""
+    """Return the slices that cut rows into blocks.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows in all.
+    size : int
+        Number of rows of a block; the last block may be shorter.
+    """
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
@@ -65,7 +73,8 @@ class ValidationLoss:
     def __init__(
         self, estimator: GradientEstimator, theta: Array, rows: Any, rng: Generator
     ) -> None:
-        self.estimator, self.buffers = estimator, Buffers()
+        self.estimator = estimator
+        self.buffers = Buffers()
         self.noise = estimator.draw_weights(rng, self.N_SAMPLES, theta.dtype)
         self.total_weight = float(len(rows.x))
         if rows.sample_weight is not None:
