@@ -67,6 +67,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     noise_scale_ : ndarray (K,)
         Noise standard deviation of each output, in units of y, its mean over the draws if
         sampled; of Student's t its scale, which is smaller. Not where the noise depends on X.
+    fitted_ : FittedState
+        All that the fit has left, in one object that cannot be changed: the next fit replaces it.
+        Attributes of the learner such as `training_` and `draws_` are its fields.
     n_features_in_, n_outputs_, y_ndim_ : int
         Number of columns of X and of y in `fit`, and the number of axes of y.
     feature_names_in_ : ndarray (d_in,) of str
