@@ -27,6 +27,7 @@ from ..model.objectives import (
     free_energy,
 )
 from ..numeric.buffers import Buffers
+from ..numeric.deprecation import accept_old_methods
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array, Layout, Params
 from ..numeric.validation import Check, HasMethods, InstanceOf, check_fields, short_repr
@@ -560,6 +561,9 @@ class GradientEstimator:
         if self.model.prior.kink:
             gates = np.concatenate([gates, w.ravel() > 0])
         return gates
+
+
+accept_old_methods(GradientEstimator, {"batch": "make_batch"})
 
 
 def _is_number(value: Any) -> bool:

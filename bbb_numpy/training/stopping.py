@@ -9,6 +9,7 @@ from numpy.random import Generator
 
 from ..gradients.estimator import GradientEstimator
 from ..numeric.buffers import Buffers
+from ..numeric.deprecation import renamed_names
 from ..numeric.layout import Array
 from ..numeric.validation import COUNT, check_fields, not_negative
 from .state import Training
@@ -132,5 +133,7 @@ class Monitor:
             self.n_epochs_waited += 1
         return self.n_epochs_waited >= self.rule.patience
 
+
+__getattr__ = renamed_names(__name__, {"minibatches": "row_slices"})
 
 NAMED = {"stopping": {"early-stopping": EarlyStopping()}}

@@ -1,5 +1,6 @@
 """Warm-up: dual averaging, windows, moments, metrics (M11, M12)."""
 
+import re
 from math import exp
 
 import numpy as np
@@ -230,12 +231,19 @@ def test_kernels_without_a_step_size_are_left_alone():
 
 
 def test_a_kernel_of_before_may_name_its_methods_as_they_were_named():
-    with pytest.warns(DeprecationWarning, match="miss of Older is now called adaptation_error"):
+    with pytest.warns(DeprecationWarning, match="of Older is now called") as caught:
 
         class Older(HMC):
+            usual_warm_up = 7
+
             def miss(self, target, rng, state, info, wanted):
                 return 0.25
 
+    assert [re.search(r"\w+ of Older is now", str(warning.message))[0] for warning in caught] == [
+        "miss of Older is now",
+        "usual_warm_up of Older is now",
+    ]
+    assert Older().default_warm_up == 7
     assert Older().adaptation_error(None, None, None, None, 0.8) == 0.25
     with pytest.warns(DeprecationWarning, match="method first_length is now called init_length"):
         ChEES().first_length(State(np.ones((2, 1)), None, None), 0.1)
