@@ -27,6 +27,7 @@ from ..model.objectives import (
     free_energy,
 )
 from ..numeric.buffers import Buffers
+from ..numeric.deprecation import accept_old_methods
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array, Layout, Params
 from ..numeric.validation import Check, HasMethods, InstanceOf, check_fields, short_repr
@@ -516,7 +517,8 @@ class GradientEstimator:
             raise TypeError(f"kl_weight must be a number; got {short_repr(kl_weight)}")
         if buffers is None:
             buffers = Buffers()
-        grad, views = buffers.like(theta), self.layout.views
+        grad = buffers.like(theta)
+        views = self.layout.views
         blocks, d_blocks = buffers.views(theta, views), buffers.views(grad, views)
         return Batch(
             blocks, noise, x, y, kl_weight, sample_weight, grad, d_blocks, buffers
@@ -559,6 +561,9 @@ class GradientEstimator:
         if self.model.prior.kink:
             gates = np.concatenate([gates, w.ravel() > 0])
         return gates
+
+
+accept_old_methods(GradientEstimator, {"batch": "make_batch"})
 
 
 def _is_number(value: Any) -> bool:

@@ -78,7 +78,8 @@ class Flipout(Rowwise):
 
     def _flips(self, noise: Array, rows: int) -> list[Flips]:
         """Cut the signs of each layer out of the flat noise."""
-        layers, start = list[Flips](), self.model.layout.size
+        layers = list[Flips]()
+        start = self.model.layout.size
         for d_in, d_out in pairwise(self.model.network.sizes):
             signs = []
             for width in (d_in, d_out, d_out):
@@ -89,8 +90,10 @@ class Flipout(Rowwise):
         return layers
 
     def _forward(self, batch: Batch, sigma: Array) -> tuple[Array, list[FlippedLayer]]:
-        net, buffers = self.model.network, batch.buffers
-        a, slope = batch.x, None
+        net = self.model.network
+        buffers = batch.buffers
+        a = batch.x
+        slope = None
         eps = batch.noise[:, : len(sigma)]
         # (S, P)
         delta = np.multiply(eps, sigma, out=buffers.array(eps.shape, sigma.dtype))
@@ -122,7 +125,8 @@ class Flipout(Rowwise):
         for layer, d_mean, d_layer in zip(
             reversed(tape), reversed(d_means), reversed(d_perturbations), strict=True
         ):
-            a, signs = layer.inputs, layer.signs
+            a = layer.inputs
+            signs = layer.signs
             flipped = d_z * signs.outputs  # D22: delta o R_out
             sum_outer(a, d_z, *d_mean)
             np.matmul((a * signs.inputs).swapaxes(-1, -2), flipped, out=d_layer.weight)

@@ -65,8 +65,10 @@ class LocalReparameterisation(Rowwise):
         ]
 
     def _forward(self, batch: Batch, sigma: Array) -> tuple[Array, list[OutputLayer]]:
-        net, buffers = self.model.network, batch.buffers
-        a, slope = batch.x, None
+        net = self.model.network
+        buffers = batch.buffers
+        a = batch.x
+        slope = None
         sigma_squared = np.multiply(sigma, sigma, out=buffers.like(sigma))
         means = buffers.views(batch.blocks["mu"], self.pairs)
         variances = buffers.views(sigma_squared, self.pairs)

@@ -127,17 +127,17 @@ class LogJoint:
         Blocks side by side with the same hyperprior are one: it looks at each number alone.
         """
         groups = []
-        begin = self.model.layout.size
+        first_column = self.model.layout.size
         by_block = {
             name: self.hyperpriors.get(name, DEFAULT_HYPERPRIOR)
             for name in self._initial_values
         }
         for _, group in groupby(by_block, lambda name: id(by_block[name])):
             names = list(group)
-            start = np.concatenate([self._initial_values[name] for name in names])
-            end = begin + len(start)
-            groups.append((by_block[names[0]], slice(begin, end), start))
-            begin = end
+            initial = np.concatenate([self._initial_values[name] for name in names])
+            columns = slice(first_column, first_column + len(initial))
+            groups.append((by_block[names[0]], columns, initial))
+            first_column = columns.stop
         return groups
 
     @cached_property
@@ -157,8 +157,8 @@ class LogJoint:
             v = counts.astype(y.dtype)  # D45
         block_size = max(1, MAX_ACTIVATIONS // max(self.model.network.sizes[1:]))
         blocks = []
-        for begin in range(0, max(1, len(x)), block_size):
-            block = slice(begin, begin + block_size)
+        for first_row in range(0, max(1, len(x)), block_size):
+            block = slice(first_row, first_row + block_size)
             blocks.append((x[block], y[block], None if v is None else v[block]))
         return blocks
 
@@ -225,11 +225,14 @@ class LogJoint:
                 f"{short_repr(position)}"
             )
         buffers_by_rows = self.buffers.for_size(len(position))
-        power, blocks = self.power, self._row_blocks
+        power = self.power
+        blocks = self._row_blocks
         if rows is not None:
             power *= len(self.x) / rows.shape[1]  # D64
-            counts = None if self.sample_weight is None else self.sample_weight[rows]
-            blocks = [(self.x[rows], self.y[rows], counts)]
+            row_weights = self.sample_weight
+            if row_weights is not None:
+                row_weights = row_weights[rows]
+            blocks = [(self.x[rows], self.y[rows], row_weights)]
         # w and the first block share a memory of their own, as w is used for all blocks
         buffers = buffers_by_rows[0 if rows is None else -1].rewind()
         weights = self.weights(position)
@@ -255,10 +258,10 @@ class LogJoint:
             )
             np.copyto(self.weights(block_gradient), d_w)
             gradient += block_gradient
-        for hyperprior, columns, start in self._hyperpriors:
+        for hyperprior, columns, initial in self._hyperpriors:
             u = position[:, columns]
-            value = value + np.add.reduce(hyperprior.log_density(u, start), axis=-1)
-            gradient[:, columns] += hyperprior.slope(u, start)  # D32
+            value = value + np.add.reduce(hyperprior.log_density(u, initial), axis=-1)
+            gradient[:, columns] += hyperprior.slope(u, initial)  # D32
         return value, gradient
 
     def rowwise(self, position: Array) -> Array:

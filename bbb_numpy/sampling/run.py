@@ -370,12 +370,13 @@ class _Job:
 
     def init(self) -> list[Run]:
         """Return the run of every group, as it is stored, or before its first step."""
-        settings, start = self.settings, self.start
         if self.checkpoint is not None:
-            runs = self.checkpoint.resume(settings, start, self.repeatable)
+            runs = self.checkpoint.resume(self.settings, self.start, self.repeatable)
             if runs is not None:
                 return runs
-        return init_runs(settings, start, self.n_groups, self.rng, self.fixed_kernels)
+        return init_runs(
+            self.settings, self.start, self.n_groups, self.rng, self.fixed_kernels
+        )
 
 
 def _prepare(
@@ -481,7 +482,8 @@ def _advance_all(
     `runs` is changed in place. With a checkpoint it is stored from time to time, and at the end
     whatever happens.
     """
-    checkpoint, n_steps = job.checkpoint, job.settings.n_steps
+    checkpoint = job.checkpoint
+    n_steps = job.settings.n_steps
     hidden = None if job.progress is None else not job.progress
     bar = tqdm(total=n_steps, unit="step", leave=False, disable=hidden)
     try:

@@ -134,7 +134,8 @@ class Linearised(GradientEstimator):
     @cached_property
     def correlated(self) -> tuple[Block, ...]:
         """The blocks of correlated weights, in the order of the weights."""
-        covariance, net = self.posterior.covariance, self.model.network
+        covariance = self.posterior.covariance
+        net = self.model.network
         layers: list[Block] = []
         first = 0
         for d_in, d_out in pairwise(net.sizes):
@@ -385,7 +386,8 @@ def best_scales(
     -------
     float, ndarray (M,)
     """
-    curvature, squared_norm = spectrum.curvature, max(spectrum.squared_norm, MIN_ALPHA)
+    curvature = spectrum.curvature
+    squared_norm = max(spectrum.squared_norm, MIN_ALPHA)
     alpha, beta = np.ones(()), np.ones(len(spectrum.misfit))
     for _ in range(MAX_SCALE_UPDATES):
         previous = np.array([alpha, *beta])
@@ -458,7 +460,9 @@ def _sum_curvature(
     estimator: Linearised, mu: Array, params: Params, scale: Array, rows: Rows
 ) -> CurvatureSums:
     """Return the curvature summed over rows, which are taken block by block."""
-    model, net, blocks = estimator.model, estimator.model.network, estimator.correlated
+    model = estimator.model
+    net = model.network
+    blocks = estimator.correlated
     n_outputs = net.sizes[-1]
     noise_per_output = "log_noise" in params  # each output has a noise scale of its own
     groups = np.ones((1, 1, 1, 1))
@@ -534,15 +538,19 @@ def fit(
     float
         The log evidence in nats.
     """
-    model, learned = estimator.model, _initial_values(estimator.model)
+    model = estimator.model
+    learned = _initial_values(estimator.model)
     n_weights = model.layout.size
     n_prior_scales = Layout(model.prior.blocks()).size
     dtype = rows.x.dtype
-    weights = None if rows.sample_weight is None else rows.sample_weight.astype(float)
+    weights = rows.sample_weight
+    if weights is not None:
+        weights = weights.astype(float)
     rows64 = Rows(rows.x.astype(float), rows.y.astype(float), weights)
     state = start(_mode(model, learned), rng, recipe.optimizer, dtype)
     half_the_epochs = -(-recipe.epochs // 2)
-    completed, evidence = None, nan
+    completed = None
+    evidence = nan
     try:
         for rounds_left in range(estimator.posterior.rounds)[::-1]:
             state.theta[n_weights:] = learned[n_prior_scales:]
@@ -577,8 +585,10 @@ def _choose_scales(
     If `exact`, scales and the last layer's mode are computed in turn, both of which are exact
     given the features (D56).
     """
-    model, views = estimator.model, _views(estimator.model, learned)
-    has_prior_scale, has_noise = "prior_log_scale" in views, "log_noise" in views
+    model = estimator.model
+    views = _views(estimator.model, learned)
+    has_prior_scale = "prior_log_scale" in views
+    has_noise = "log_noise" in views
     for _ in range(MAX_ALTERNATIONS):
         spectrum = compute_spectrum(estimator, mu, learned, rows)
         if exact:
@@ -611,7 +621,8 @@ def _last_layer_at_its_mode(
     evaluated = _mode(estimator.model, learned).value_and_grad(
         theta, noise, rows.x, rows.y, sample_weight=rows.sample_weight
     )
-    first, basis = estimator.correlated[0].begin, spectrum.basis[1]
+    first = estimator.correlated[0].begin
+    basis = spectrum.basis[1]
     gradient = evaluated.grad[first : len(mu)]
     precision = spectrum.curvature.sum(axis=0) + 1.0
     step = basis @ (basis.T @ gradient / precision)  # D56: C grad

@@ -120,7 +120,8 @@ def fit(
         When the free energy of a step is nan or infinite. Names epoch, step and likely
         cause, and carries the last state whose own free energy was seen to be finite.
     """
-    recipe = Recipe() if recipe is None else recipe
+    if recipe is None:
+        recipe = Recipe()
     InstanceOf(GradientEstimator)("estimator", estimator)
     InstanceOf(Training)("training", training)
     InstanceOf(Recipe)("recipe", recipe)
@@ -243,7 +244,8 @@ class Descent:
 
     def run_epoch(self, epoch: int) -> Epoch:
         """Take a step on every minibatch, and return what the epoch cost."""
-        recipe, state = self.recipe, self.state
+        recipe = self.recipe
+        state = self.state
         optimizer, n_epochs = recipe.optimizer, recipe.epochs
         number = self.minibatches.data.number
         n_steps = len(self.minibatches.slices)

@@ -41,7 +41,9 @@ class Minibatches:
     """
 
     def __init__(self, estimator: Any, data: Any, recipe: Recipe, dtype: Any) -> None:
-        self.estimator, self.data, self.recipe = estimator, data, recipe
+        self.estimator = estimator
+        self.data = data
+        self.recipe = recipe
         n_rows = data.x.shape[-2]
         self.slices = row_slices(n_rows, recipe.batch_size)
         sizes = [rows.stop - rows.start for rows in self.slices]
@@ -62,7 +64,8 @@ class Minibatches:
         epoch by these (D45).
         """
         data = self.data.shuffled(rng) if self.recipe.shuffle else self.data
-        weights, shares = data.sample_weight, self.shares
+        weights = data.sample_weight
+        shares = self.shares
         batch_weights = None
         if weights is not None:
             sums = [float(weights[batch].sum(dtype=float)) for batch in self.slices]

@@ -34,16 +34,17 @@ __all__ = [
 Array = NDArray[Any]
 PRIME_BITS = 50
 LOW_HALF = (1 << 25) - 1  # a mask: the lower 25 bits of a residue
-CACHE_BLOCK_SIZE = (
-    1 << 14
-)  # numbers of one pass, so that its scratch stays in the cache
+# Numbers of one pass, so that its scratch stays in the cache
+CACHE_BLOCK_SIZE = 1 << 14
 MAX_INT64_TERMS = 8192  # a sum of so many residues is below 2^63
 MAX_DIRECT_PRODUCTS = 4096  # in a product of matrices: more are faster by BLAS
 MAX_LIMB_TERMS = 2048  # products of limbs below 2^42 of which a sum is exact in float64
-MAX_RECORDED_SQUARES = (
-    20_000  # numbers of one array: squares of larger ones are forgotten
-)
-MAX_LOG_TERMS = 200_000  # and logarithms of larger ones
+# Numbers of one array: squares of larger ones, or logarithms, are not recorded
+MAX_RECORDED_SQUARES = 20_000
+MAX_LOG_TERMS = 200_000
+# Numbers of theta: of more, one is 0 by chance modulo the small primes of `Towers`
+LARGE_THETA = 20_000
+MIN_ZERO_POINTS = 4  # at which an excess has to be 0 where there are roots
 MAX_DENOMINATOR = 1e6  # of the fractions that floats may be rounded from
 LOG_2 = log(2.0)
 MULTIPLES_OF_LOG_2 = {k * LOG_2: k for k in (1, 2, 3)}  # by their floats
@@ -58,11 +59,6 @@ IRRATIONAL_FLOATS = {
     for size in [pi ** (a / 2) * 2.0 ** (b / 2)]
     for bound in (0.0, size, np.inf)
 }
-
-
-# numbers of theta: of more, one is 0 by chance modulo the small primes of `Towers`
-LARGE_THETA = 20_000
-MIN_ZERO_POINTS = 4  # at which an excess is to be 0 where there are roots
 
 
 class Untraceable(TypeError):

@@ -20,7 +20,7 @@ def made(draws=5, chains=3, **changes):
     stats = {name: np.zeros(shape) for name in Info._fields}
     stats["gradients"] = np.full(shape, 7)
     stats["divergent"] = np.zeros(shape, int)
-    given = {
+    arguments = {
         "positions": rng.standard_normal((*shape, 6)),
         "log_density": rng.standard_normal(shape),
         "stats": stats,
@@ -31,7 +31,7 @@ def made(draws=5, chains=3, **changes):
         "warm_up_divergent": 0,
         "finished": True,
     }
-    return Draws(**{**given, **changes})
+    return Draws(**{**arguments, **changes})
 
 
 def test_flat_takes_draw_after_draw_all_chains():

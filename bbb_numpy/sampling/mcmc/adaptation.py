@@ -31,6 +31,18 @@ __all__ = [
     "windows",
 ]
 
+# Names that kernels had before for what a subclass may define, and those of today
+OLD_METHODS = {
+    "first_length": "init_length",
+    "miss": "adaptation_error",
+    "too_large": "share_too_large",
+}
+OLD_VALUES = {
+    "learned": "tuned_fields",
+    "most_bias": "max_bias",
+    "together": "min_group_chains",
+    "usual_warm_up": "default_warm_up",
+}
 # From a step size to one that `first_step_size` finds from there
 Search = Callable[[float], float]
 
@@ -314,12 +326,10 @@ class Adaptable(Scaled):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        old_names = {
-            "first_length": "init_length",
-            "miss": "adaptation_error",
-            "too_large": "share_too_large",
-        }
-        accept_old_methods(cls, old_names)
+        accept_old_methods(cls, OLD_METHODS)
+        # values under their old names, in kernels of users
+        values = {old: new for old, new in OLD_VALUES.items() if old in vars(cls)}
+        accept_old_methods(cls, values)
 
     def init(self, target: Target, position: Array) -> Any:
         """Return the state of chains at `position` (S, D); see `states.init`."""
