@@ -192,7 +192,9 @@ def _pack(location: str, value: Any, form: Format, arrays: dict[str, Array]) -> 
         named = {
             name: pack(f"{location}.{name}", getattr(value, name)) for name in names
         }
-        return {label: named if is_dataclass(cls) else list(named.values())}
+        if is_dataclass(cls):
+            return {label: named}
+        return {label: list(named.values())}
     if form.names.get(name := getattr(value, "__name__", "")) is value:
         return {"name": name}
     raise CheckpointError(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, wraps
 from numbers import Real
@@ -301,10 +302,10 @@ def FLOATS(name: str, value: Any) -> NDArray[Any]:
 
 def DTYPE(name: str, value: Any) -> np.dtype[Any]:
     """Return the dtype, if it is float32 or float64, by name, class or dtype."""
-    try:
-        dtype = np.dtype(value if isinstance(value, str | type | np.dtype) else object)
-    except (TypeError, ValueError):  # text with a number in it is a ValueError
-        dtype = np.dtype(object)
+    dtype = np.dtype(object)
+    if isinstance(value, str | type | np.dtype):
+        with suppress(TypeError, ValueError):  # ValueError: text with a number in it
+            dtype = np.dtype(value)
     if dtype not in (np.float32, np.float64):
         raise ValueError(
             f"{name} must be 'float64' or 'float32'; got {short_repr(value)}"
@@ -329,10 +330,14 @@ def _checked_by(predicate: Callable[[Any], Any], expected: str) -> Check:
 def InstanceOf(*classes: type, expected: str = "") -> Check:
     """Return a check for an object of one of these classes."""
     names = " or ".join(cls.__name__ for cls in classes)
-    return _checked_by(
-        lambda value: isinstance(value, classes),
-        expected or f"an object of type {names}",
-    )
+    expected = expected or f"an object of type {names}"
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, classes):
+            raise TypeError(f"{name} must be {expected}; got {short_repr(value)}")
+        return value
+
+    return check
 
 
 def HasMethods(example: str, *methods: str) -> Check:

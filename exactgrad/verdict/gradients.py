@@ -36,7 +36,7 @@ THESE_NUMBERS = "for these numbers alone: by what theta or the constants have in
 
 
 class GradientClaim(Claim):
-    """That a function returns the gradient of its value, on the path that theta takes.
+    """The claim that a function returns the gradient of its value, on the path that theta takes.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class GradientClaim(Claim):
         self.theta = theta
 
     def conclude(self, data: tuple[Condition, ...]) -> Conclusion:
-        """Return the conclusion; a kink at a zero of the data is passed by where it may stay 0."""
+        """Return the conclusion for such data; if their zeros lie on a kink, where they stay 0."""
         try:
             return self.conclude_on_path(data)
         except TraceError as error:
@@ -95,7 +95,7 @@ class GradientClaim(Claim):
         return vanishes(excess, self.problem.seed, self.theta.size)[0]
 
     def depends_on_data(self, conclusion: Conclusion) -> bool:
-        """Return whether it is not proved, for another reason than that the function is random."""
+        """Return whether it is not proved, though theta has a value that calls agree on."""
         return (
             conclusion.verdict is Verdict.NOT_PROVED
             and conclusion.field is not None
@@ -151,7 +151,7 @@ class GradientClaim(Claim):
 def _reason_and_errors(
     problem: ProofProblem, theta: Array, is_zero: bool, evidence: Evidence
 ) -> tuple[str, Errors]:
-    """Return why nothing is concluded, and what is wrong; which it is, is deferred if it can be."""
+    """Return what `find_errors` does; which derivatives are wrong is deferred if it can be."""
     if not (isinstance(evidence, DecimalEvidence) and evidence.refutes):
         return find_errors(problem, theta, is_zero, evidence)
     if evidence.is_stateful:
