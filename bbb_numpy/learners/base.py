@@ -40,7 +40,6 @@ from ..numeric.validation import (
 )
 from ..parts.posteriors import PointMass
 from ..registry import REGISTERED
-from ..training import Recipe
 from ..training.recipe import Rows
 from ..training.schedules import schedule_table
 from .columns import encode_columns
@@ -312,23 +311,17 @@ class Learner(Fitted):
             If the fit has failed. It names the likely cause and a remedy, from `fit_report_`.
         """
         plan = check_plan(self)
-        resumes = self.warm_start and hasattr(self, "estimator_")
-        if resumes:
-            state, data = self._next_problem(
-                X, y, sample_weight, plan, "fit with warm_start=True"
-            )
-        else:
-            fraction = plan.parts["validation_fraction"]
-            state, data = self._first_problem(X, y, sample_weight, plan, fraction)
-        n_rows = len(data.training.x)
-        recipe = plan.recipe(n_rows, from_scratch=not resumes, stops_early=True)
-        posterior = self._infer(plan, state, data, recipe, resumes)
+        continued_by = ""
+        if self.warm_start and hasattr(self, "estimator_"):
+            continued_by = "fit with warm_start=True"
+        posterior, data = self._infer(plan, X, y, sample_weight, continued_by)
         if posterior.interruption:
             warnings.warn(posterior.interruption, UserWarning, stacklevel=2)
             return self
         parts = plan.parts
         if posterior.recipe is not None:
-            parts = parts | {"usual_epochs": plan.schedule(n_rows).epochs}
+            schedule = plan.schedule(len(data.training.x))
+            parts = parts | {"usual_epochs": schedule.epochs}
             for name in ("optimizer", "batch_size", "samples"):
                 parts[name] = getattr(posterior.recipe, name)
         try:
@@ -353,15 +346,10 @@ class Learner(Fitted):
     ) -> Self:
         """Continue training; the first call starts as `fit` does."""
         epochs = STEPS("epochs", epochs)
-        plan = check_plan(self)
-        resumes = hasattr(self, "estimator_")
-        if resumes:
-            state, data = self._next_problem(X, y, sample_weight, plan, "partial_fit")
-        else:
-            state, data = self._first_problem(X, y, sample_weight, plan, 0.0, classes)
-        n_rows = len(data.training.x)
-        recipe = plan.recipe(n_rows, epochs, from_scratch=False, stops_early=False)
-        posterior = self._infer(plan, state, data, recipe, resumes)
+        continued_by = "partial_fit" if hasattr(self, "estimator_") else ""
+        posterior, _ = self._infer(
+            check_plan(self), X, y, sample_weight, continued_by, classes, epochs
+        )
         if posterior.interruption:
             warnings.warn(posterior.interruption, UserWarning, stacklevel=3)
         return self
@@ -369,40 +357,55 @@ class Learner(Fitted):
     def _infer(
         self,
         plan: Plan,
-        state: FittedState,
-        data: TrainingData,
-        recipe: Recipe | None,
-        resumes: bool,
-    ) -> FittedPosterior:
-        """Let the method of inference fit a posterior, or continue one, and keep the result.
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        continued_by: str,
+        classes: Any = None,
+        epochs: int | None = None,
+    ) -> tuple[FittedPosterior, TrainingData]:
+        """Fit a posterior to rows, or continue an earlier fit, and keep the result.
 
         Parameters
         ----------
         plan : Plan
-        state : FittedState
-            The new fit, as yet without a posterior, or the earlier one.
-        data : TrainingData
-            Standardised rows.
-        recipe : Recipe, optional
-            How to train; None where nothing is trained.
-        resumes : bool
-            Whether the method continues from the posterior in `state`.
+        X, y, sample_weight
+            As of `fit`.
+        continued_by : str
+            The method that continues the earlier fit, for messages; empty for a new fit.
+        classes : array-like (C,), optional
+            All labels of a new fit; by default those in `y`.
+        epochs : int, optional
+            Number of epochs of `partial_fit`. By default that of the plan, as for `fit`.
 
         Raises
         ------
         NonFiniteError
             By which training has ended; the last finite state is kept.
         """
+        is_fit = epochs is None
+        if continued_by:
+            state, data = self._next_problem(X, y, sample_weight, plan, continued_by)
+        else:
+            fraction = plan.parts["validation_fraction"] if is_fit else 0.0
+            state, data = self._first_problem(
+                X, y, sample_weight, plan, fraction, classes
+            )
         problem = Problem(
             state.estimator_,
             data.training,
             data.held_out,
             state.y_scale_,
-            recipe,
+            plan.recipe(
+                len(data.training.x),
+                epochs,
+                from_scratch=is_fit and not continued_by,
+                stops_early=is_fit,
+            ),
             plan.parts["dtype"],
             int(self.verbose),
         )
-        if resumes:
+        if continued_by:
             posterior = plan.method.resume(problem, state, state.rng_, self.progress)
         else:
             posterior = plan.method.fit(problem, state.rng_, self.progress)
@@ -410,7 +413,7 @@ class Learner(Fitted):
             self.fitted_ = posterior.update(state)
         if posterior.error is not None:
             raise posterior.error
-        return posterior
+        return posterior, data
 
     # How each learner reads and returns targets
 
@@ -531,7 +534,7 @@ class Learner(Fitted):
                 "against the prior. If only the ratios of the weights are meant, as by "
                 "AdaBoostClassifier, use inference='mle', or multiply them by the number of rows",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return Rows(x, y, weights.astype(x.dtype)).at(weights > 0)
 
@@ -656,11 +659,13 @@ class Learner(Fitted):
     @np.errstate(over="ignore", invalid="ignore")
     def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
         """Return what is drawn at `X` for `n_samples` weight vectors, (N, K, S) or like y."""
-        x, samples = self._check_rows(X), whole("n_samples", n_samples, 1, MAX_SAMPLES)
-        changes = {} if random_state is None else {"rng": check_generator(random_state)}
-        drawn = self._posterior_predict(
-            draw, x, samples=samples, **changes
-        )  # (S, N, K)
+        x = self._check_rows(X)
+        changes: dict[str, Any] = {
+            "samples": whole("n_samples", n_samples, 1, MAX_SAMPLES)
+        }
+        if random_state is not None:
+            changes["rng"] = check_generator(random_state)
+        drawn = self._posterior_predict(draw, x, **changes)  # (S, N, K)
         drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)
         self._need_finite("a function drawn from the posterior", drawn, x)
         return self._like_y(drawn)

@@ -316,7 +316,17 @@ class Variational(Method):
     def fit(
         self, problem: Problem, rng: Generator, progress: bool | None
     ) -> FittedPosterior:
-        """Train from random initial parameters."""
+        """Train from random initial parameters.
+
+        Parameters
+        ----------
+        problem : Problem
+            The gradient estimator, the data, and the recipe.
+        rng : numpy.random.Generator
+            Source of the initial parameters, the order of the rows and the noise of the weights.
+        progress : bool, optional
+            Whether to show a progress bar. By default only in a terminal or notebook.
+        """
         assert problem.recipe is not None
         theta = problem.source.init(rng, problem.dtype)
         optimizer_state = problem.recipe.optimizer.init(theta, problem.source)
@@ -330,7 +340,17 @@ class Variational(Method):
         rng: Generator,
         progress: bool | None,
     ) -> FittedPosterior:
-        """Continue training, with the state of the optimizer as it was left."""
+        """Continue training, with the state of the optimizer as it was left.
+
+        Parameters
+        ----------
+        problem : Problem
+            The gradient estimator, today's data, and the recipe.
+        state : FittedState
+            The earlier fit, from whose theta training continues.
+        rng, progress
+            As of `fit`.
+        """
         assert state.training_ is not None
         return _train_from(state.training_, problem, rng, progress)
 
@@ -451,7 +471,17 @@ class LaplaceApproximation(Method):
     def fit(
         self, problem: Problem, rng: Generator, progress: bool | None
     ) -> FittedPosterior:
-        """Train to the mode, and compute curvature and evidence there, in turn."""
+        """Train to the mode, and compute curvature and evidence there, in turn.
+
+        Parameters
+        ----------
+        problem : Problem
+            The linearised network, the data, and the recipe of the first mode.
+        rng : numpy.random.Generator
+            Source of the initial weights and the order of the rows.
+        progress : bool, optional
+            Whether to show a progress bar. By default only in a terminal or notebook.
+        """
         assert problem.recipe is not None
         recipe = replace(problem.recipe, samples=1)
         rows = problem.training

@@ -330,10 +330,14 @@ def _checked_by(predicate: Callable[[Any], Any], expected: str) -> Check:
 def InstanceOf(*classes: type, expected: str = "") -> Check:
     """Return a check for an object of one of these classes."""
     names = " or ".join(cls.__name__ for cls in classes)
-    return _checked_by(
-        lambda value: isinstance(value, classes),
-        expected or f"an object of type {names}",
-    )
+    expected = expected or f"an object of type {names}"
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, classes):
+            raise TypeError(f"{name} must be {expected}; got {short_repr(value)}")
+        return value
+
+    return check
 
 
 def HasMethods(example: str, *methods: str) -> Check:

@@ -245,6 +245,11 @@ class ChEES(Adaptable):
         By default unit variances.
     max_steps : int
         Upper bound of the leapfrog steps of a path.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
     """
 
     step_size: float = 0.1

@@ -42,6 +42,11 @@ class HMC(Adaptable):
         In [0, 1]. Share of the paths whose step size is drawn from 0 to step_size; their number
         of steps stays the same. Without them a chain may be stuck for thousands of draws where the
         leapfrog is not stable with step_size.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
     """
 
     step_size: float = 0.1

@@ -72,6 +72,11 @@ class GaussianWalk(Scaled):
         > 0, in units of the metric.
     metric : Metric, optional
         By default unit variances.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
     """
 
     step_size: float = 1.0
@@ -108,6 +113,11 @@ class LogNormalWalk:
     ----------
     step_size : float
         s > 0, of the logarithms.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Unless `step_size` is positive and finite.
     """
 
     step_size: float = 1.0
@@ -145,6 +155,11 @@ class Langevin(Scaled):
         s > 0, in units of the metric.
     metric : Metric, optional
         By default unit variances.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
     """
 
     step_size: float = 1.0
@@ -186,6 +201,11 @@ class MetropolisHastings(Adaptable):
     ----------
     proposal : GaussianWalk, LogNormalWalk, Langevin, or a `Proposal` of your own
         A warm-up tunes those with a step size and a metric.
+
+    Raises
+    ------
+    TypeError
+        If `proposal` has no method `propose`.
     """
 
     proposal: Proposal = GaussianWalk()

@@ -348,6 +348,11 @@ class MCLMC(_Microcanonical):
     max_steps : int
         Upper bound of the steps of a path.
 
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
+
     References
     ----------
     Robnik, De Luca, Silverstein and Seljak (2023), arXiv:2212.08549; Robnik and Seljak (2023),
@@ -458,6 +463,11 @@ class MAMS(_Microcanonical):
         By default unit variances.
     max_steps : int
         Upper bound of the steps of a path.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
 
     References
     ----------

@@ -235,6 +235,11 @@ class NUTS(Adaptable):
         By default unit variances.
     max_depth : int
         Upper bound of the doublings, >= 1 and <= 30: at most 2^max_depth - 1 leapfrog steps.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
     """
 
     step_size: float = 0.1

@@ -95,6 +95,11 @@ class SGHMC(Adaptable):
     bias : float
         Mean share by which variances may be too large, > 0, which the warm-up aims at (D65).
 
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
+
     References
     ----------
     Welling and Teh (2011); Chen, Fox and Guestrin (2014), arXiv:1402.4102; Zhang et al. (2020),
