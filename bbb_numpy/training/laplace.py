@@ -267,7 +267,7 @@ class Linearised(GradientEstimator):
         return f + network.jvp(net, tape, w - mu, buffers)
 
     def affine(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        """Return f and G, with which the outputs are f + G eps for noise eps (D54).
+        """Return the outputs as an affine function of the noise: f and G of f + G eps (D54).
 
         Parameters
         ----------
@@ -592,7 +592,7 @@ def _choose_scales(
     for _ in range(MAX_ALTERNATIONS):
         spectrum = compute_spectrum(estimator, mu, learned, rows)
         if exact:
-            mu = _last_layer_at_its_mode(estimator, mu, learned, rows, spectrum)
+            mu = _solve_last_layer(estimator, mu, learned, rows, spectrum)
             spectrum = compute_spectrum(estimator, mu, learned, rows)
         log_alpha, log_beta = best_scales(spectrum, has_prior_scale, has_noise)
         evaluation = model.evaluate(
@@ -610,7 +610,7 @@ def _choose_scales(
     return estimator.pack(mu, spectrum, log_alpha, log_beta, learned), float(evidence)
 
 
-def _last_layer_at_its_mode(
+def _solve_last_layer(
     estimator: Linearised, mu: Array, learned: Array, rows: Rows, spectrum: Spectrum
 ) -> Array:
     """Return `mu` with the last layer where its gradient is 0: by one Newton step (D56)."""
