@@ -1,8 +1,8 @@
-"""Everything that has a name: parts, estimators, objectives, optimizers, samplers, ...
+"""Names of parts, estimators, objectives, optimizers, samplers, ..., by family.
 
-Each module lists what it defines in a table NAMED (`numeric.named`); here they are put together by
-family. The learners, their files, the command line, the check of all combinations, the tests and
-the generated pages read `FAMILIES`. `register` adds a class of one's own.
+Each module lists its own in a table NAMED (`numeric.named`), and `FAMILIES` puts the tables
+together. The learners, their files, the command line, the check of all combinations, the tests and
+the generated pages read it. `register` adds a class of your own.
 """
 
 from __future__ import annotations
@@ -31,20 +31,29 @@ from .training.stopping import EarlyStopping
 __all__ = ["FAMILIES", "Entries", "class_of", "classes", "register"]
 
 Table = dict[str, Any]
-VALUES = (
+# Tests that compare all entries of a family with the formulas of tests/textbook.py
+VALUE_TEST = (
     "tests/gradients/test_exact.py::test_every_value_is_the_textbook_formula_exactly"
 )
-GRADIENTS = (
+GRADIENT_TEST = (
     "tests/gradients/test_exact.py::test_every_gradient_is_that_of_its_value_exactly"
 )
-FORMULAS = "tests/parts/test_activations.py::test_every_value_is_proved_to_be_the_textbook_formula"
-RULES = "tests/training/test_optimizers.py::test_a_rule_moves_as_the_textbook_says"
-RATIOS = "tests/sampling/mcmc/test_metropolis.py::test_the_log_ratio_is_that_of_the_textbooks_q"
+ACTIVATION_TEST = (
+    "tests/parts/test_activations.py::"
+    "test_every_value_is_proved_to_be_the_textbook_formula"
+)
+OPTIMIZER_TEST = (
+    "tests/training/test_optimizers.py::test_a_rule_moves_as_the_textbook_says"
+)
+PROPOSAL_TEST = (
+    "tests/sampling/mcmc/test_metropolis.py::"
+    "test_the_log_ratio_is_that_of_the_textbooks_q"
+)
 
 
 @dataclass(frozen=True)
 class Entries:
-    """What can stand for one argument.
+    """Named objects that an argument such as `prior` accepts.
 
     Parameters
     ----------
@@ -113,24 +122,28 @@ STATE = _check_class(
 )
 
 FAMILIES: dict[str, Entries] = {
-    "posterior": Entries(InstanceOf(Posterior), f"exact arithmetic, {GRADIENTS}"),
-    "prior": Entries(InstanceOf(Prior), f"exact arithmetic, {VALUES}"),
-    "likelihood": Entries(InstanceOf(Likelihood), f"exact arithmetic, {VALUES}"),
+    "posterior": Entries(InstanceOf(Posterior), f"exact arithmetic, {GRADIENT_TEST}"),
+    "prior": Entries(InstanceOf(Prior), f"exact arithmetic, {VALUE_TEST}"),
+    "likelihood": Entries(InstanceOf(Likelihood), f"exact arithmetic, {VALUE_TEST}"),
     "hyperprior": Entries(
         HasMethods("HalfNormal(1.0)", "log_density", "slope", "draw")
     ),
-    "activation": Entries(FUNCTION, f"exact arithmetic, {FORMULAS}", ACTIVATIONS),
-    "objective": Entries(
-        HasMethods("FreeEnergy()", "__call__"), f"exact arithmetic, {VALUES}"
+    "activation": Entries(
+        FUNCTION, f"exact arithmetic, {ACTIVATION_TEST}", ACTIVATIONS
     ),
-    "estimator": Entries(ESTIMATOR, f"exact arithmetic, {GRADIENTS}"),
+    "objective": Entries(
+        HasMethods("FreeEnergy()", "__call__"), f"exact arithmetic, {VALUE_TEST}"
+    ),
+    "estimator": Entries(ESTIMATOR, f"exact arithmetic, {GRADIENT_TEST}"),
     "kl_weights": Entries(FUNCTION),
     "kl_warm_up": Entries(FUNCTION),
-    "optimizer": Entries(OPTIMIZER, f"checked, {RULES}"),
+    "optimizer": Entries(OPTIMIZER, f"checked, {OPTIMIZER_TEST}"),
     "schedule": Entries(SCHEDULE),
     "stopping": Entries(InstanceOf(EarlyStopping)),
     "sampler": Entries(HasMethods("HMC()", "init", "step"), "", SAMPLERS),
-    "proposal": Entries(HasMethods("GaussianWalk()", "propose"), f"checked, {RATIOS}"),
+    "proposal": Entries(
+        HasMethods("GaussianWalk()", "propose"), f"checked, {PROPOSAL_TEST}"
+    ),
     "state": Entries(STATE, "", STATES),
 }
 POSTERIORS = FAMILIES["posterior"].named

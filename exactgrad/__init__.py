@@ -38,11 +38,12 @@ if TYPE_CHECKING:
         check_jvp,
         check_vjp,
     )
-    from .proofs import Proof, assert_proved, prove, prove_same, stop_gradient
+    from .proofs import Proof, Verdict, assert_proved, prove, prove_same, stop_gradient
     from .trace.functions import function
 
 __all__ = [
     "Proof",
+    "Verdict",
     "assert_proved",
     "check_gradient",
     "check_hessian",
@@ -77,13 +78,20 @@ _MODULES = {
         "check_jvp",
         "check_vjp",
     ),
-    "proofs": ("Proof", "assert_proved", "prove", "prove_same", "stop_gradient"),
+    "proofs": (
+        "Proof",
+        "Verdict",
+        "assert_proved",
+        "prove",
+        "prove_same",
+        "stop_gradient",
+    ),
     "trace.functions": ("function",),
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for.
+    """Return a public name; its module is imported when it is first read.
 
     pytest imports this package with its plugin, before a test session has set the threads of BLAS.
     """

@@ -100,7 +100,7 @@ def positive_number(name: str, value: Any) -> float:
 
 
 def check_blocks(blocks: Any, size: int) -> None:
-    """Raise an error unless these are named parts of theta, or None.
+    """Raise an error unless blocks map names to parts of theta, or are None.
 
     Parameters
     ----------
@@ -181,8 +181,8 @@ def check_floats(name: str, value: Any) -> None:
     array = np.asarray(value)
     if array.dtype.kind == "c":
         raise ValueError(
-            f"{name} is complex, and derivatives are asked by real numbers: take its real and "
-            "its imaginary part as two arrays, in a dict"
+            f"{name} must be real; got complex numbers: give the real and the imaginary part as "
+            "two arrays, in a dict"
         )
     if array.dtype != np.float64:
         remedy = "give numbers"

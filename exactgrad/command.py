@@ -86,7 +86,9 @@ def run(options: argparse.Namespace) -> int:
         value and a gradient.
     """
     if options.seed < 0:
-        raise ValueError(f"--seed is a whole number, 0 or more; got {options.seed}")
+        raise ValueError(
+            f"--seed must be a whole number, 0 or more; got {options.seed}"
+        )
     rng = np.random.default_rng(options.seed)
     function = _import_function(options.function)
     theta = np.ravel(_parse_values("--theta", options.theta, rng)).astype(float)
@@ -106,7 +108,9 @@ def _import_function(text: str) -> Callable[..., Any]:
     source, _, name = text.rpartition(":")
     source = source.removesuffix(":")
     if not source or not name:
-        raise ValueError(f"say file.py::function or module:function; got {text!r}")
+        raise ValueError(
+            f"function must be file.py::function or module:function; got {text!r}"
+        )
     path = Path(source)
     is_file = path.suffix == ".py"
     if is_file and not path.is_file():
@@ -146,14 +150,16 @@ def _parse_values(name: str, text: str, rng: np.random.Generator) -> Any:
     try:
         numbers = [float(number) for number in text.removesuffix(",").split(",")]
     except ValueError:
-        raise ValueError(f"{name} is {VALUES}; got {text!r}") from None
-    return np.array(numbers) if "," in text else numbers[0]
+        raise ValueError(f"{name} must be {VALUES}; got {text!r}") from None
+    if "," in text:
+        return np.array(numbers)
+    return numbers[0]
 
 
 def _load(path: str, ending: str) -> Any:
     """Return the array of a ``.npy`` file, or the arrays of a ``.npz`` file by their names."""
     if not path.endswith(ending):
-        raise ValueError(f"a {ending} file is wanted here; got {path!r}")
+        raise ValueError(f"--data must be a {ending} file; got {path!r}")
     try:
         with open(path, "rb") as file:
             loaded = np.load(file)
@@ -182,4 +188,6 @@ def _in_order(
         raise ValueError(
             f"the function takes {signature}; got {got}: {error}"
         ) from error
-    return list(bound.arguments.values())[1:] if named else positional
+    if not named:
+        return positional
+    return list(bound.arguments.values())[1:]

@@ -15,7 +15,13 @@ Returned = TypeVar("Returned")
 
 
 def warn_renamed(old: str, new: str) -> None:
-    """Emit the DeprecationWarning for an old name, at the line that has used it."""
+    """Emit the DeprecationWarning for an old name, at the line that has used it.
+
+    Parameters
+    ----------
+    old, new : str
+        The name that was used, and the one to use.
+    """
     warnings.warn(
         f"{old} is now called {new}. The old name goes with version 0.2",
         DeprecationWarning,

@@ -32,8 +32,8 @@ from .arguments import check_callable, positive_number, whole_number
 from .deprecation import renamed_arguments, renamed_names, warn_renamed
 from .structures import (
     check_returned,
-    checked_arguments,
     copy_leaves,
+    flatten_arguments,
     reduce_to_gradient,
 )
 
@@ -64,7 +64,7 @@ COMPLEX_STEP = 1e-30
 CENTRAL_STENCIL = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
 CENTRAL_STEPS = (2e-2, 5e-3, 1.2e-3, 3e-4, 7.5e-5)
 # of the largest derivative: smaller ones are held to the same absolute error
-SMALLEST_SHARE = 1e-3
+MIN_SCALE_SHARE = 1e-3
 IS_NOISY = (
     "value_and_grad must return the same at each call with the same numbers; got another {}: draw "
     "noise outside, or inside by a generator that each call makes from a seed or takes as an "
@@ -150,8 +150,8 @@ def check_gradient(
     ``|g - m| / max(|g|, |m|, 1e-3 max|m|)``: a coordinate a thousand times smaller than the largest
     is held to the same absolute error as one at that size, not to a tighter one. For central
     differences of a value F with step h the denominator is also at least
-    ``1.5 eps |F| / h / tolerance``:
-    what the rounding of F alone can do (at F = 1e6 and h = 1e-3, 3e-7) does not fail a check.
+    ``1.5 eps |F| / h / tolerance``: what the rounding of F alone can do (at F = 1e6 and h = 1e-3,
+    3e-7) does not fail a check.
 
     Parameters
     ----------
@@ -165,10 +165,14 @@ def check_gradient(
     *arguments
         What `value_and_grad` takes after theta.
     method : {'complex', 'central'}
+        How the derivatives are measured: by the complex step, which is exact to rounding and needs
+        a function that continues to complex numbers, or by central differences, which take any. By
+        default 'complex'.
     blocks : mapping of str to slice, optional
-        Named parts of flat theta, one row each in the report. Default: its arrays.
+        Named parts of flat theta, one row each in the report. By default its arrays.
     coordinate : callable, optional
-        From a flat index to a readable name, for the worst coordinate.
+        From a flat index to a readable name, for the worst coordinate. By default a path such as
+        ``W1[0, 2]``.
     gates : callable, optional
         From theta to an array that changes when a kink is crossed (for a ReLU network, which
         units are on). Steps that cross one are left out; a coordinate is skipped, and counted,
@@ -177,7 +181,7 @@ def check_gradient(
         Largest number of coordinates of each block that are checked; those of a larger block are
         drawn by `rng`. By default all of them.
     rng : numpy.random.Generator or int, optional
-        Default 0.
+        What draws these coordinates, or its seed. By default 0.
     tolerance : float, optional
         Largest relative error that passes. By default 1e-12 for 'complex' and 1e-6 for 'central'.
 
@@ -191,7 +195,7 @@ def check_gradient(
         For an argument, or something returned, of another kind or out of range, which is named; a
         TypeError, too, if the complex step is asked of a function that is not complex-safe.
     """
-    function, theta, blocks, name_of = checked_arguments(
+    function, theta, blocks, name_of = flatten_arguments(
         value_and_grad, theta, blocks, coordinate
     )
 
@@ -215,16 +219,11 @@ def check_gradient(
     _refuse_noise(returned, call(theta.copy()))
     grad = np.array(returned[1])
 
-    coordinates: dict[str, Array] = {}
-    for name, block in blocks.items():
-        indices = np.arange(theta.size)[block]
-        if max_coordinates is not None and indices.size > max_coordinates:
-            indices = np.sort(rng.choice(indices, max_coordinates, replace=False))
-        coordinates[name] = indices
+    coordinates = _choose_coordinates(blocks, theta.size, max_coordinates, rng)
     all_indices = np.concatenate([*coordinates.values(), np.zeros(0, int)])
     slopes = _measure_slopes(call, theta, all_indices, method, gates)
     smooth = all_indices[~slopes.kinked[all_indices]]
-    floor = SMALLEST_SHARE * np.max(np.abs(slopes.numeric[smooth]), initial=0.0)
+    floor = MIN_SCALE_SHARE * np.max(np.abs(slopes.numeric[smooth]), initial=0.0)
     rows = []
     for name, indices in coordinates.items():
         smooth = indices[~slopes.kinked[indices]]
@@ -253,6 +252,22 @@ def check_gradient(
             )
         )
     return Report(tuple(rows), method, tolerance)
+
+
+def _choose_coordinates(
+    blocks: Mapping[str, slice],
+    size: int,
+    max_coordinates: int | None,
+    rng: np.random.Generator,
+) -> dict[str, Array]:
+    """Return the indices of each block, or as many as are checked, drawn at random."""
+    coordinates: dict[str, Array] = {}
+    for name, block in blocks.items():
+        indices = np.arange(size)[block]
+        if max_coordinates is not None and indices.size > max_coordinates:
+            indices = np.sort(rng.choice(indices, max_coordinates, replace=False))
+        coordinates[name] = indices
+    return coordinates
 
 
 class MeasuredSlopes(NamedTuple):
@@ -339,7 +354,7 @@ def check_jvp(
 def check_jacobian(
     f: Function, jacobian: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a whole Jacobian.
+    """Check a hand-written Jacobian by measured slopes.
 
     Parameters
     ----------
@@ -379,7 +394,7 @@ def check_hvp(
 def check_hessian(
     gradient: Function, hessian: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a whole Hessian.
+    """Check a hand-written Hessian by measured slopes.
 
     Parameters
     ----------
@@ -419,14 +434,14 @@ def _checked(
 def _refuse_noise(first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
     """Raise ValueError if two calls with the same numbers return different ones."""
     pairs = zip(("value", "gradient"), first, second, strict=False)
-    for name, numbers, others in pairs:
+    for name, numbers, repeated in pairs:
         size = np.max(np.abs(numbers), initial=0.0, where=np.isfinite(numbers))
-        if not np.allclose(numbers, others, 1e-9, 1e-9 * size, equal_nan=True):
+        if not np.allclose(numbers, repeated, 1e-9, 1e-9 * size, equal_nan=True):
             raise ValueError(IS_NOISY.format(name))
 
 
 def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:
-    """Im f(theta + ih) / h: no difference is taken, so nothing cancels."""
+    """Return Im f(theta + ih) / h: no difference is taken, so nothing cancels."""
     shifted = theta.astype(complex)
     shifted[i] += 1j * COMPLEX_STEP
     value = value_and_grad(shifted)[0]
@@ -471,11 +486,11 @@ def _smooth_steps(
     steps = [h * max(1.0, abs(theta[i])) for h in CENTRAL_STEPS]
     if gates is None:
         return steps
-    side = gates(theta)
+    own_side = gates(theta)
 
     def is_smooth(h: float) -> bool:
-        ends = (gates(_shifted(theta, i, k * h)) for k in (-2, 2))
-        return all(np.array_equal(end, side) for end in ends)
+        sides = (gates(_shifted(theta, i, k * h)) for k in (-2, 2))
+        return all(np.array_equal(side, own_side) for side in sides)
 
     return list(filter(is_smooth, steps))
 
@@ -483,7 +498,7 @@ def _smooth_steps(
 def _central_difference(
     value_and_grad: ValueAndGrad, theta: Array, i: int, steps: Sequence[float]
 ) -> tuple[float, float]:
-    """Fourth-order central difference, at the step where it depends least on the step.
+    """Return the central difference of fourth order, at the step on which it depends least.
 
     Also returns what the rounding of the values alone can do to it, 1.5 eps |F| / h (D9).
     """

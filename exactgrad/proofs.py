@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from .arguments import check_callable, check_plain, whole_number
 from .blame.lines import explanation
 from .deprecation import renamed_arguments, renamed_names
-from .structures import checked_arguments, leaves
+from .structures import flatten_arguments, leaves
 from .trace.copies import Copies, in_own_context
 from .verdict.attempts import Conclusion, Errors, Verdict, attempt
 from .verdict.data import argument_names, describe_data, parse_fixed
@@ -209,7 +209,7 @@ def prove(
         `numpy.linalg`, elementary functions and those of `scipy.special`. Arrays that it makes by
         ``np.zeros``, ``np.empty``, ... are exact too. `function` adds what is not known.
     theta : ndarray, or a dict, tuple or list of arrays
-        float64: it chooses the path of comparisons. The gradient has the same structure.
+        The point, float64: it chooses the path of comparisons. The gradient has the same structure.
     *arguments
         Data, noise and constants. Floats and arrays of floats, also in tuples, lists and dicts, are
         exact too, and the proof is for all their values on the same path. Constants are the small
@@ -217,20 +217,21 @@ def prove(
         value and a gradient may round differently.
     blocks : mapping of str to slice, optional
         Named parts of flat theta, for the names of coordinates, and for what is wrong with a large
-        theta. Default: its arrays.
+        theta. By default its arrays.
     coordinate : callable, optional
-        From a flat index to a readable name. Default: such as ``W1[0, 2]``.
+        From a flat index to a readable name. By default a path such as ``W1[0, 2]``.
     n_points : int
         Number of other thetas that are tried, if the function compares numbers or takes roots: they
         have between a thousandth of the size of the given one and twice its size. A theta at which
         the value does not exist is passed over, and a theta of more than 60,000 numbers gets fewer.
         With 0 the proof is for the path of the given theta alone. By default 8.
     seed : int
-        Of the random numbers.
-    fixed : names or positions of arguments, optional
-        Data that are what they are: the proof is for these alone. Without it a gradient that is
-        right for the given data only is proved where they keep a condition that is found (rows that
-        sum to 1 or 0, a symmetric matrix), with the verdict *proved for these data*, and else not.
+        Seed of the random numbers that stand for theta and the data. By default 0.
+    fixed : str, int, or several of them, optional
+        Names or positions of arguments that stand for themselves: the proof is for these data
+        alone. By default there are none, and a gradient that is right for the given data only is
+        *proved for these data* if they keep a condition that is found (rows that sum to 1 or 0, a
+        symmetric matrix), and *not proved* otherwise.
 
     Returns
     -------
@@ -242,7 +243,7 @@ def prove(
         For an argument of another kind or out of range, which is named, and if `value_and_grad`
         returns anything but a number and a gradient of the shape of theta.
     """
-    function, theta, blocks, name = checked_arguments(
+    function, theta, blocks, name = flatten_arguments(
         value_and_grad, theta, blocks, coordinate
     )
     n_points = whole_number("n_points", n_points)
@@ -262,15 +263,16 @@ def prove(
     thetas = _other_thetas(theta, np.random.default_rng(seed))
     for point in islice(thetas, _n_other_thetas(conclusion, theta.size, n_points)):
         try:
-            other = GradientClaim(problem, point).conclude_on_path(problem.data)
+            at_point = GradientClaim(problem, point).conclude_on_path(problem.data)
         except TraceError:
             continue
-        if other.field is None:
+        if at_point.field is None:
             continue
-        if other.verdict is Verdict.REFUTED or (proof and not other.verdict.is_proof):
-            failure = _to_proof(other, theta.size, names)
+        is_refuted = at_point.verdict is Verdict.REFUTED
+        if is_refuted or (proof and not at_point.verdict.is_proof):
+            failure = _to_proof(at_point, theta.size, names)
             return with_fields(_explained(failure, problem, point), theta=point)
-        comparisons.append(other.field.comparisons())
+        comparisons.append(at_point.field.comparisons())
     if proof.verdict is Verdict.REFUTED:
         proof = _explained(proof, problem, theta)
     return _with_paths(proof, comparisons)
@@ -319,14 +321,16 @@ def _to_proof(
     conclusion: Conclusion, size: int, names: list[str], of_values: bool = False
 ) -> Proof:
     """Return the proof that says what was concluded of so many derivatives or values."""
-    is_proof = conclusion.verdict.is_proof
+    data = ""
+    if conclusion.verdict.is_proof:
+        data = describe_data(names, conclusion.data)
     return Proof(
         conclusion.verdict,
         size,
         conclusion.errors,
         conclusion.reason,
         of_values=of_values,
-        data=describe_data(names, conclusion.data) if is_proof else "",
+        data=data,
     )
 
 
@@ -360,11 +364,15 @@ def _n_other_thetas(conclusion: Conclusion, size: int, n_points: int) -> int:
     if not conclusion.verdict.is_proof:
         # digits agree for a reason that the field does not know: two other thetas may show that
         # they need not
-        return n_points if field.n_roots else min(n_points, 2)
+        if field.n_roots:
+            return n_points
+        return min(n_points, 2)
     # without comparisons and roots there is one path
     uses_laws = field.knows_all_laws and field.transcendental
     has_paths = field.path or field.n_roots or uses_laws
-    return min(n_points, MAX_NUMBERS_MOVED // size) if has_paths else 0
+    if not has_paths:
+        return 0
+    return min(n_points, MAX_NUMBERS_MOVED // size)
 
 
 def _other_thetas(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
@@ -391,24 +399,26 @@ def prove_same(
     seed: int = 0,
     fixed: Iterable[str | int] | str = (),
 ) -> Proof:
-    """Prove or refute that two functions have the same values, coded ones and formulas (D44).
+    """Prove or refute that two functions have the same values, such as code and its formula (D44).
 
-    Exactly, up to constants: their difference does not move when all exact arguments do. The
-    constants themselves are the rounding of the functions' own constants (log 2 pi), or an error:
-    they are computed to sixty digits and must be below 1e-13 of the value, or of 1 if that is more.
-    Where there is no constant either, and no root, twenty digits say that the values exist.
+    The proof is exact up to constants: the difference of the values does not move when all exact
+    arguments do. What is left of it is the rounding of the functions' own constants (log 2 pi), or
+    an error: it is computed to sixty digits, and must be below 1e-13 of the value, or of 1 if that
+    is more. Where the values are the same without constants, and no root is taken, twenty digits
+    say that they exist.
 
     Parameters
     ----------
     first, second : callable
         From the `arguments` to a number, an array, or a dict, tuple or list of arrays, both alike.
     *arguments
-        As in `prove`; floats and arrays of floats move. Fix a constant in the functions, or give
-        it as a fraction.
+        What both take. Floats and arrays of floats move, also in tuples, lists and dicts; a
+        constant is written into the functions, or given as a fraction.
     seed : int
-        Of the random numbers.
-    fixed : names or positions of arguments, optional
-        Data that do not move. A condition that others keep, and need, is found as in `prove`.
+        Seed of the random numbers that stand for the arguments. By default 0.
+    fixed : str, int, or several of them, optional
+        Names or positions of arguments that do not move. By default all do. A condition that they
+        keep, and need, is found as in `prove`.
 
     Returns
     -------

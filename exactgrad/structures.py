@@ -29,11 +29,14 @@ from .arguments import (
 )
 
 __all__ = [
+    "FlatArguments",
     "ReducedAnswer",
     "StructureError",
     "Tree",
-    "checked_arguments",
+    "check_returned",
     "copy_leaves",
+    "flatten_arguments",
+    "flatten_theta",
     "leaves",
     "map_leaves",
     "reduce_to_gradient",
@@ -134,7 +137,15 @@ class Tree(NamedTuple):
 
     @classmethod
     def of(cls, values: Any, name: str) -> Tree:
-        """Return the structure of some values, which are called so."""
+        """Return the structure of some values.
+
+        Parameters
+        ----------
+        values : any
+            A leaf, or a structure of leaves.
+        name : str
+            What the values are called, in paths and errors.
+        """
         shapes = {path: np.shape(leaf) for path, leaf in leaves(values, name)}
         return cls(values, name, shapes)
 
@@ -191,10 +202,12 @@ class Tree(NamedTuple):
             got = np.shape(arrays[path])
             if got != shape:
                 raise StructureError(
-                    f"{name} has shape {got} at {path}, which must be {shape}"
+                    f"{name} must have shape {shape} at {path}; got {got}"
                 )
         flat = [np.ravel(arrays[path]) for path in self.shapes]
-        return flat[0] if len(flat) == 1 else np.concatenate(flat)
+        if len(flat) == 1:
+            return flat[0]
+        return np.concatenate(flat)
 
 
 # --- what a proof or a check is given
@@ -218,15 +231,24 @@ def flatten_theta(theta: Any) -> tuple[Array, Tree]:
         check_floats(path, leaf)
     if not tree.size:
         raise ValueError(
-            "theta is empty: there is no derivative; give at least one number"
+            "theta must hold at least one number; got none: there is no derivative"
         )
     return np.array(tree.flatten(theta), float), tree
 
 
-def checked_arguments(
+class FlatArguments(NamedTuple):
+    """A function of flat theta, and what its coordinates are called."""
+
+    function: Function  # from flat theta to a value and a flat gradient
+    theta: Array  # (D,)
+    blocks: Mapping[str, slice]
+    coordinate: Callable[[int], str]
+
+
+def flatten_arguments(
     value_and_grad: Any, theta: Any, blocks: Any, coordinate: Any
-) -> tuple[Function, Array, Mapping[str, slice], Callable[[int], str]]:
-    """Return a function of flat theta, flat theta, its blocks and the names of its coordinates.
+) -> FlatArguments:
+    """Return a function of theta as one of flat theta, after a check of its arguments.
 
     Parameters
     ----------
@@ -263,7 +285,7 @@ def checked_arguments(
 
     is_flat = tree.shapes == {"theta": flat.shape}
     function = value_and_grad if is_flat else of_flat
-    return function, flat, blocks or tree.blocks, coordinate or path_of
+    return FlatArguments(function, flat, blocks or tree.blocks, coordinate or path_of)
 
 
 def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
@@ -291,7 +313,7 @@ def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
         )
     if shape is not None and np.shape(returned[1]) != shape:
         raise StructureError(
-            f"the gradient has shape {np.shape(returned[1])}, theta has {shape}"
+            f"the gradient must have the shape {shape} of theta; got {np.shape(returned[1])}"
         )
 
 
@@ -444,7 +466,7 @@ def _jacobian_program(
             columns = shape_of_block[len(rows) :]
             if shape_of_block[: len(rows)] != rows:
                 raise StructureError(
-                    f"the {shape} has shape {shape_of_block}; it must begin with {rows}"
+                    f"the shape of the {shape} must begin with {rows}; got {shape_of_block}"
                 )
             return np.matmul(u, np.reshape(block, (outputs.size, -1))).reshape(columns)
 

@@ -1,4 +1,4 @@
-"""Data of the studies, made up: prices, income tax, draws, digits; and the mark of real data."""
+"""Synthetic data of the studies: prices, income tax, draws, digits; and a mark for real data."""
 
 import os
 
@@ -16,7 +16,7 @@ needs_data = pytest.mark.skipif(
 
 
 def prices(seed=0, days=700, companies=4, momentum=0.0, start="2010-01-04"):
-    """Random walks that share a market; with momentum, a change carries over to the next day."""
+    """Return random walks that share a market; with momentum a change carries over to the next."""
     rng = np.random.default_rng(seed)
     change = 0.006 * rng.standard_normal((days, 1)) + 0.01 * rng.standard_normal((days, companies))
     for day in range(1, days):
@@ -26,16 +26,16 @@ def prices(seed=0, days=700, companies=4, momentum=0.0, start="2010-01-04"):
     return sp500.Prices(dates, symbols, 50.0 * np.exp(change.cumsum(axis=0)))
 
 
-def cells(seed=0, places=30):
-    """Tax that depends on income, and scatters more in small cells."""
+def cells(seed=0, n_places=30):
+    """Return tax that depends on income, and scatters more in small cells."""
     rng = np.random.default_rng(seed)
     place, income_class = (
-        np.repeat([f"05{k:03d}" for k in range(places)], 6),
-        np.tile(range(6), places),
+        np.repeat([f"05{k:03d}" for k in range(n_places)], 6),
+        np.tile(range(6), n_places),
     )
-    returns = rng.choice([20.0, 40.0, 100.0, 400.0, 1500.0], 6 * places)
-    log_income = rng.normal(0, 0.08, 6 * places)
-    x = rng.uniform(0, 1, (6 * places, len(income_tax.INPUTS)))
+    returns = rng.choice([20.0, 40.0, 100.0, 400.0, 1500.0], 6 * n_places)
+    log_income = rng.normal(0, 0.08, 6 * n_places)
+    x = rng.uniform(0, 1, (6 * n_places, len(income_tax.INPUTS)))
     x[:, 0], x[:, -6], x[:, -5:] = log_income, np.log(returns), np.eye(6)[income_class, 1:]
     y = 1.3 * (log_income + income_tax.TYPICAL[income_class]) - np.log(30)
     y += rng.normal(0, 0.6 / returns**0.5)
@@ -43,7 +43,7 @@ def cells(seed=0, places=30):
 
 
 def draws(count, seed=0):
-    """Play the lottery: the rules one after the other, three quarters and one of the draws."""
+    """Return lottery draws, three quarters by the old rules and then a quarter by the new ones."""
     rng, balls = np.random.default_rng(seed), np.repeat([59, 69], [3 * count // 4, count // 4])
     white = np.array([np.sort(rng.choice(urn, 5, replace=False)) + 1 for urn in balls])
     days = np.datetime64("2014-01-01") + 4 * np.arange(count)
@@ -52,13 +52,13 @@ def draws(count, seed=0):
 
 
 def digits(rows, ink, noise, test=200, seed=0):
-    """Ten patterns of 784 pixels, each image one of them in noise."""
+    """Return images, each one of ten patterns of 784 pixels in noise, and their labels."""
     rng = np.random.default_rng(seed)
     patterns = rng.random((10, 784)) < 0.2
 
-    def part(rows):
+    def images_and_labels(rows):
         labels = rng.integers(0, 10, rows).astype(np.uint8)
         images = ink * patterns[labels] + rng.normal(0, noise, (rows, 784))
         return np.clip(images, 0, 255).astype(np.uint8), labels
 
-    return MNIST(*part(rows), *part(test))
+    return MNIST(*images_and_labels(rows), *images_and_labels(test))

@@ -1,4 +1,4 @@
-"""Trials that take next to no time, for workers of every kind: they import this module."""
+"""Trials that take next to no time; worker processes of every kind import this module."""
 
 import json
 import os
@@ -45,10 +45,10 @@ class Trial:
 
 
 def numbers(records):
-    """What must not depend on how a trial was run."""
-    kept = sorted(records, key=lambda record: record["key"])
-    drop = ("seconds", "settings")
-    return json.dumps([{k: v for k, v in r.items() if k not in drop} for r in kept])
+    """Return the part of records that must not depend on how a trial was run, as text."""
+    by_key = sorted(records, key=lambda record: record["key"])
+    dropped = ("seconds", "settings")
+    return json.dumps([{k: v for k, v in record.items() if k not in dropped} for record in by_key])
 
 
 def trials(count, **settings):
@@ -60,7 +60,7 @@ def versions():
 
 
 def quick(trial):
-    """Numbers that only the trial decides; how often it was run is noted in a folder."""
+    """Return numbers that depend on the trial alone; note in a folder that it was run."""
     time.sleep(trial.settings.seconds)
     rng = np.random.default_rng([trial.settings.seed, trial.split])
     x = rng.standard_normal((trial.settings.rows, 5))
@@ -76,36 +76,36 @@ def real(trial):
     y = np.sin(x[:, :1]) + 0.1 * rng.standard_normal((trial.settings.rows, 1))
     estimator = Reparameterised(Model(MLP((4, 50, 1))))
     state = fit(estimator, start(estimator, rng, Adam()), x, y, Recipe(epochs=3), rng=rng)
-    found = predict(estimator, state.theta, x, rng=rng, samples=50)
+    prediction = predict(estimator, state.theta, x, rng=rng, samples=50)
     square = rng.standard_normal((300, 300))
     return {
-        "metrics": {"mean": found.mean.tolist(), "deviation": found.total.tolist()},
+        "metrics": {"mean": prediction.mean.tolist(), "deviation": prediction.total.tolist()},
         "notes": {"product": float(np.sum((square @ square) @ square))},
         "versions": versions(),
     }
 
 
-def note(trial, what):
-    with open(Path(trial.settings.folder, what), "a") as file:
+def note(trial, event):
+    with open(Path(trial.settings.folder, event), "a") as file:
         file.write(f"{trial.split}\n")
 
 
-def noted(folder, what="run"):
-    path = Path(folder, what)
+def noted(folder, event="run"):
+    path = Path(folder, event)
     return [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
-def wait_for(what, seconds=60.0):
-    end = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < end
+def wait_for(condition, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline
         time.sleep(0.02)
-    return found
+    return value
 
 
 def failing(trial):
     if trial.split == 1:
-        raise Odd("one", "two")
+        raise UnpicklableError("one", "two")
     if trial.split == 2:
         return {"metrics": {"nll": float("nan")}, "versions": versions()}
     if trial.split == 3:
@@ -113,15 +113,15 @@ def failing(trial):
     return quick(trial)
 
 
-class Odd(Exception):
-    """Cannot be unpickled."""
+class UnpicklableError(Exception):
+    """An error that cannot be unpickled."""
 
     def __init__(self, first, second):
         super().__init__(f"{first} and {second}")
 
 
 def deadly(trial):
-    """The trial 3 takes its worker with it, always; trial 5 the first time."""
+    """Kill the worker of trial 3, always, and that of trial 5 the first time."""
     first = 5 not in noted(trial.settings.folder, "death")
     if trial.split == 3 or (trial.split == 5 and first):
         note(trial, "death")
@@ -130,7 +130,7 @@ def deadly(trial):
 
 
 def threads(trial):
-    """How many threads BLAS has, by its own word."""
+    """Return the number of threads that BLAS reports."""
     import threadpoolctl
 
     pools = threadpoolctl.threadpool_info()

@@ -69,22 +69,19 @@ CLASS_WEIGHT_NOTE = (
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    """Measure a model on rows held out of a table, beside scikit-learn's and the base rate."""
+    """Measure a model on held-out rows of a table, beside scikit-learn models and the base rate."""
     check_outputs([args.data], args.json, picture=args.plot)
     problem = read_problem(args)
     model = build_learner(args, problem.task)  # raises before scikit-learn is loaded
-    from .baselines import Forecast, score_forecast
+    from .baselines import score_forecast
 
     y = problem.y
     splits = _splits(problem, args)
-    fold_forecasts = _forecasts(args, problem, model, splits)
-    if fold_forecasts is None:
+    forecasts = _forecasts(args, problem, model, splits)
+    if forecasts is None:
         print("nothing is evaluated", file=sys.stderr)
         return INTERRUPTED_STATUS
     target = np.concatenate([y[test] for _, test in splits])
-    forecasts = {
-        name: Forecast.concatenate(folds) for name, folds in fold_forecasts.items()
-    }
     notes = NOTES[problem.task]
     if problem.task == "classification":
         labels = np.unique(y)
@@ -120,9 +117,15 @@ def _forecasts(
     problem: Problem,
     model: Any,
     splits: list[tuple[Array, Array]],
-) -> dict[str, list[Forecast]] | None:
-    """Return the forecasts of the test rows, by model and split; None after Ctrl-C."""
-    from .baselines import BASE_RATE, baselines, forecast_baseline, forecast_learner
+) -> dict[str, Forecast] | None:
+    """Return the forecasts of all test rows, by model; None after Ctrl-C."""
+    from .baselines import (
+        BASE_RATE,
+        Forecast,
+        baselines,
+        forecast_baseline,
+        forecast_learner,
+    )
 
     forecasts: dict[str, list[Forecast]] = {}
     x, y = problem.inputs, problem.y
@@ -149,7 +152,7 @@ def _forecasts(
             if args.class_weight and name == BASE_RATE:
                 title = f"{name}, not weighted"
             forecasts.setdefault(title, []).append(forecast)
-    return forecasts
+    return {name: Forecast.concatenate(folds) for name, folds in forecasts.items()}
 
 
 def _held_out(args: argparse.Namespace, n_test_rows: int, n_rows: int) -> str:

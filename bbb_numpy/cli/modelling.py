@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
-from ..learners.inference import STARTS, Sampling, inferences, sampled
+from ..learners.inference import STARTS, Sampling, inferences, sampler_names
 from ..parts.priors import GaussianPrior
 from ..registry import FAMILIES, OPTIMIZERS
 from ..sampling.run import METRICS
@@ -253,7 +253,7 @@ def _inference(args: argparse.Namespace) -> str | Sampling:
     settings = options_set(SAMPLING_OPTIONS)
     unused = settings
     remedy = "name a sampler, such as --inference nuts"
-    is_sampled = args.inference in sampled()
+    is_sampled = args.inference in sampler_names()
     if is_sampled:
         unused = options_set(TRAINING_OPTIONS)
         remedy = "leave out what is for training"
@@ -286,7 +286,7 @@ def add_model_options(
     )
     add_options(training, _with_names(TRAINING_OPTIONS))
     sampling = parser.add_argument_group(
-        "sampling", f"For --inference {', '.join(sampled())} only."
+        "sampling", f"For --inference {', '.join(sampler_names())} only."
     )
     sampling_options = dict(SAMPLING_OPTIONS)
     if not has_checkpoint:

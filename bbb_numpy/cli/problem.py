@@ -168,7 +168,10 @@ def read_problem(args: argparse.Namespace) -> Problem:
     if target in names:
         raise TableError(f"the target {target!r} cannot be one of the inputs")
     if not names:
-        raise TableError(f"{source} leaves no input beside the target {target!r}")
+        raise TableError(
+            f"{source} leaves no input beside the target {target!r}; name inputs with --inputs, "
+            "or leave fewer columns out"
+        )
     table = drop_incomplete_rows(table, [*names, target], args)
     _print_notices(table, names, args)
 
@@ -242,7 +245,10 @@ def drop_incomplete_rows(
         return table
     gaps = np.any([is_missing(get_column(table, name)) for name in names], axis=0)
     if gaps.all():
-        raise TableError(f"{table.attrs['source']}: a value is missing in every row")
+        raise TableError(
+            f"{table.attrs['source']}: a value is missing in every row; fit without "
+            "columns that have few values (--leave-out), or with --fill median"
+        )
     if gaps.any():
         count = f"{gaps.sum()} of {len(table)}"
         print(f"{count} rows are left out: a value is missing", file=sys.stderr)
@@ -269,7 +275,8 @@ def set_fill_values(columns: Sequence[Column], table: DataFrame) -> tuple[Column
         cells = column.read(table).dropna()
         if not len(cells):
             raise TableError(
-                f"column {quote_cell(column.name)} has no value to fill it with"
+                f"column {quote_cell(column.name)} has no value to fill it with; leave it out "
+                f"with --leave-out {quote(column.name)}"
             )
         if column.categories:
             return str(cells.mode()[0])
@@ -464,8 +471,6 @@ def lines_in_errors(frame: DataFrame, target: str = "") -> Iterator[None]:
         raise ValueError(message) from None
 
 
-NAMES = {"nargs": "+", "default": [], "metavar": "NAME"}
-SIGN = {"metavar": "SIGN"}
 COLUMN_OPTIONS: Options = {
     "target": {"required": True, "metavar": "NAME", "help": "Column to predict."},
     "inputs": {
@@ -473,14 +478,23 @@ COLUMN_OPTIONS: Options = {
         "metavar": "NAME",
         "help": "Columns to predict from. By default all others.",
     },
-    "leave_out": NAMES | {"help": "Columns that are not predicted from."},
-    "categories": NAMES
-    | {
+    "leave_out": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "NAME",
+        "help": "Columns that are not predicted from.",
+    },
+    "categories": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "NAME",
         "help": "Columns whose numbers are labels, such as postal codes. Columns of text are "
         "categories anyway.",
     },
-    "dates": NAMES
-    | {
+    "dates": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "NAME",
         "help": "Input columns of dates, such as 2024-12-31, which become days since 1970.",
     },
     "date_order": {
@@ -501,24 +515,25 @@ GAP_OPTIONS: Options = {
     },
 }
 READING_OPTIONS: Options = {
-    "separator": SIGN
-    | {
+    "separator": {
+        "metavar": "SIGN",
         "choices": [*SEPARATORS, *SEPARATORS.values()],
         "help": f"What separates the columns: {', '.join(SEPARATORS)}, or the sign itself. By "
         "default it is found from the first lines.",
     },
-    "decimal": SIGN
-    | {
+    "decimal": {
+        "metavar": "SIGN",
         "choices": (".", ","),
         "help": "Decimal sign of numbers, . or , (by default .).",
     },
-    "thousands": SIGN
-    | {
+    "thousands": {
+        "metavar": "SIGN",
         "choices": (",", ".", "'", " "),
         "help": "Sign between groups of three digits: , . ' or a space. By default there is none.",
     },
-    "missing": NAMES
-    | {
+    "missing": {
+        "nargs": "+",
+        "default": [],
         "metavar": "CELL",
         "help": "Cells that stand for a missing value, such as -999, besides empty ones, NA, NaN, "
         "NULL and ?.",

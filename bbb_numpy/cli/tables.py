@@ -273,7 +273,7 @@ def parse_numbers(
     thousands = thousands or ""
     if decimal == thousands:
         raise TableError(
-            f"cannot have {decimal!r} as --decimal and --thousands; one must differ"
+            f"--decimal and --thousands must be different signs; got {decimal!r} for both"
         )
     if thousands or decimal != ".":
         digits = "[0-9]+"

@@ -61,7 +61,7 @@ BAND = 2.0  # bands are mean +- 2 standard deviations: 95.4 % of a Gaussian
 BLOCK_NUMBERS = 4_000_000  # at most about this many numbers in one block of activations
 
 
-RULES: dict[str, Check] = {
+ARGUMENTS: dict[str, Check] = {
     "estimator": InstanceOf(GradientEstimator, DrawnWeights),
     "theta": FLOATS,
     "x": MATRIX,
@@ -73,7 +73,7 @@ RULES: dict[str, Check] = {
 def _prediction(function: Function) -> Function:
     """Check the arguments of a prediction; where a network overflows, NumPy says nothing."""
     silent = np.errstate(over="ignore", invalid="ignore")(function)
-    return accepts(**RULES)(silent)  # type: ignore[return-value]
+    return accepts(**ARGUMENTS)(silent)  # type: ignore[return-value]
 
 
 class Predictive(NamedTuple):

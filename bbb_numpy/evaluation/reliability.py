@@ -33,7 +33,9 @@ __all__ = [
 ]
 
 BINNINGS = ("equal width", "equal mass")
-COUNTS = Numbers(low=0, high=2**53 - 1, whole=True)  # those that float64 tells apart
+EXACT_COUNTS = Numbers(
+    low=0, high=2**53 - 1, whole=True
+)  # those that float64 tells apart
 BINNED: dict[str, Check] = {
     "proba": Numbers((None,), finite=False, low=0.0, high=1.0, min_length=1),
     "bins": SAMPLES,
@@ -68,7 +70,7 @@ accept_old_attributes(
 )
 
 
-@accepts(successes=COUNTS, trials=COUNTS)
+@accepts(successes=EXACT_COUNTS, trials=EXACT_COUNTS)
 def wilson(successes: Any, trials: Any) -> tuple[Array, Array]:
     r"""Return the 95 % interval of Wilson (1927) for a share, elementwise (D35).
 

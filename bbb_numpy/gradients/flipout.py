@@ -1,4 +1,4 @@
-"""Flipout: one weight perturbation for all rows, with signs of their own (D22)."""
+"""Flipout: one weight perturbation for all rows, with random signs for each row (D22)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FlippedLayer(NamedTuple):
 
 @dataclass(frozen=True)
 class Flipout(Rowwise):
-    r"""One weight perturbation for all rows, with signs of their own (Wen et al. 2018; D22).
+    r"""Estimator with one weight perturbation, whose signs differ by row (Wen et al. 2018; D22).
 
     For each layer, with random signs R for every row and :math:`\Delta = \sigma \circ \epsilon`
     shared:
@@ -77,8 +77,9 @@ class Flipout(Rowwise):
         signs -= 1.0
 
     def _flips(self, noise: Array, rows: int) -> list[Flips]:
-        """Cut the signs of each layer out of the flat noise."""
-        layers, start = list[Flips](), self.model.layout.size
+        """Return views of the flat noise: the signs of each layer."""
+        layers = list[Flips]()
+        start = self.model.layout.size
         for d_in, d_out in pairwise(self.model.network.sizes):
             signs = []
             for width in (d_in, d_out, d_out):
@@ -89,8 +90,10 @@ class Flipout(Rowwise):
         return layers
 
     def _forward(self, batch: Batch, sigma: Array) -> tuple[Array, list[FlippedLayer]]:
-        net, buffers = self.model.network, batch.buffers
-        a, slope = batch.x, None
+        net = self.model.network
+        buffers = batch.buffers
+        a = batch.x
+        slope = None
         eps = batch.noise[:, : len(sigma)]
         # (S, P)
         delta = np.multiply(eps, sigma, out=buffers.array(eps.shape, sigma.dtype))
@@ -122,7 +125,8 @@ class Flipout(Rowwise):
         for layer, d_mean, d_layer in zip(
             reversed(tape), reversed(d_means), reversed(d_perturbations), strict=True
         ):
-            a, signs = layer.inputs, layer.signs
+            a = layer.inputs
+            signs = layer.signs
             flipped = d_z * signs.outputs  # D22: delta o R_out
             sum_outer(a, d_z, *d_mean)
             np.matmul((a * signs.inputs).swapaxes(-1, -2), flipped, out=d_layer.weight)

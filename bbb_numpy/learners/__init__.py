@@ -1,5 +1,10 @@
-"""Bayesian MLPs as scikit-learn estimators: the extra `learners` brings scikit-learn.
+"""Bayesian MLPs as scikit-learn estimators; the extra `learners` installs scikit-learn.
 
-`regressor`, `classifier` and what they share, `base`. `plan`, `inference`: their arguments.
-`rows`: the data they are given, checked and put into standard units. `checkpoint`: their files.
+- `regressor` and `classifier`: the two learners; `base` is what they share.
+- `plan`, `defaults`, `nested`: constructor arguments, what they stand for, and their fields.
+- `rows`, `columns`: data, checked and standardised.
+- `inference`, `methods`: how the posterior is found.
+- `state`, `representation`: what a fit leaves, and how it is shown.
+- `diagnosis`, `fit_measures`, `fit_report`: whether a fit describes its training rows.
+- `checkpoint`: fitted learners in files.
 """

@@ -40,13 +40,12 @@ from ..numeric.validation import (
 )
 from ..parts.posteriors import PointMass
 from ..registry import REGISTERED
-from ..training import Recipe
 from ..training.recipe import Rows
 from ..training.schedules import schedule_table
 from .columns import encode_columns
 from .defaults import DEFAULTS
 from .diagnosis import diagnose_fit
-from .inference import can_train_on
+from .inference import supports_partial_fit
 from .methods import FittedPosterior, Problem
 from .nested import nested_params, update_nested
 from .plan import (
@@ -72,18 +71,21 @@ __all__ = [
     "MultiOutputMixin",
     "RegressorMixin",
     "Targets",
+    "available_if_trained",
     "check_first_classes",
     "check_is_fitted",
     "compute_class_weight",
-    "trains",
 ]
 
 
-# Targets of a first fit (N, K) float64, their likelihood, and fitted attributes that describe them
+# Targets of a first fit (N, K) in float64, their likelihood, and the fields of `FittedState` that
+# describe them
 Targets = tuple[Array, Likelihood, dict[str, Any]]
 
-# Draws of one posterior cannot go on to that of other rows, nor the curvature of one
-trains = available_if(lambda learner: can_train_on(learner.inference))
+# Only what is trained has `partial_fit`: chains and curvatures belong to the rows of one fit
+available_if_trained = available_if(
+    lambda learner: supports_partial_fit(learner.inference)
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -243,9 +245,13 @@ class Learner(Fitted):
         return constraints(self.target_kinds, len(REGISTERED))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the arguments, and with `deep` the fields of the parts that they stand for.
+        """Return the arguments of the constructor by name.
 
-        These are named ``prior__scale``, ``optimizer__schedule__final`` and so on.
+        Parameters
+        ----------
+        deep : bool
+            Whether to add the fields of the parts that they stand for, by names such as
+            ``prior__scale`` and ``optimizer__schedule__final``.
         """
         params: dict[str, Any] = super().get_params(deep=False)
         if deep:
@@ -253,15 +259,20 @@ class Learner(Fitted):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set arguments, or fields of their parts as `get_params` names them.
+        """Set arguments of the constructor, or fields of their parts.
 
         A part is replaced by one with the new field: ``set_params(prior="laplace",
         prior__scale=0.2)`` sets ``prior=LaplacePrior(0.2)``.
 
+        Parameters
+        ----------
+        **params
+            New values, by the names that `get_params` returns.
+
         Raises
         ------
         TypeError, ValueError
-            For a name that there is not, and values that a part refuses; nothing has changed then.
+            For an unknown name, or a value that a part refuses; the learner is as it was then.
         """
         old_params = self.get_params(deep=False)
         owner = f"estimator {self}"
@@ -270,15 +281,16 @@ class Learner(Fitted):
         return self
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train, or sample, from scratch; with ``warm_start=True`` train on.
+        """Fit the posterior from scratch, or with ``warm_start=True`` continue the last fit.
 
         Parameters
         ----------
         X : array-like (N, d_in)
         y : array-like (N,), for a regressor also (N, K)
         sample_weight : array-like (N,), optional
-            How often each row counts, >= 0: 2 is a row that occurs twice, 0 one that is not there
-            (D45). Their sum matters: as many rows of evidence stand against the prior.
+            How often each row counts, >= 0: 2 is a row that occurs twice, 0 one that is left out
+            (D45). By default each counts once. The sum of the weights matters: it is the number
+            of rows that speak against the prior.
 
         Returns
         -------
@@ -287,35 +299,29 @@ class Learner(Fitted):
         Raises
         ------
         TypeError, ValueError
-            For arguments or data that cannot be used; nothing has changed then.
+            For arguments or data that cannot be used; the learner is as it was then.
         NonFiniteError
-            When the free energy is nan or infinite; see the class's notes.
+            If the free energy becomes nan or infinite; see the notes of the class.
 
         Warns
         -----
         UserWarning
-            After Ctrl-C, and when many draws diverged.
+            After Ctrl-C, or if more than 0.1 % of the draws diverged.
         ConvergenceWarning
-            When the fit has failed: it names the likely cause and a remedy, from `fit_report_`.
+            If the fit has failed. It names the likely cause and a remedy, from `fit_report_`.
         """
         plan = check_plan(self)
-        resumes = self.warm_start and hasattr(self, "estimator_")
-        if resumes:
-            state, data = self._next_problem(
-                X, y, sample_weight, plan, "fit with warm_start=True"
-            )
-        else:
-            fraction = plan.parts["validation_fraction"]
-            state, data = self._first_problem(X, y, sample_weight, plan, fraction)
-        n_rows = len(data.training.x)
-        recipe = plan.recipe(n_rows, anew=not resumes, stops=True)
-        posterior = self._infer(plan, state, data, recipe, resumes)
+        continued_by = ""
+        if self.warm_start and hasattr(self, "estimator_"):
+            continued_by = "fit with warm_start=True"
+        posterior, data = self._infer(plan, X, y, sample_weight, continued_by)
         if posterior.interruption:
             warnings.warn(posterior.interruption, UserWarning, stacklevel=2)
             return self
         parts = plan.parts
         if posterior.recipe is not None:
-            parts = parts | {"usual_epochs": plan.schedule(n_rows).epochs}
+            schedule = plan.schedule(len(data.training.x))
+            parts = parts | {"usual_epochs": schedule.epochs}
             for name in ("optimizer", "batch_size", "samples"):
                 parts[name] = getattr(posterior.recipe, name)
         try:
@@ -324,8 +330,8 @@ class Learner(Fitted):
             )
         except KeyboardInterrupt:
             warnings.warn(
-                "Interrupted by user after the fit, which is whole; how good it is has not been "
-                "looked at, and there is no fit_report_",
+                "Interrupted by user after the fit, which is complete; its quality was not "
+                "measured, and there is no fit_report_",
                 UserWarning,
                 stacklevel=2,
             )
@@ -338,17 +344,12 @@ class Learner(Fitted):
     def _partial_fit(
         self, X: Any, y: Any, epochs: int, sample_weight: Any, classes: Any = None
     ) -> Self:
-        """Go on training; the first call begins as `fit` does."""
+        """Continue training; the first call starts as `fit` does."""
         epochs = STEPS("epochs", epochs)
-        plan = check_plan(self)
-        resumes = hasattr(self, "estimator_")
-        if resumes:
-            state, data = self._next_problem(X, y, sample_weight, plan, "partial_fit")
-        else:
-            state, data = self._first_problem(X, y, sample_weight, plan, 0.0, classes)
-        n_rows = len(data.training.x)
-        recipe = plan.recipe(n_rows, epochs, anew=False, stops=False)
-        posterior = self._infer(plan, state, data, recipe, resumes)
+        continued_by = "partial_fit" if hasattr(self, "estimator_") else ""
+        posterior, _ = self._infer(
+            check_plan(self), X, y, sample_weight, continued_by, classes, epochs
+        )
         if posterior.interruption:
             warnings.warn(posterior.interruption, UserWarning, stacklevel=3)
         return self
@@ -356,45 +357,65 @@ class Learner(Fitted):
     def _infer(
         self,
         plan: Plan,
-        state: FittedState,
-        data: TrainingData,
-        recipe: Recipe | None,
-        resumes: bool,
-    ) -> FittedPosterior:
-        """Let the method of inference fit a posterior, or go on from it, and keep that.
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        continued_by: str,
+        classes: Any = None,
+        epochs: int | None = None,
+    ) -> tuple[FittedPosterior, TrainingData]:
+        """Fit a posterior to rows, or continue an earlier fit, and keep the result.
 
         Parameters
         ----------
         plan : Plan
-        state : FittedState
-            What will be fitted, as yet without a posterior if it is new.
-        data : TrainingData
-            Rows in training's units.
-        recipe : Recipe, optional
-            How to train; None where nothing is trained.
-        resumes : bool
-            Whether the method goes on from the posterior in `state`.
+        X, y, sample_weight
+            As of `fit`.
+        continued_by : str
+            The method that continues the earlier fit, for messages; empty for a new fit.
+        classes : array-like (C,), optional
+            All labels of a new fit; by default those in `y`.
+        epochs : int, optional
+            Number of epochs of `partial_fit`. By default that of the plan, as for `fit`.
+
+        Raises
+        ------
+        NonFiniteError
+            By which training has ended; the last finite state is kept.
         """
+        is_fit = epochs is None
+        if continued_by:
+            state, data = self._next_problem(X, y, sample_weight, plan, continued_by)
+        else:
+            fraction = plan.parts["validation_fraction"] if is_fit else 0.0
+            state, data = self._first_problem(
+                X, y, sample_weight, plan, fraction, classes
+            )
         problem = Problem(
             state.estimator_,
             data.training,
             data.held_out,
             state.y_scale_,
-            recipe,
+            plan.recipe(
+                len(data.training.x),
+                epochs,
+                from_scratch=is_fit and not continued_by,
+                stops_early=is_fit,
+            ),
             plan.parts["dtype"],
             int(self.verbose),
         )
-        if resumes:
+        if continued_by:
             posterior = plan.method.resume(problem, state, state.rng_, self.progress)
         else:
             posterior = plan.method.fit(problem, state.rng_, self.progress)
-        if posterior.is_new or not hasattr(self, "estimator_"):
-            self.fitted_ = posterior.replace_in(state)
+        if posterior.is_changed or not hasattr(self, "estimator_"):
+            self.fitted_ = posterior.update(state)
         if posterior.error is not None:
             raise posterior.error
-        return posterior
+        return posterior, data
 
-    # What each learner says of its targets
+    # How each learner reads and returns targets
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
         """Read the targets of a first fit."""
@@ -407,14 +428,14 @@ class Learner(Fitted):
     def _class_weights(
         self, weights: Array | None, y: Array, classes: Any
     ) -> Array | None:
-        """Return how often rows count (N,), or None: `y` as training gets them, (N, K)."""
+        """Return weights (N,) times those of the classes; targets `y` (N, K) as in training."""
         raise NotImplementedError
 
     def _like_y(self, array: Array) -> Array:
         """Return predictions (N, K, ...) with the axes of y, or for each of the classes."""
         raise NotImplementedError
 
-    # How a fit comes about
+    # The two ways to start a fit
 
     def _first_problem(
         self,
@@ -440,7 +461,9 @@ class Learner(Fitted):
         noted = type(self)()  # takes scikit-learn's notes on X
         x, y = check_pair(noted, X, y, first=True, labels=self.task == "classification")
         targets, likelihood, notes = self._first_targets(y, plan, classes)
-        rows = self._counted(x, targets, sample_weight, notes.get("classes_"), plan)
+        rows = self._weighted_rows(
+            x, targets, sample_weight, notes.get("classes_"), plan
+        )
         estimator = plan.build(x.shape[1], targets.shape[1], likelihood)
         rng = check_generator(self.random_state)
         predict_seed = int(rng.integers(2**63))
@@ -466,27 +489,36 @@ class Learner(Fitted):
     def _next_problem(
         self, X: Any, y: Any, sample_weight: Any, plan: Plan, caller: str
     ) -> tuple[FittedState, TrainingData]:
-        """Return the state of the earlier fit for today's plan, and the rows in its units."""
+        """Return the state of the earlier fit, and new rows, standardised as before.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As of `fit`.
+        plan : Plan
+            Of today's arguments, which must describe the same model.
+        caller : str
+            The method that was called, for messages.
+        """
         samples = plan.method.is_sampled
         if hasattr(self, "draws_") != samples:
-            posterior, verb = "draws of its posterior", "train"
+            mismatch = f"draws of its posterior, which {caller} cannot train further"
             if samples:
-                posterior, verb = "what was trained", "sample"
-            raise ValueError(
-                f"the model holds {posterior}, which {caller} cannot {verb} further; "
-                "call fit to start anew"
-            )
+                mismatch = f"what was trained, which {caller} cannot sample further"
+            raise ValueError(f"the model holds {mismatch}; call fit to start anew")
         classes = self.fitted_.classes_
-        rows = self._counted(*self._check_pair(X, y), sample_weight, classes, plan)
+        rows = self._weighted_rows(
+            *self._check_pair(X, y), sample_weight, classes, plan
+        )
         estimator = self._same_model(plan, caller)
         rng = copy.deepcopy(self.rng_)
         state = replace(self.fitted_, estimator_=estimator, rng_=rng)
         return state, TrainingData(rows, None, {})
 
-    def _counted(
+    def _weighted_rows(
         self, x: Array, y: Array, sample_weight: Any, classes: Any, plan: Plan
     ) -> Rows:
-        """Return the rows that count: those of weight 0 are not there (D45)."""
+        """Return the rows with their weights, without those of weight 0 (D45)."""
         weights = None
         if sample_weight is not None:
             weights = check_weights(sample_weight, x)
@@ -498,16 +530,16 @@ class Learner(Fitted):
         sums_to_one = count > 1 and abs(weights.sum() - 1.0) < 1e-6
         if sums_to_one and not isinstance(plan.parts["objective"], MLE):
             warnings.warn(
-                f"sample_weight sums to 1: all {count} rows together tell the posterior as much "
-                "as one row. If only their ratios are meant, as by AdaBoostClassifier, use "
-                "inference='mle', or multiply them by the number of rows",
+                f"sample_weight sums to 1, so that all {count} rows together count as one row "
+                "against the prior. If only the ratios of the weights are meant, as by "
+                "AdaBoostClassifier, use inference='mle', or multiply them by the number of rows",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return Rows(x, y, weights.astype(x.dtype)).at(weights > 0)
 
     def _same_model(self, plan: Plan, caller: str) -> Estimator:
-        """Return the plan's estimator for the fitted model, or say what has changed."""
+        """Return today's estimator if its model is the fitted one; else raise ValueError."""
         old: Any = self.estimator_
         likelihood = plan.parts["likelihood"] or old.model.likelihood
         new: Any = plan.build(self.n_features_in_, old.model.outputs, likelihood)
@@ -518,13 +550,13 @@ class Learner(Fitted):
             same = same and type(new.posterior) is type(old.posterior)
         if not same:
             raise ValueError(
-                f"what shapes the model has changed since it was fitted, so {caller} cannot go on "
+                f"the model has changed since it was fitted, so that {caller} cannot continue "
                 "from it; set hidden_layer_sizes, activation, prior, likelihood, inference, dtype "
                 "and the kind of optimizer back, or call fit to start anew"
             )
         return new
 
-    # What is asked of a fitted learner
+    # Predictions of a fitted learner
 
     def _check_rows(self, X: Any) -> Array:
         """Return `X` standardised as in `fit`."""
@@ -534,24 +566,26 @@ class Learner(Fitted):
         return self._in_units(check_inputs(self, X))
 
     def _in_units(self, x: Array) -> Array:
+        """Return rows standardised, and rotated, as those of training were."""
         x = standardise(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
-        turned = hasattr(self, "x_axes_")
-        return (x @ self.x_axes_).astype(x.dtype) if turned else x  # D60
+        if hasattr(self, "x_axes_"):
+            x = (x @ self.x_axes_).astype(x.dtype)  # D60
+        return x
 
-    def _need_whole(self) -> None:
-        """Raise an error of its own unless the fitted attributes, of a file, can predict."""
+    def _check_predicts(self) -> None:
+        """Predict one row, to raise an error where fitted attributes of a file do not fit."""
         targets = Numbers((self.estimator_.model.outputs,))
         for name in ("y_mean_", "y_scale_"):
             targets(name, getattr(self, name))
-        self._ask(
+        self._posterior_predict(
             predictive.sample_functions, self._in_units(self.x_mean_[None]), samples=1
         )
 
-    def _need_finite(self, what: str, found: Array, x: Array) -> None:
-        """Raise ValueError unless `found` is finite, naming a row and its column of X."""
-        if hasattr(self, "x_axes_") and not np.isfinite(found).all():
+    def _need_finite(self, quantity: str, values: Array, x: Array) -> None:
+        """Raise ValueError unless `values` (N, ...) are finite, naming a row and column of X."""
+        if hasattr(self, "x_axes_") and not np.isfinite(values).all():
             x = x @ self.x_axes_.T  # D60
-        check_finite(what, found, x)
+        check_finite(quantity, values, x)
 
     def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
@@ -562,10 +596,10 @@ class Learner(Fitted):
         return x, self._next_targets(targets, x.dtype)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _ask(
-        self, function: Callable[..., Any], x: Array, *more: Any, **changes: Any
+    def _posterior_predict(
+        self, function: Callable[..., Any], x: Array, *arguments: Any, **changes: Any
     ) -> Any:
-        """Return what a function of `evaluation` says of the posterior at standardised rows."""
+        """Return a function of `evaluation` for the fitted posterior, at standardised rows."""
         samples = self.predict_samples or self.defaults["predict_samples"]
         if isinstance(getattr(self.estimator_, "posterior", None), PointMass):
             samples = 1
@@ -574,12 +608,12 @@ class Learner(Fitted):
             "samples": samples,
             **changes,
         }
-        return function(self.estimator_, self.theta_, x, *more, **options)
+        return function(self.estimator_, self.theta_, x, *arguments, **options)
 
     def sample_functions(
         self, X: Any, n_samples: int = 1, random_state: Any = None
     ) -> Array:
-        """Return functions drawn from the posterior at `X`, in units of y, or of classes P(y|x, w).
+        """Return functions drawn from the posterior at `X`, in units of y or as probabilities.
 
         Parameters
         ----------
@@ -587,30 +621,51 @@ class Learner(Fitted):
         n_samples : int
             Number of functions S.
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-            None gives the functions that `predict` averages, the same at every call.
+            Source of the draws. By default those whose functions `predict` averages, the same at
+            every call.
 
         Returns
         -------
-        ndarray (N, S) or (N, K, S); of classes (N, C, S)
+        ndarray (N, S) or (N, K, S)
+            For a classifier the probability of each class, P(y|x, w): (N, C, S).
         """
         return self._sample(predictive.sample_functions, X, n_samples, random_state)
 
     def log_predictive_density(self, X: Any, y: Any) -> Array:
-        """Return log P(y|x, D) of each row (N,), in nats per row, for y in its own units (D5)."""
+        """Return the log predictive density of each row, log P(y|x, D) in nats (D5).
+
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+        y : array-like (N,) or (N, K)
+            Targets as for `fit`; the density is that of y in its own units.
+
+        Returns
+        -------
+        ndarray (N,)
+        """
         return self._log_density(*self._check_pair(X, y))
 
     def _log_density(self, x: Array, targets: Array) -> Array:
         """Return log P(y|x, D) (N,) at rows and targets in training's units."""
-        found: Array = self._ask(predictive.log_predictive_density, x, targets)
-        self._need_finite("the log density of y", found, x)
-        return found - np.log(self.y_scale_).sum()  # density of y = density of z dz/dy
+        log_density: Array = self._posterior_predict(
+            predictive.log_predictive_density, x, targets
+        )
+        self._need_finite("the log density of y", log_density, x)
+        return (
+            log_density - np.log(self.y_scale_).sum()
+        )  # density of y = density of z dz/dy
 
     @np.errstate(over="ignore", invalid="ignore")
     def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
         """Return what is drawn at `X` for `n_samples` weight vectors, (N, K, S) or like y."""
-        x, samples = self._check_rows(X), whole("n_samples", n_samples, 1, MAX_SAMPLES)
-        changes = {} if random_state is None else {"rng": check_generator(random_state)}
-        drawn = self._ask(draw, x, samples=samples, **changes)  # (S, N, K)
+        x = self._check_rows(X)
+        changes: dict[str, Any] = {
+            "samples": whole("n_samples", n_samples, 1, MAX_SAMPLES)
+        }
+        if random_state is not None:
+            changes["rng"] = check_generator(random_state)
+        drawn = self._posterior_predict(draw, x, **changes)  # (S, N, K)
         drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)
         self._need_finite("a function drawn from the posterior", drawn, x)
         return self._like_y(drawn)

@@ -1,7 +1,7 @@
-"""Fitted learners in one file: a versioned ``.npz`` without pickle.
+"""Save a fitted learner to one file, a versioned ``.npz`` without pickle, and load it.
 
-What the file looks like, and that nothing in it is executed, is said in `numeric.storing`. Here
-stands which classes a file of a learner may hold.
+`numeric.storing` describes the format, and why loading a file executes nothing of it. This module
+lists the classes that the file of a learner may hold.
 """
 
 from __future__ import annotations
@@ -33,70 +33,102 @@ from .state import FittedState
 __all__ = ["CheckpointError", "load", "save"]
 
 LEARNERS: dict[str, Any] = {
-    kind.__name__: kind for kind in (BayesianMLPRegressor, BayesianMLPClassifier)
+    "BayesianMLPRegressor": BayesianMLPRegressor,
+    "BayesianMLPClassifier": BayesianMLPClassifier,
 }
 
 
 class Stored(NamedTuple):
-    """What the file of a learner holds."""
+    """The content of the file of a learner.
+
+    Parameters
+    ----------
+    learner : str
+        Name of its class.
+    parameters : dict
+        Arguments of the constructor, as given.
+    fitted : dict
+        Fields of its `FittedState` that are not None.
+    """
 
     learner: str
-    parameters: dict[str, Any]  # of the constructor, as they were given
-    fitted: dict[str, Any]  # attributes; their names end in _
+    parameters: dict[str, Any]
+    fitted: dict[str, Any]
 
 
-# What a fit leaves, beside what has a name
-STATES = (
-    *(MLP, Model, Training, Epoch, OptimizerState, Laplace, Linearised),
-    *(Sampling, DrawnWeights, Draws, Layout, FitReport, Column),
-    StepDecay,  # deprecated: it has no name any more, but files have it
+# Classes of fitted attributes; those of parts are in the registry
+STATE_CLASSES = (
+    MLP,
+    Model,
+    Training,
+    Epoch,
+    OptimizerState,
+    Laplace,
+    Linearised,
+    Sampling,
+    DrawnWeights,
+    Draws,
+    Layout,
+    FitReport,
+    Column,
+    StepDecay,  # deprecated, and in no registry any more, but files of before hold it
 )
 
 
 def _format() -> Format:
-    return Format("bbb_numpy.learner", 2, (*classes(), *STATES))
+    """Return the format, with the classes that are registered now."""
+    return Format("bbb_numpy.learner", 2, (*classes(), *STATE_CLASSES))
 
 
 def save(
     model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.PathLike[str]
 ) -> None:
-    """Write a fitted model to `path`, replacing an older file only when all is written.
+    """Save a fitted model to a file; an older file is replaced once all is written.
 
     Parameters
     ----------
     model : BayesianMLPRegressor or BayesianMLPClassifier
-        Fitted. Its arguments must be of classes of the package, or of registered ones
-        (`bbb_numpy.register`). Of a sampled posterior the draws are stored, not the data.
+        A fitted model. Its arguments must be of classes of the package or of registered ones
+        (`bbb_numpy.register`). The draws of a sampled posterior are stored, the data are not.
     path : path-like
-        Used as given; ``.npz`` is not appended.
+        The file, used as given: ``.npz`` is not appended.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     CheckpointError
-        If an argument cannot be stored (a class that is not registered, an old `RandomState`).
+        If an argument cannot be stored, such as an object of a class that is not registered, or
+        a `RandomState`.
     TypeError
         If `model` is no learner.
     OSError
         If the file cannot be written; an older file is untouched.
     """
-    label, place = type(model).__name__, Path(PATH("path", path))
-    if LEARNERS.get(label) is not type(model):
-        raise TypeError(f"model must be a {' or '.join(LEARNERS)}; got {label}")
+    class_name = type(model).__name__
+    file = Path(PATH("path", path))
+    if LEARNERS.get(class_name) is not type(model):
+        raise TypeError(f"model must be a {' or '.join(LEARNERS)}; got {class_name}")
     check_is_fitted(
         model, msg="model is not fitted: there is nothing to save; call fit first"
     )
-    if place.exists() and not place.is_file():
-        raise OSError(f"path {place} is no regular file; name a file for the model")
-    fitted = model.fitted_.found()
+    if file.exists() and not file.is_file():
+        raise OSError(f"path must be a regular file; got {file}: name another one")
+    fitted = model.fitted_.attributes()
     if "draws_" in fitted:
         fitted["draws_"] = replace(fitted["draws_"], target=fitted["estimator_"])
-    write_state(place, Stored(label, model.get_params(deep=False), fitted), _format())
+    parameters = model.get_params(deep=False)
+    write_state(file, Stored(class_name, parameters, fitted), _format())
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model written by `save`: it predicts and trains on bit for bit on the same machine.
+    """Load a fitted model from a file that `save` has written.
+
+    On the same machine it predicts, and continues training, bit for bit as the saved one.
+
+    Parameters
+    ----------
+    path : path-like
 
     Returns
     -------
@@ -105,16 +137,16 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     CheckpointError
-        Naming the file: no checkpoint, damaged, or of another version.
+        If the file is not one of `save`, is damaged, or is of another version; it is named.
     OSError
         If there is no such file or it cannot be read.
     """
     PATH("path", path)
-    label, parameters, fitted = read_state(Path(path), Stored, _format())
+    class_name, parameters, fitted = read_state(Path(path), Stored, _format())
     try:
-        model = LEARNERS[label](**parameters)
+        model = LEARNERS[class_name](**parameters)
         model.fitted_ = FittedState(**fitted)
-        model._need_whole()
-    except Exception as error:  # a changed part can upset whatever uses it
+        model._check_predicts()
+    except Exception as error:  # a damaged part can raise any error where it is used
         raise CheckpointError(f"{os.fspath(path)} {damaged(error)}") from None
     return model

@@ -20,14 +20,17 @@ from .base import (
     ClassifierMixin,
     Learner,
     Targets,
+    available_if_trained,
     check_first_classes,
     compute_class_weight,
-    trains,
 )
 from .plan import Plan
 from .rows import check_weights
 
 __all__ = ["BayesianMLPClassifier"]
+
+# Log probabilities of smaller ones are computed from the outputs of the network
+MIN_EXACT_PROBABILITY = 1e-8
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -41,21 +44,22 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     ----------
     {parameters of Learner}
     class_weight : dict of label to weight, or 'balanced', default=None
-        By which the rows of a class count, times their `sample_weight`. Labels that a dict
-        does not name have weight 1; 'balanced' gives every class the same total, and all
-        together that of the rows. Not for `partial_fit`, to which a dict can be given.
+        Weight of the rows of each class, by which their `sample_weight` is multiplied. By default
+        all have weight 1, as have labels that a dict does not name; 'balanced' gives every class
+        the same total, and all together that of the rows. Use it when rare classes matter as much
+        as frequent ones. `partial_fit` takes a dict, but not 'balanced'.
 
     Attributes
     ----------
     classes_ : ndarray (C,)
-        The labels, sorted, in the type they were given in; the order of all probabilities.
+        The labels, sorted, in the type that they have in y; the order of all probabilities.
     theta_, estimator_, training_, draws_, n_iter_, history_, ... :
-        As of `BayesianMLPRegressor`, but for `noise_scale_`, `n_outputs_`, `y_ndim_`.
+        As those of `BayesianMLPRegressor`, which has `noise_scale_`, `n_outputs_`, `y_ndim_` too.
 
     Notes
     -----
-    As `BayesianMLPRegressor`. Labels may be text, whole numbers, truth values, or of any type that
-    can be sorted.
+    Labels may be text, whole numbers, truth values, or of any type that can be sorted. For the rest
+    see `BayesianMLPRegressor`.
 
     {schedules}
     """
@@ -65,7 +69,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     task: ClassVar[str] = "classification"
     target_kinds: ClassVar[tuple[str, ...]] = ("class",)
 
-    @trains
+    @available_if_trained
     def partial_fit(
         self,
         X: Any,
@@ -74,27 +78,42 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         epochs: int = 1,
         sample_weight: Any = None,
     ) -> BayesianMLPClassifier:
-        """Go on training, as `BayesianMLPRegressor.partial_fit`.
+        """Continue training, with the optimizer's state and the generator as they were left.
+
+        The first call sets the standardisation, as `fit` does. There is no such method for a
+        sampled posterior, nor for Laplace's.
 
         Parameters
         ----------
         X, y : array-like (N, d_in), (N,)
+            With as many columns as before.
         classes : array-like (C,)
-            All labels that will ever occur; needed in the first call, optional later. ValueError
-            when they are missing or change, and for a label that is not among them.
-        epochs, sample_weight
-            As of `BayesianMLPRegressor.partial_fit`.
+            All labels that will ever occur; needed in the first call, optional later.
+        epochs : int
+            Number of passes over these rows, >= 1.
+        sample_weight : array-like (N,), optional
+            How often each row counts, as in `fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError, NonFiniteError
+            As `fit`; also when `classes` are missing or change, for a label that is not among them,
+            and when arguments that shape the model have been changed since.
         """
         if self.class_weight == "balanced":
             raise ValueError(
                 "class_weight='balanced' is not for partial_fit, which sees only some of the rows: "
                 "pass weights as {label: weight}, from sklearn.utils.compute_class_weight"
             )
-        # which takes note of the classes, should the data be wrong
-        noted = copy.copy(self)
-        check_first_classes(noted, classes)
-        named = None if classes is None else np.unique(classes)
-        return self._partial_fit(X, y, epochs, sample_weight, named)
+        # the check notes the classes, on a copy: the data may yet be wrong
+        check_first_classes(copy.copy(self), classes)
+        if classes is not None:
+            classes = np.unique(classes)
+        return self._partial_fit(X, y, epochs, sample_weight, classes)
 
     def _class_weights(
         self, weights: Array | None, y: Array, classes: Any
@@ -102,20 +121,28 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         """Return sample weight times class weight (N,), or None where both are 1."""
         if self.class_weight is None:
             return weights
-        places = y[:, 0].astype(np.intp) if y.shape[1] == 1 else y.argmax(axis=1)
+        codes = y.argmax(axis=1)
+        if y.shape[1] == 1:
+            codes = y[:, 0].astype(np.intp)
         if self.class_weight == "balanced":
-            counts = np.bincount(places, weights, minlength=len(classes))
-            occurs = counts > 0
-            equal = counts.sum() / np.count_nonzero(occurs)
-            each = np.divide(equal, counts, out=np.ones(len(counts)), where=occurs)
+            totals = np.bincount(codes, weights, minlength=len(classes))
+            occurs = totals > 0
+            equal = totals.sum() / np.count_nonzero(occurs)
+            ones = np.ones(len(totals))
+            of_class = np.divide(equal, totals, out=ones, where=occurs)
         else:
-            each = compute_class_weight(self.class_weight, classes=classes, y=classes)
-        return check_weights(each[places] * (1.0 if weights is None else weights), y)
+            of_class = compute_class_weight(
+                self.class_weight, classes=classes, y=classes
+            )
+        of_row = of_class[codes]
+        if weights is not None:
+            of_row = of_row * weights
+        return check_weights(of_row, y)
 
     def predict(self, X: Any) -> Array:
         """Return the most probable label of each row (N,), in the type of the labels."""
-        places = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[places]
+        codes = self.predict_proba(X).argmax(axis=1)  # raises if there is no fit
+        return self.classes_[codes]
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class (N, C), in the order of `classes_`."""
@@ -127,14 +154,12 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         proba = self._distribution(x).proba
         logs = np.log(np.where(proba > 0, proba, 1.0))
         # where 1 - p has lost its digits, or exp(logit) is 0
-        for rows, place in (
-            (np.flatnonzero(p < 1e-8), place) for place, p in enumerate(proba.T)
-        ):
+        for code, p in enumerate(proba.T):
+            rows = np.flatnonzero(p < MIN_EXACT_PROBABILITY)
             if rows.size:
-                targets = self._next_targets(
-                    self.classes_[np.full(len(rows), place)], x.dtype
-                )
-                logs[rows, place] = self._log_density(x[rows], targets)
+                labels = self.classes_[np.full(len(rows), code)]
+                targets = self._next_targets(labels, x.dtype)
+                logs[rows, code] = self._log_density(x[rows], targets)
         return logs
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
@@ -143,10 +168,21 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         The most probable classes of each row, until together they have the probability `coverage`:
         what `predict_interval` of the regressor is to numbers.
 
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+        coverage : float
+            Probability between 0 and 1.
+
         Returns
         -------
         ndarray of bool (N, C)
             Whether each class of `classes_` is in the set of the row; at least one is.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `coverage` is no such number, and as `predict`.
         """
         levels = check_levels("coverage", coverage)
         if levels.ndim:
@@ -155,6 +191,10 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
 
     def predict_distribution(self, X: Any) -> ClassPredictive:
         """Return class probabilities and the split of their entropy, in nats (D29).
+
+        Parameters
+        ----------
+        X : array-like (N, d_in)
 
         Returns
         -------
@@ -166,21 +206,21 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
 
     def _distribution(self, x: Array) -> ClassPredictive:
         """Return the distribution at standardised rows."""
-        found = self._ask(predictive.predict_classes, x)
-        self._need_finite("the prediction", found.proba, x)
-        proba = found.proba.astype(np.float64)
+        proba, aleatoric = self._posterior_predict(predictive.predict_classes, x)
+        self._need_finite("the prediction", proba, x)
+        proba = proba.astype(np.float64)
         proba /= proba.sum(axis=1, keepdims=True)  # exactly, also from float32
-        return ClassPredictive(proba, found.aleatoric.astype(np.float64))
+        return ClassPredictive(proba, aleatoric.astype(np.float64))
 
     def _like_y(self, array: Array) -> Array:
-        return (
-            np.concatenate([1.0 - array, array], axis=1)
-            if array.shape[1] == 1
-            else array
-        )
+        """Return probabilities (N, C, ...) of all classes; one logit has that of the second."""
+        if array.shape[1] == 1:
+            return np.concatenate([1.0 - array, array], axis=1)
+        return array
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
-        classes = np.unique(y) if classes is None else classes
+        if classes is None:
+            classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(
                 f"y has only one class, {classes.tolist()[0]!r}: every probability would be 1 "
@@ -207,15 +247,15 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
 
 def _encoded(labels: Array, classes: Array, likelihood: Likelihood) -> Array:
     """Return targets (N, 1) of 0 and 1 for one logit, or one-hot rows (N, C)."""
-    places = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
-    # a number is no text, though searched as one
-    known = np.asarray(classes[places] == labels)
-    if not known.all():
-        row = int(np.argmin(known))
+    codes = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
+    # a number is not equal to text, though searched as text
+    is_known = np.asarray(classes[codes] == labels)
+    if not is_known.all():
+        row = int(np.argmin(is_known))
         raise ValueError(
             f"y holds the label {labels.tolist()[row]!r} at row {row}, which is not among the "
             f"classes {short_repr(classes.tolist())}"
         )
     if isinstance(likelihood, BernoulliLikelihood):
-        return places[:, None].astype(np.float64)
-    return np.eye(len(classes))[places]
+        return codes[:, None].astype(np.float64)
+    return np.eye(len(classes))[codes]

@@ -140,10 +140,11 @@ class Column:
             texts = list(dict.fromkeys(cells[is_unknown]))
             if unknown == "error":
                 location = locate_cell(frame, self.name, is_unknown)
-                known = list_names(self.categories, MAX_CATEGORIES_LISTED)
+                categories = list_names(self.categories, MAX_CATEGORIES_LISTED)
                 raise ValueError(
                     f"{location}: {quote_cell(texts[0])} is none of the categories of fit, "
-                    f"{known}; mend it, or take such cells as none of them with --unknown ignore"
+                    f"{categories}; mend it, or take such cells as none of them with "
+                    "--unknown ignore"
                 )
             examples = list_names(texts, MAX_CATEGORIES_LISTED)
             warnings.warn(

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ..model.joint import Likelihood, Model
 from ..parts.posteriors import GaussianPosterior, PointMass
 from ..parts.student_t import StudentTLikelihood
 from ..training import EarlyStopping, Epoch
@@ -53,9 +52,13 @@ from .fit_report import (
 __all__ = ["CAUSES", "Cause", "Evidence", "diagnose_fit", "likely_causes"]
 
 MAX_JUDGED_ROWS = 1000
-MIN_SAMPLES, MAX_SAMPLES = 32, 100  # weight samples of a judged row
-MIN_LARGE_RATE = 0.1  # learning rates of Adam that are suspect where a fit has failed:
-MAX_SMALL_RATE = 1e-3  # those from the one on, and those below the other
+# weight samples of a judged row
+MIN_JUDGED_SAMPLES = 32
+MAX_JUDGED_SAMPLES = 100
+# learning rates of Adam that are suspect where a fit has failed: from the first on, and below
+# the second
+MIN_LARGE_RATE = 0.1
+MAX_SMALL_RATE = 1e-3
 # nats per weight: a standard deviation that is 0.4 of its prior's costs as much
 MAX_FREE_KL = 0.5
 LONGER_FACTOR = 4  # times as many epochs are advised
@@ -121,7 +124,7 @@ def _n_samples(
     passes = inf
     if history:
         passes = len(history) * n_rows * parts["samples"] / 4
-    return int(np.clip(passes / n_judged, MIN_SAMPLES, MAX_SAMPLES))
+    return int(np.clip(passes / n_judged, MIN_JUDGED_SAMPLES, MAX_JUDGED_SAMPLES))
 
 
 def _measure(
@@ -231,13 +234,12 @@ class Evidence:
     explained: bool = False
 
     @property
-    def model(self) -> Model:
+    def model(self) -> Any:
         """The network with its prior and likelihood."""
-        model: Model = self.learner.estimator_.model
-        return model
+        return self.learner.estimator_.model
 
     @property
-    def likelihood(self) -> Likelihood:
+    def likelihood(self) -> Any:
         """The likelihood."""
         return self.model.likelihood
 
@@ -253,10 +255,9 @@ class Evidence:
         return getattr(objective, "beta", 1.0)
 
     @property
-    def learning_rate(self) -> float:
+    def learning_rate(self) -> Any:
         """Learning rate of the optimizer, before its schedule."""
-        rate: float = self.parts["optimizer"].learning_rate
-        return rate
+        return self.parts["optimizer"].learning_rate
 
     @property
     def uses_adam(self) -> bool:
@@ -379,10 +380,6 @@ def _remedy_for_noise(evidence: Evidence) -> str:
 def _kl_is_too_heavy(evidence: Evidence) -> bool:
     kl_per_weight = evidence.report.kl / evidence.model.layout.size
     return evidence.beta > 1.0 and kl_per_weight < MAX_FREE_KL
-
-
-def _prior_is_narrow(evidence: Evidence) -> bool:
-    return 0 < evidence.report.prior_function_sd < MIN_PRIOR_FUNCTION_SD
 
 
 def _remedy_for_narrow_prior(evidence: Evidence) -> str:
@@ -534,7 +531,9 @@ CAUSES: dict[str, tuple[Cause, ...]] = {
             "use objective='elbo'",
         ),
         Cause(
-            _prior_is_narrow,
+            lambda evidence: (
+                0 < evidence.report.prior_function_sd < MIN_PRIOR_FUNCTION_SD
+            ),
             lambda evidence: (
                 "a prior that is too narrow: under it functions vary from row to row by "
                 f"{evidence.report.prior_function_sd:.2g} of {evidence.unit_name}"

@@ -12,7 +12,6 @@ from math import inf, log, nan
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from ..evaluation.convergence import function_r_hats
 from ..evaluation.predictive import Source, log_predictive_density, outputs, predict
@@ -218,14 +217,16 @@ def baseline_log_density(
     """
     n_outputs = y.shape[1]
     if likelihood.target_kind == "real":
+        from scipy import stats  # --help does not wait for it
+
         gaussian = stats.norm(*moments(y.astype(np.float64), True))
         return gaussian.logpdf(judged_y).sum(axis=1), 2 * n_outputs
     total = y.sum(axis=0, dtype=np.float64) + 0.5
-    rest: Any = len(y)
+    complement: Any = len(y)
     if isinstance(likelihood, BernoulliLikelihood):
-        rest = len(y) - total + 1.0
+        complement = len(y) - total + 1.0
     shape = (1, *judged_y.shape)
-    constant = np.broadcast_to(np.log(total / rest), shape).copy()
+    constant = np.broadcast_to(np.log(total / complement), shape).copy()
     log_density, _ = likelihood.log_density({}, constant, judged_y)
     return log_density[0], n_outputs - isinstance(likelihood, CategoricalLikelihood)
 
@@ -259,7 +260,7 @@ def linear_gain(x: Array, y: Array) -> float:
     x, y : ndarray (n, d_in), (n, K)
     """
     n_rows = len(x)
-    x, y = (_standardised(x), _standardised(y))
+    x, y = _standardise(x), _standardise(y)
     x = x[:, x.any(axis=0)]
     n_columns = x.shape[1]
     if n_rows < 2 * (n_columns + 1) or not n_columns:
@@ -272,7 +273,7 @@ def linear_gain(x: Array, y: Array) -> float:
     return max(float(gain.max(initial=0.0)), 0.0)
 
 
-def _standardised(array: Array) -> Array:
+def _standardise(array: Array) -> Array:
     mean, scale = moments(array, True)
     return (array - mean) / scale
 

@@ -261,49 +261,8 @@ class Check:
         return f"{self.label:<66} {value:10.4g}  {' and '.join(limits)}".rstrip()
 
 
-# What is concluded.
-
-
 def _no_better(detail: str) -> Callable[[FitReport], str]:
     return lambda report: f"the fit is no better than ignoring X, {detail}"
-
-
-def _worse_than_baseline(report: FitReport) -> str:
-    return (
-        "the fit is worse than ignoring X: the mean log density of its training rows is "
-        f"{report.log_density:.4g} nats, that of {TARGETS[report.target_kind].baseline} "
-        f"{report.baseline_density:.4g}"
-    )
-
-
-def _line_is_better(report: FitReport) -> str:
-    return (
-        "the fit is no better than ignoring X, where a straight line is: the mean log density of "
-        f"the training rows is {report.log_density:.4g} nats, that of the line "
-        f"{report.linear_density:.4g}"
-    )
-
-
-def _has_a_steep_loss(report: FitReport) -> str:
-    return (
-        "the loss was still falling steeply when training ended, by "
-        f"{report.loss_fall:.3g} nats per row in as many epochs again"
-    )
-
-
-def _intervals_are_narrow(report: FitReport) -> str:
-    return (
-        f"the {100 * COVERAGE:.0f} % intervals hold {100 * report.interval_coverage:.0f} % of the "
-        "training rows"
-    )
-
-
-def _prior_has_collapsed(report: FitReport) -> str:
-    return (
-        "the learned prior has collapsed: the standard deviation of a weight under it fell "
-        f"from {report.initial_prior_sd:.3g} to {report.final_prior_sd:.3g}, the KL term to "
-        f"{report.kl:.2g} nats, so that predictions hardly depend on X"
-    )
 
 
 def _steep_fall(report: FitReport) -> float:
@@ -350,7 +309,11 @@ CHECKS = (
         at_least=lambda report: report.required_density,
         reason="that of the baseline, less what chance explains",
         name="worse",
-        message=_worse_than_baseline,
+        message=lambda report: (
+            "the fit is worse than ignoring X: the mean log density of its training rows is "
+            f"{report.log_density:.4g} nats, that of {TARGETS[report.target_kind].baseline} "
+            f"{report.baseline_density:.4g}"
+        ),
         alternative=True,
     ),
     Check(
@@ -365,7 +328,11 @@ CHECKS = (
         ),
         reason="twice what is negligible, and 5 nats in all rows",
         name="line",
-        message=_line_is_better,
+        message=lambda report: (
+            "the fit is no better than ignoring X, where a straight line is: the mean log density "
+            f"of the training rows is {report.log_density:.4g} nats, that of the line "
+            f"{report.linear_density:.4g}"
+        ),
         alternative=True,
     ),
     Check(
@@ -413,7 +380,10 @@ CHECKS = (
         at_most=_steep_fall,
         reason="what the fit has gained over the baseline; 0.05; 5 nats in all rows; chance",
         name="falling",
-        message=_has_a_steep_loss,
+        message=lambda report: (
+            "the loss was still falling steeply when training ended, by "
+            f"{report.loss_fall:.3g} nats per row in as many epochs again"
+        ),
     ),
     Check(
         measure="interval_coverage",
@@ -421,7 +391,10 @@ CHECKS = (
         at_least=_smallest_coverage,
         reason="80 %, or 90 % less three standard errors for few rows",
         name="intervals",
-        message=_intervals_are_narrow,
+        message=lambda report: (
+            f"the {100 * COVERAGE:.0f} % intervals hold {100 * report.interval_coverage:.0f} % of "
+            "the training rows"
+        ),
     ),
     Check(
         measure="initial_prior_sd",
@@ -434,7 +407,11 @@ CHECKS = (
         at_least=_smallest_prior_sd,
         reason="a thousandth of its start; where the KL term is below 1 nat, its start",
         name="collapsed",
-        message=_prior_has_collapsed,
+        message=lambda report: (
+            "the learned prior has collapsed: the standard deviation of a weight under it fell "
+            f"from {report.initial_prior_sd:.3g} to {report.final_prior_sd:.3g}, the KL term to "
+            f"{report.kl:.2g} nats, so that predictions hardly depend on X"
+        ),
     ),
     Check(measure="kl", label="KL term of the last epoch, nats"),
     *(

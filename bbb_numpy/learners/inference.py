@@ -1,4 +1,4 @@
-"""The learners' argument `inference`: what stands for the posterior, and how it is found."""
+"""The learners' argument `inference`: its names, and the settings of sampling."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..training.ensembles import ensemble_starts
 from ..training.laplace import Laplace
 from .defaults import DEFAULTS, TRAINING_ARGUMENTS
 from .methods import (
-    ISOTROPIC,
+    ISOTROPIC_PRIORS,
     FittedPosterior,
     LaplaceApproximation,
     Method,
@@ -37,19 +37,27 @@ from .methods import (
 )
 from .state import FittedState
 
-__all__ = ["STARTS", "Sampling", "can_train_on", "inferences", "method_for", "sampled"]
+__all__ = [
+    "STARTS",
+    "Sampling",
+    "inferences",
+    "method_for",
+    "sampler_names",
+    "supports_partial_fit",
+]
 
-NOISE = {"log_noise": HalfCauchy(1.0)}
+NOISE_HYPERPRIORS = {"log_noise": HalfCauchy(1.0)}  # by block
 STARTS = ("prior", "ensemble")
-# What a name stands for here: the settings of the UCI study (`bbb_studies.uci`). Little noise asks
-# for short steps: at paths of full length the 277 rows of yacht took 974,000 gradients, here 13,000
-STEPS = 100  # leapfrog steps of a path, at most
+# The settings of the UCI study (`bbb_studies.uci`), which the names of samplers stand for. Little
+# noise needs short steps, and paths of full length many of them: on the 277 rows of yacht 974,000
+# gradients, with this bound 13,000
+MAX_LEAPFROG_STEPS = 100  # per path
 KERNELS: dict[str, Kernel] = {
-    "hmc": HMC(path=1.0, max_steps=STEPS),
-    "chees": ChEES(path=1.0, max_steps=STEPS),
+    "hmc": HMC(path=1.0, max_steps=MAX_LEAPFROG_STEPS),
+    "chees": ChEES(path=1.0, max_steps=MAX_LEAPFROG_STEPS),
     "nuts": NUTS(max_depth=5),
-    "mams": MAMS(max_steps=STEPS),
-    "mclmc": MCLMC(max_steps=STEPS),
+    "mams": MAMS(max_steps=MAX_LEAPFROG_STEPS),
+    "mclmc": MCLMC(max_steps=MAX_LEAPFROG_STEPS),
 }
 
 
@@ -70,29 +78,47 @@ class Sampling(Method):
     ----------
     sampler : str or kernel
         One of 'chees', 'hmc', 'mams', 'mclmc', 'mh', 'nuts', 'sghmc', 'sgld'.
-        E.g. ``NUTS(max_depth=8)`` of `bbb_numpy.sampling.mcmc`. Names stand for kernels with paths
-        of at most 100 leapfrog steps, such as ``HMC(path=1.0, max_steps=100)``.
-    chains, draws, warm_up, thin, metric, target_accept, groups, cores
-        As of `bbb_numpy.sampling.run.sample`; chains are two at least, or convergence cannot be
-        judged.
+        Or a kernel with settings of your own, such as ``NUTS(max_depth=8)`` of
+        `bbb_numpy.sampling.mcmc`. Names stand for kernels with paths of at most 100 leapfrog
+        steps, such as ``HMC(path=1.0, max_steps=100)``.
+    chains : int
+        Number of chains, at least 2: of a single one convergence cannot be judged.
+    draws : int
+        Number of draws of each chain that are kept.
+    warm_up : int or None
+        Number of steps before the draws, from which step size and metric are learned. None is the
+        default of the sampler, see `bbb_numpy.sampling.run.sample_target`.
+    thin : int
+        Number of steps of each kept draw.
+    metric : {'diagonal', 'dense'}
+        Metric that the warm-up learns.
+    target_accept : float, optional
+        Mean acceptance, > 0 and < 1, that the warm-up aims at. By default the sampler's.
     hyperpriors : dict of str to LogNormal, HalfNormal or HalfCauchy, optional
-        Of the scales that prior and likelihood learn, by block. By default the noise
-        ("log_noise") gets ``HalfCauchy(1.0)``, with ``standardize=True`` in units of the
-        standardised target, and every other number ``LogNormal()`` around its starting value.
+        Priors of the scales that prior and likelihood learn, by block. By default the noise
+        ("log_noise") has ``HalfCauchy(1.0)``, with ``standardize=True`` in units of the
+        standardised target, and every other scale ``LogNormal()`` around its initial value.
     start : {'prior', 'ensemble'}
-        Where the chains begin: at draws from the prior, or at the members of a deep ensemble
+        Where the chains start: at draws from the prior, or at the members of a deep ensemble
         that is trained first (`bbb_numpy.training.ensembles.ensemble_starts`).
+    groups : int, optional
+        Number of groups of chains that are moved together. By default pairs, and at most four
+        groups, where rows times weights are 100,000 or more, else one group.
+    cores : int, optional
+        Number of cores on which the groups run; the draws are the same. By default all that the
+        machine has.
     checkpoint : path, optional
-        A folder, to which the run is written every minute. The same `fit`, with a whole number as
-        `random_state`, goes on from there, on the same machine bit for bit. A folder belongs to
-        one fit: leave it out in cross-validation, which makes many. A saved model does not hold it.
+        Folder to which the run is written every minute. The same `fit`, with an integer as
+        `random_state`, continues from there, on the same machine bit for bit. A folder belongs to
+        one fit: leave it out in cross-validation, which makes many fits. A saved model does not
+        hold it.
 
     Notes
     -----
-    The fields are parameters of the learner for a grid search, ``{"inference__metric": ["diagonal",
-    "dense"]}``; it takes whole objects as well, ``{"inference": [Sampling("nuts"), "map"]}``. They
-    are checked when the object is made; names, and all together with the data, by `fit` before it
-    trains.
+    The fields are parameters of the learner, for example in a grid search:
+    ``{"inference__metric": ["diagonal", "dense"]}``. The search takes whole objects as well,
+    ``{"inference": [Sampling("nuts"), "map"]}``. Values are checked when the object is made;
+    names of samplers, and whether all settings suit the data, by `fit` before it samples.
     """
 
     sampler: Any = "hmc"
@@ -111,11 +137,11 @@ class Sampling(Method):
     )
 
     is_sampled: ClassVar[bool] = True
-    can_train_on: ClassVar[bool] = False
-    unused: ClassVar[tuple[str, ...]] = tuple(
+    supports_partial_fit: ClassVar[bool] = False
+    unused_arguments: ClassVar[tuple[str, ...]] = tuple(
         name for name in TRAINING_ARGUMENTS if name != "warm_start"
     )
-    does: ClassVar[str] = "draws from the posterior and trains nothing"
+    unused_because: ClassVar[str] = "draws from the posterior and trains nothing"
     defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = dict.fromkeys(
         DEFAULTS, dict.fromkeys(TRAINING_ARGUMENTS)
     )
@@ -126,21 +152,22 @@ class Sampling(Method):
         check_fields(self, groups=Optional(COUNT), hyperpriors=Optional(_hyperpriors))
 
     def rotates_inputs(self, prior: Prior) -> bool:
-        """Whether collinear inputs are rotated, which shortens the chains' way (D60)."""
-        return isinstance(prior, ISOTROPIC)
+        """Whether collinear inputs are rotated to their principal axes under `prior` (D60)."""
+        return isinstance(prior, ISOTROPIC_PRIORS)
 
     def check(self, params: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
-        """Refuse a run on disk that the same call would not find again."""
+        """Refuse a checkpoint without a seed: the same call would be another run."""
         super().check(params, parts)
         seed = params["random_state"]
         if self.checkpoint is not None and not isinstance(seed, Integral):
             raise ValueError(
-                "random_state must be a whole number with Sampling(checkpoint=...): without, the "
-                f"same call begins another run, which cannot go on from there; got {seed!r}"
+                "random_state must be a whole number with Sampling(checkpoint=...): without it the "
+                "same call is another run, which cannot continue from the checkpoint; got "
+                f"{seed!r}"
             )
 
     def build(self, model: Model, parts: Mapping[str, Any]) -> DrawnWeights:
-        """Return the model, of whose posterior the weights will be drawn."""
+        """Return the model, with the layout of its draws."""
         return DrawnWeights(model)
 
     def fit(
@@ -148,34 +175,53 @@ class Sampling(Method):
     ) -> FittedPosterior:
         """Draw from the posterior.
 
+        Parameters
+        ----------
+        problem : Problem
+            The model and its data; no recipe is needed.
+        rng : numpy.random.Generator
+            From which the run is seeded.
+        progress : bool, optional
+            Whether to show a progress bar. By default only in a terminal or notebook.
+
         Raises
         ------
         KeyboardInterrupt
             After Ctrl-C before the first draw; later, the draws so far are returned.
         """
-        return self._sampled(problem, None, rng, progress)
+        return self._draw(None, problem, rng, progress)
 
     def resume(
         self,
         problem: Problem,
-        before: FittedState,
+        state: FittedState,
         rng: Generator,
         progress: bool | None,
     ) -> FittedPosterior:
-        """Draw from the posterior on, after the draws that there are."""
-        return self._sampled(problem, before.draws_, rng, progress)
+        """Continue the chains of an earlier fit to the same rows.
 
-    def _sampled(
+        Parameters
+        ----------
+        problem : Problem
+            The same model and data as of the earlier fit.
+        state : FittedState
+            The earlier fit, whose draws come first in the result.
+        rng, progress
+            As of `fit`.
+        """
+        return self._draw(state.draws_, problem, rng, progress)
+
+    def _draw(
         self,
+        earlier_draws: Draws | None,
         problem: Problem,
-        before: Draws | None,
         rng: Generator,
         progress: bool | None,
     ) -> FittedPosterior:
-        """Draw, after the draws `before` if there are any.
+        """Draw from the posterior, and continue the chains of earlier draws if there are any.
 
-        The sampler gets a whole number as its seed: from the state of a generator a checkpoint
-        could not tell whether it is that of the run on disk. The draws are the same either way.
+        The sampler gets an integer as its seed, since a checkpoint could not compare the state of
+        a generator with that of the run on disk. The draws are the same either way.
         """
         x, y, weights = problem.training
         model = problem.source.model
@@ -189,22 +235,25 @@ class Sampling(Method):
         if isinstance(self.sampler, str):
             kernel = KERNELS.get(self.sampler, kernel)
             settings["sampler"] = kernel
-        noise = {name: NOISE[name] for name, _ in model.learned() if name in NOISE}
+        noise = {
+            name: NOISE_HYPERPRIORS[name]
+            for name, _ in model.learned()
+            if name in NOISE_HYPERPRIORS
+        }
         settings["hyperpriors"] = noise | check_hyperpriors(self.hyperpriors)
-        # one whole number of four random words, as `check_generator` takes it
+        # an integer of 128 random bits, from which `check_generator` seeds the same generator
         words = rng.integers(2**32, size=4).tolist()
-        seed = sum(word << 32 * place for place, word in enumerate(words))
-        if before is not None:
-            if type(kernel) is not type(before.kernel):
+        seed = sum(word << 32 * index for index, word in enumerate(words))
+        if earlier_draws is not None:
+            if type(kernel) is not type(earlier_draws.kernel):
                 raise ValueError(
-                    f"inference: the chains were moved by {type(before.kernel).__name__}, and go "
-                    f"on so; got {self.sampler!r}. Set warm_start=False to begin anew"
+                    "inference must keep the sampler of the chains that it continues, "
+                    f"{type(earlier_draws.kernel).__name__}; got {self.sampler!r}. Set "
+                    "warm_start=False to start anew"
                 )
-            settings["start"] = before
+            settings["start"] = earlier_draws
         elif settings.pop("start") == "ensemble":
-            own_rng = np.random.default_rng(
-                [seed, 1]
-            )  # another than that of the chains
+            own_rng = np.random.default_rng([seed, 1])  # not that of the chains
             settings["start"] = lambda _: ensemble_starts(
                 model, x, y, self.chains, seed=own_rng, **common
             )
@@ -221,19 +270,19 @@ class Sampling(Method):
 SETTING_NAMES = tuple(setting.name for setting in fields(Sampling))
 
 
-def sampled() -> tuple[str, ...]:
-    """Return the samplers that `inference` can name: all but the random walk."""
+def sampler_names() -> tuple[str, ...]:
+    """Return the names of the samplers that `inference` takes: all but the random walk."""
     return tuple(name for name in SAMPLERS if name != "mh")
 
 
 def inferences() -> dict[str, Any]:
-    """Return what `inference` can name, and what each name stands for."""
+    """Return the names that `inference` takes, and the object that each stands for."""
     return _inferences(len(REGISTERED))
 
 
 @cache
 def _inferences(n_registered: int) -> dict[str, Any]:
-    """Return the same, made anew after a name has been registered."""
+    """Return `inferences()`; the number of registered names makes the cache forget old tables."""
     trained = {
         name: posterior
         for name, posterior in POSTERIORS.items()
@@ -245,16 +294,16 @@ def _inferences(n_registered: int) -> dict[str, Any]:
         "mle": PointMass(),
         "laplace": Laplace(),
     }
-    return trained | {name: Sampling(name) for name in sampled()}
+    return trained | {name: Sampling(name) for name in sampler_names()}
 
 
-# Methods of what is no posterior that is trained by a bound
+# Methods by the class of the object; of any other class, a posterior, it is `Variational`
 METHODS: dict[type, Callable[[Any], Method]] = {
     PointMass: PointEstimate,
     Laplace: LaplaceApproximation,
     Sampling: lambda sampling: sampling,
 }
-# Names that say more than the object that they stand for
+# Names that choose more than the object that they stand for
 NAMED_METHODS: dict[str, Callable[[Any], Method]] = {
     "ivon": NaturalGradient,
     "map": partial(PointEstimate, objectives=(MAP,)),
@@ -280,7 +329,9 @@ def method_for(inference: Any, part: Any) -> Method:
     return Variational(part)
 
 
-def can_train_on(inference: Any) -> bool:
+def supports_partial_fit(inference: Any) -> bool:
     """Whether what this value of `inference` leaves can be trained further by `partial_fit`."""
-    part = inferences().get(inference) if isinstance(inference, str) else inference
-    return method_for(inference, part).can_train_on
+    part = inference
+    if isinstance(inference, str):
+        part = inferences().get(inference)
+    return method_for(inference, part).supports_partial_fit

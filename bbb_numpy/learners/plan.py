@@ -160,7 +160,12 @@ class Plan(NamedTuple):
     parts: dict[str, Any]
 
     def recipe(
-        self, n_rows: int, epochs: int | None = None, *, anew: bool, stops: bool
+        self,
+        n_rows: int,
+        epochs: int | None = None,
+        *,
+        from_scratch: bool,
+        stops_early: bool,
     ) -> Recipe | None:
         """Return the training recipe for `n_rows` rows; None for what is sampled.
 
@@ -171,9 +176,9 @@ class Plan(NamedTuple):
         epochs : int, optional
             Number of epochs of this call, as `partial_fit` is given it. By default the argument
             of the constructor or, if that is None, the schedule.
-        anew : bool
+        from_scratch : bool
             Whether training starts from scratch. If it goes on, there is no default warm-up.
-        stops : bool
+        stops_early : bool
             Whether `early_stopping` is heeded.
         """
         if self.method.is_sampled:
@@ -182,7 +187,7 @@ class Plan(NamedTuple):
         if epochs is None and self.params["epochs"] is None:
             parts = parts | self._scheduled(n_rows)
         warm_up = parts["kl_warm_up"]
-        if self.params["kl_warm_up"] is None and not anew:
+        if self.params["kl_warm_up"] is None and not from_scratch:
             warm_up = NoWarmUp()
         return Recipe(
             parts["optimizer"],
@@ -191,7 +196,7 @@ class Plan(NamedTuple):
             samples=parts["samples"],
             kl_weights=parts["kl_weights"],
             warm_up=warm_up,
-            early_stopping=parts["early_stopping"] if stops else None,
+            early_stopping=parts["early_stopping"] if stops_early else None,
         )
 
     def schedule(self, n_rows: int) -> TrainingSchedule:
@@ -247,7 +252,7 @@ def resolve_defaults(task: str, params: Mapping[str, Any]) -> Plan:
         if isinstance(value, str):
             parts[name] = tables.get(name, {}).get(value, value)
     method = method_for(params["inference"], parts["inference"])
-    defaults = {**DEFAULTS[task], "objective": method.usual_objective}
+    defaults = {**DEFAULTS[task], "objective": method.default_objective}
     if isinstance(parts["likelihood"], HeteroscedasticLikelihood):
         # For rare weights the noise at a row is tiny where the mean is wrong: the gradient of
         # that row is hundreds of times as long as that of all others (D3)

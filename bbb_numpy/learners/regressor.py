@@ -14,7 +14,13 @@ from ..evaluation.predictive import Predictive, covariance
 from ..evaluation.quantiles import check_levels, quantiles
 from ..numeric.layout import Array
 from ..numeric.standardisation import standardise
-from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
+from .base import (
+    Learner,
+    MultiOutputMixin,
+    RegressorMixin,
+    Targets,
+    available_if_trained,
+)
 from .plan import Plan
 
 __all__ = ["BayesianMLPRegressor"]
@@ -33,41 +39,49 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     Attributes
     ----------
     theta_ : ndarray
-        Everything learned, flat, in the blocks of ``estimator_.layout``; after sampling the
-        draws of all chains, (T, D).
+        All learned numbers in one vector (P,), in the blocks of ``estimator_.layout``; after
+        sampling the draws of all chains, (T, D).
     estimator_ : Reparameterised, LocalReparameterisation, ..., Linearised or DrawnWeights
-        Model, posterior, objective and gradient; after sampling, of the model alone.
+        The model with its posterior, objective and gradient estimator; after sampling, the model
+        with draws.
     log_evidence_ : float
         Only after ``inference="laplace"``: log P(D) by Laplace's approximation, in nats for y in
         its own units. The larger, the better the data speak for network and likelihood.
     training_ : Training
-        theta, the optimizer's memory and the history; not after sampling.
+        theta, the state of the optimizer and the history; not after sampling.
     draws_ : Draws
         Only after sampling: draws, statistics of the steps, and in ``draws_.target`` the data.
     n_iter_ : int
-        Epochs trained; after sampling, draws of each chain.
+        Number of epochs trained; after sampling, of draws of each chain.
     history_, loss_curve_, loss_ : list of Epoch, list of float, float
-        Every epoch trained, what was minimised in it (the free energy of all rows), and the last.
+        Every epoch trained, the objective in it (the free energy of all rows, by default), and the
+        last objective.
     coefs_, intercepts_ : list of ndarray (d_in, d_out), (d_out,)
         Posterior means of weights and biases, layer by layer, from standardised X to y.
     feature_importances_ : ndarray (d_in,)
         Share of each input in the squares of ``|mu| / sigma`` of the first layer: how surely the
         network uses it, not how much y changes with it. Mean-field posteriors only.
     fit_report_ : FitReport
-        What `fit` measured of itself on its training rows; not after `partial_fit`.
+        What `fit` measured of itself on its training rows; printed, each number with its
+        threshold. Not after `partial_fit`.
     noise_scale_ : ndarray (K,)
         Noise standard deviation of each output, in units of y, its mean over the draws if
         sampled; of Student's t its scale, which is smaller. Not where the noise depends on X.
+    fitted_ : FittedState
+        All that the fit has left, in one object that cannot be changed: the next fit replaces it.
+        Attributes of the learner such as `training_` and `draws_` are its fields.
     n_features_in_, n_outputs_, y_ndim_ : int
-        Widths of X and y in `fit`, and the number of axes of y.
+        Number of columns of X and of y in `fit`, and the number of axes of y.
     feature_names_in_ : ndarray (d_in,) of str
         Only after fitting a data frame with text column names.
     x_mean_, x_scale_, y_mean_, y_scale_ : ndarray
         Shift and scale of inputs (d_in,) and targets (K,): 0 and 1 where nothing is standardised.
     x_axes_ : ndarray (d_in, d_in)
-        Only where standardised inputs were nearly collinear: the axes to which they were turned.
+        Only where standardised inputs were nearly collinear: the principal axes to which they
+        were rotated.
     rng_, predict_seed_ : numpy.random.Generator, int
-        From which `partial_fit` goes on drawing, and of which predictions draw their weights.
+        Generator from which `partial_fit` continues to draw, and seed of the weights that
+        predictions draw.
 
     Notes
     -----
@@ -90,40 +104,43 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         theta, likelihood = self.theta_, self.estimator_.model.likelihood
         if not likelihood.noise_name:
             raise AttributeError(
-                f"{type(likelihood).__name__} has no one noise scale: its noise depends on X. Use "
-                "predict_distribution(X).aleatoric"
+                f"{type(likelihood).__name__} has no single noise scale: its noise depends on X. "
+                "Use predict_distribution(X).aleatoric"
             )
         blocks = self.estimator_.layout.views(theta)
-        # of a fit that has run away, which says so itself
+        # a fit that has diverged overflows; its warnings say so
         with np.errstate(over="ignore"):
-            scale = likelihood.noise_scale(blocks, self.n_outputs_).reshape(
-                -1, self.n_outputs_
-            )
+            scale = likelihood.noise_scale(blocks, self.n_outputs_)
+            scale = scale.reshape(-1, self.n_outputs_)
             return scale.mean(axis=0) * self.y_scale_
 
-    @trains
+    @available_if_trained
     def partial_fit(
         self, X: Any, y: Any, epochs: int = 1, sample_weight: Any = None
     ) -> BayesianMLPRegressor:
-        """Go on training, with the optimizer's memory and the generator as they were left.
+        """Continue training, with the optimizer's state and the generator as they were left.
 
-        Not with a sampled posterior, nor with Laplace's. The first call sets the standardisation,
-        as `fit` does.
-        Estimator, objective, KL weights, batch size and learning rate may have been changed.
+        The first call sets the standardisation, as `fit` does. Estimator, objective, KL weights,
+        batch size and learning rate may have been changed since the last call. There is no such
+        method for a sampled posterior, nor for Laplace's.
 
         Parameters
         ----------
         X, y : array-like (N, d_in), (N,) or (N, K)
-            Of the same widths as before.
+            With as many columns as before.
         epochs : int
-            Passes over these rows, >= 1.
+            Number of passes over these rows, >= 1.
         sample_weight : array-like (N,), optional
             How often each row counts, as in `fit`.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
         TypeError, ValueError, NonFiniteError
-            As `fit`; also when arguments that shape the model were changed since.
+            As `fit`; also when arguments that shape the model have been changed since.
         """
         return self._partial_fit(X, y, epochs, sample_weight)
 
@@ -152,7 +169,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         Raises
         ------
         RuntimeError
-            If both are asked for.
+            If both are requested.
         ValueError
             For rows that cannot be used, or at which the prediction overflows.
         """
@@ -163,9 +180,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         distribution = self.predict_distribution(X)
         if return_cov:
             return distribution.mean, self._covariance(X)
-        return (
-            (distribution.mean, distribution.total) if return_std else distribution.mean
-        )
+        if return_std:
+            return distribution.mean, distribution.total
+        return distribution.mean
 
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> Array:
         """Return central intervals that hold a new y with probability `coverage`, in units of y.
@@ -173,68 +190,117 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         Between the quantiles (1 - coverage)/2 and (1 + coverage)/2 of the predictive mixture
         itself, not from its mean and standard deviation. Those of counts hold at least that much.
 
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+        coverage : float or list of float
+            Probabilities between 0 and 1.
+
         Returns
         -------
         ndarray (N, 2) or (N, K, 2)
             Lower and upper end; for a list of C coverages (N, C, 2) or (N, K, C, 2).
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `coverage` is no such number, and as `predict`.
         """
         levels = check_levels("coverage", coverage)
         # (2,) or (C, 2)
         ends = np.stack([0.5 - 0.5 * levels, 0.5 + 0.5 * levels], axis=-1)
-        found = self.predict_quantiles(X, ends.ravel())
-        return found.reshape(*found.shape[:-1], *ends.shape)
+        bounds = self.predict_quantiles(X, ends.ravel())
+        return bounds.reshape(*bounds.shape[:-1], *ends.shape)
 
     @np.errstate(over="ignore", invalid="ignore")
     def predict_quantiles(self, X: Any, q: Any = 0.5) -> Array:
         """Return quantiles of the predictive mixture itself, in units of y (D46).
 
         The smallest y that is not exceeded with probability q, of each output by itself; of counts
-        a whole number. 0 gives the least number that y could be (-inf, for counts 0), 1 the
-        largest. Under Student's t with less than about 0.1 degrees of freedom it may be infinite.
+        a whole number. Under Student's t with less than about 0.1 degrees of freedom it may be
+        infinite.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+        q : float or list of float
+            Probabilities between 0 and 1; 0 gives the least number that y could be (-inf, for
+            counts 0), 1 the largest.
 
         Returns
         -------
         ndarray (N,) or (N, K)
-            For a list of Q numbers between 0 and 1 (N, Q) or (N, K, Q).
+            For a list of Q probabilities (N, Q) or (N, K, Q).
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `q` is no such number, and as `predict`.
         """
         levels = check_levels("q", q)
         x = self._check_rows(X)
-        found = self._ask(quantiles, x, levels)  # (Q, N, K)
-        found = np.moveaxis(found * self.y_scale_ + self.y_mean_, 0, -1)
+        y = self._posterior_predict(quantiles, x, levels)  # (Q, N, K)
+        y = np.moveaxis(y * self.y_scale_ + self.y_mean_, 0, -1)  # (N, K, Q)
         heavy = self.estimator_.model.likelihood.heavy_tails
-        endless = heavy | (levels.ravel() == 0.0) | (levels.ravel() == 1.0)
-        self._need_finite(
-            "a quantile", np.where(np.isinf(found) & endless, 0.0, found), x
-        )
-        found = self._like_y(found)
-        return found if levels.ndim else found[..., 0]
+        may_be_infinite = heavy | (levels.ravel() == 0.0) | (levels.ravel() == 1.0)
+        overflow = np.where(np.isinf(y) & may_be_infinite, 0.0, y)
+        self._need_finite("a quantile", overflow, x)
+        y = self._like_y(y)
+        if levels.ndim:
+            return y
+        return y[..., 0]
 
     @np.errstate(over="ignore", invalid="ignore")
     def _covariance(self, X: Any) -> Array:
+        """Return the covariance of new y between the rows, (N, N) or (N, N, K)."""
         x = self._check_rows(X)
-        found = self._ask(covariance, x) * self.y_scale_**2  # (N, N, K)
-        heavy = self.estimator_.model.likelihood.heavy_tails
-        self._need_finite(
-            "the covariance", np.where(np.isinf(found) & heavy, 0.0, found), x
-        )
-        return found[..., 0] if self.y_ndim_ == 1 else found
+        cov = self._posterior_predict(covariance, x) * self.y_scale_**2  # (N, N, K)
+        may_be_infinite = self.estimator_.model.likelihood.heavy_tails
+        overflow = np.where(np.isinf(cov) & may_be_infinite, 0.0, cov)
+        self._need_finite("the covariance", overflow, x)
+        if self.y_ndim_ == 1:
+            return cov[..., 0]
+        return cov
 
     @np.errstate(over="ignore", invalid="ignore")
     def predict_distribution(self, X: Any) -> Predictive:
-        """Return mean and both standard deviations in units of y, (N,) or (N, K) each.
+        """Return mean, epistemic and aleatoric standard deviation of y, in its units.
 
-        Under Student's t with df <= 2 the aleatoric one, and so the total, is infinite.
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+
+        Returns
+        -------
+        Predictive
+            `mean`, `epistemic`, `aleatoric` and `total`, (N,) or (N, K) each. Under Student's t
+            with df <= 2 the aleatoric one, and so the total, is infinite.
         """
         x = self._check_rows(X)
-        p = self._ask(predictive.predict, x)
+        p = self._posterior_predict(predictive.predict, x)
         mean = p.mean * self.y_scale_ + self.y_mean_
         scaled = (mean, p.epistemic * self.y_scale_, p.aleatoric * self.y_scale_)
-        moments = scaled[:2] if self.estimator_.model.likelihood.heavy_tails else scaled
-        self._need_finite("the prediction", np.concatenate(moments, axis=1), x)
-        return Predictive._make(self._like_y(part) for part in scaled)
+        finite: tuple[Array, ...] = scaled
+        if self.estimator_.model.likelihood.heavy_tails:
+            finite = scaled[:2]
+        self._need_finite("the prediction", np.concatenate(finite, axis=1), x)
+        return Predictive._make(map(self._like_y, scaled))
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
-        """Return targets drawn from the predictive distribution; as `sample_functions`."""
+        """Return targets drawn from the predictive distribution at `X`, in units of y.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+        n_samples : int
+            Number of draws S, each with weights of its own.
+        random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+            By default the draws are the same at every call.
+
+        Returns
+        -------
+        ndarray (N, S) or (N, K, S)
+        """
         return self._sample(predictive.sample_targets, X, n_samples, random_state)
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
@@ -254,4 +320,6 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
 
     def _like_y(self, array: Array) -> Array:
         """Drop the axis of outputs (N, K, ...) when y had none."""
-        return array[:, 0] if self.y_ndim_ == 1 else array
+        if self.y_ndim_ == 1:
+            return array[:, 0]
+        return array

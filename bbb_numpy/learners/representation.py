@@ -1,4 +1,4 @@
-"""What a fitted learner shows of itself: weights by layer, loss curve, importances, HTML.
+"""What can be read off a fitted learner: weights by layer, loss curve, importances, HTML.
 
 Weights are those of the network, which sees inputs and targets in training's units; with
 ``standardize=True`` these are standard deviations from the mean.
@@ -29,13 +29,15 @@ from .state import Stateful
 
 __all__ = ["Fitted"]
 
-CELL = "text-align: left; vertical-align: top; padding: 0 1em 0 0; max-width: 60em"
+CELL_STYLE = (
+    "text-align: left; vertical-align: top; padding: 0 1em 0 0; max-width: 60em"
+)
 
 
 class Fitted(Stateful, BaseEstimator):
-    """The attributes of a fitted learner, as those that look at it know them."""
+    """The attributes of a fitted learner that are computed from what it stores."""
 
-    # scikit-learn shows what a parameter means where it can link it; here to where it is shown
+    # scikit-learn shows the meaning of a parameter only with a link; this one leads nowhere else
     _doc_link_module = "bbb_numpy"
     _doc_link_template = "#"
 
@@ -58,9 +60,11 @@ class Fitted(Stateful, BaseEstimator):
 
     @property
     def theta_(self) -> Array:
-        """Everything learned, one flat vector; after sampling, all draws, one a row."""
+        """All learned numbers in one vector (P,); after sampling, all draws (T, D)."""
         check_is_fitted(self)
-        return self.draws_.flat if hasattr(self, "draws_") else self.training_.theta
+        if hasattr(self, "draws_"):
+            return self.draws_.flat
+        return self.training_.theta
 
     @property
     def history_(self) -> list[Epoch]:
@@ -76,11 +80,13 @@ class Fitted(Stateful, BaseEstimator):
     @property
     def n_iter_(self) -> int:
         """Number of epochs trained; after sampling, of draws of each chain."""
-        return len(self.draws_.positions if hasattr(self, "draws_") else self.history_)
+        if hasattr(self, "draws_"):
+            return len(self.draws_.positions)
+        return len(self.history_)
 
     @property
     def loss_curve_(self) -> list[float]:
-        """What was minimised, the free energy unless told otherwise, by epoch, in nats."""
+        """The objective by epoch, in nats; by default the free energy of all rows."""
         return [epoch.objective for epoch in self.history_]
 
     @property
@@ -89,7 +95,8 @@ class Fitted(Stateful, BaseEstimator):
         return self.history_[-1].objective
 
     def _layer_means(self) -> list[Array]:
-        theta, layout = self.theta_, self.estimator_.model.layout
+        theta = self.theta_
+        layout = self.estimator_.model.layout
         if isinstance(self.estimator_, DrawnWeights):
             flat = theta[:, : layout.size].mean(axis=0)
         else:
@@ -132,20 +139,16 @@ class Fitted(Stateful, BaseEstimator):
             )
         try:
             ratio = signal_to_noise_of(estimator, theta)
-        except (
-            ValueError
-        ) as error:  # a property must not break dir() and the tools that look there
+        except ValueError as error:
+            # a property must not break dir(), nor tools that read every attribute
             raise AttributeError(f"feature_importances_: {error}") from None
+        layout = estimator.model.layout
         ratio = ratio / (ratio.max() or 1.0)  # whose square cannot overflow
-        # (d_in,)
-        power = np.square(estimator.model.layout.views(ratio)["W0"]).sum(axis=1)
-        if hasattr(self, "x_axes_"):  # variances of turned weights add up, too: D60
-            rho = estimator.model.layout.views(estimator.layout.views(theta)["rho"])[
-                "W0"
-            ]
-            variance = np.square(self.x_axes_) @ np.square(
-                softplus(np.asarray(rho, np.float64))
-            )
+        power = np.square(layout.views(ratio)["W0"]).sum(axis=1)  # (d_in,)
+        if hasattr(self, "x_axes_"):  # variances of rotated weights add up, too: D60
+            rho = layout.views(estimator.layout.views(theta)["rho"])["W0"]
+            sigma = softplus(np.asarray(rho, np.float64))
+            variance = np.square(self.x_axes_) @ np.square(sigma)
             power = (np.square(self.coefs_[0]) / variance).sum(axis=1)
         if not power.any():
             raise AttributeError(
@@ -154,14 +157,15 @@ class Fitted(Stateful, BaseEstimator):
         return power / power.sum()
 
     def _repr_html_inner(self) -> str:
-        shown: str = estimator_html_repr(self)
+        diagram: str = estimator_html_repr(self)
         if not hasattr(self, "estimator_"):
-            return shown
+            return diagram
+        style = f'style="{CELL_STYLE}"'
         rows = "".join(
-            f'<tr><th style="{CELL}">{escape(name)}</th><td style="{CELL}">{escape(text)}</td></tr>'
+            f"<tr><th {style}>{escape(name)}</th><td {style}>{escape(text)}</td></tr>"
             for name, text in self._facts().items()
         )
-        return f'{shown}<div class="bbb-numpy-fitted"><table>{rows}</table></div>'
+        return f'{diagram}<div class="bbb-numpy-fitted"><table>{rows}</table></div>'
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         bundle = {"text/plain": repr(self)}
@@ -171,9 +175,10 @@ class Fitted(Stateful, BaseEstimator):
 
     def _facts(self) -> dict[str, str]:
         """Return what the learner is made of and how its fit went."""
-        estimator, model = self.estimator_, self.estimator_.model
+        estimator = self.estimator_
+        model = estimator.model
         sizes = " \N{RIGHTWARDS ARROW} ".join(map(str, model.network.sizes))
-        learned = sum(prod(shape) for _, shape in model.learned())
+        n_others = sum(prod(shape) for _, shape in model.learned())
         facts = {
             "network": f"{sizes}, {model.network.activation}: {model.layout.size:,} weights",
             "prior": repr(model.prior),
@@ -185,15 +190,16 @@ class Fitted(Stateful, BaseEstimator):
         else:
             facts["posterior"] = repr(estimator.posterior)
             facts["learned"] = (
-                f"{len(self.theta_):,} numbers, {learned:,} of them not of weights"
+                f"{len(self.theta_):,} numbers, {n_others:,} of them not of weights"
             )
-            cost = "free energy" if estimator.objective == FreeEnergy() else "objective"
+            cost = "objective"
+            if estimator.objective == FreeEnergy():
+                cost = "free energy"
             facts["objective"] = repr(estimator.objective)
             facts["trained"] = f"{self.n_iter_:,} epochs, {cost} {self.loss_:.6g} nats"
-        if (noise := getattr(self, "noise_scale_", None)) is not None:
-            facts["noise"] = (
-                ", ".join(f"{scale:.4g}" for scale in noise) + " (units of y)"
-            )
+        if (noise_scale := getattr(self, "noise_scale_", None)) is not None:
+            scales = ", ".join(f"{scale:.4g}" for scale in noise_scale)
+            facts["noise"] = f"{scales} (units of y)"
         if (report := getattr(self, "fit_report_", None)) is not None:
             facts["log density"] = (
                 f"{report.log_density:.4g} nats per training row; without X "

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..numeric.layout import Array
 from ..numeric.standardisation import moments, standardise
-from ..numeric.validation import ANY_NUMBERS, holds, short_repr
+from ..numeric.validation import ANY_NUMBERS, contains_instance, short_repr
 from ..training.recipe import Rows
 
 __all__ = [
@@ -55,7 +55,7 @@ def _refuse_cells(labels: str = "", **arguments: Any) -> None:
         if (
             name != labels
             and has_objects
-            and holds(array, np.datetime64 | np.timedelta64)
+            and contains_instance(array, np.datetime64 | np.timedelta64)
         ):
             raise TypeError(
                 f"{name} must hold numbers; some are dates or spans of time"

@@ -1,4 +1,7 @@
-"""What a fit leaves in a learner: one frozen object, which the next fit replaces as a whole."""
+"""The fitted state of a learner: one frozen object, which the next fit replaces as a whole.
+
+So a call that fails changes nothing: until the replacement there is only the old state.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,12 @@ from .fit_report import FitReport
 __all__ = ["FittedState", "Stateful"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FittedState:
-    """Everything that a fit has found; None is what it has not.
+    """Everything that a fit leaves in a learner.
 
-    The fields are attributes of the fitted learner, whose docstring says what they are.
+    The fields are attributes of the fitted learner, in whose docstring they are described. A field
+    that is None does not apply, such as `draws_` after training, and is no attribute.
     """
 
     estimator_: Any = None
@@ -40,19 +44,24 @@ class FittedState:
     columns_: tuple[Column, ...] | None = None
     fit_report_: FitReport | None = None
 
-    def found(self) -> dict[str, Any]:
+    def __repr__(self) -> str:
+        return (
+            f"FittedState({', '.join(self.attributes())})"  # of arrays the names only
+        )
+
+    def attributes(self) -> dict[str, Any]:
         """Return the fields that are not None, by name."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
 class Stateful:
-    """A learner whose fitted attributes are the fields of its `fitted_`."""
+    """Base class of learners: their fitted attributes are the fields of `fitted_`."""
 
     fitted_ = FittedState()
 
 
-class _StateAttribute:
-    """An attribute that is a field of the learner's `fitted_`."""
+class _FittedAttribute:
+    """Descriptor of an attribute that is a field of the learner's `fitted_`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -70,4 +79,4 @@ class _StateAttribute:
 
 
 for _field in fields(FittedState):
-    setattr(Stateful, _field.name, _StateAttribute(_field.name))
+    setattr(Stateful, _field.name, _FittedAttribute(_field.name))

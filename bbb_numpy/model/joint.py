@@ -44,9 +44,12 @@ class Model:
     Parameters
     ----------
     network : MLP
+        From a row of inputs to what the likelihood needs.
     prior : Prior
+        P(w). By default a standard normal on every weight.
     likelihood : Likelihood
-        The learned numbers of both, if any, are passed to `forward` as `params`.
+        P(D|w). By default Gaussian. The numbers that prior and likelihood learn, if any, are
+        passed to `forward` as `params`.
 
     Raises
     ------
@@ -81,7 +84,7 @@ class Model:
         return self.likelihood.targets(self.network.sizes[-1])
 
     def learned(self) -> Blocks:
-        """Name the numbers that prior and likelihood learn, in the order of theta."""
+        """Return names and shapes of what prior and likelihood learn, in the order of theta."""
         return self.prior.blocks() + self.likelihood.blocks(self.outputs)
 
     def evaluate(
@@ -93,7 +96,20 @@ class Model:
         buffers: Buffers,
         sample_weight: Array | None = None,
     ) -> Evaluation:
-        """Evaluate log P(D|w) for weights `w` (S, P) on rows `x`, `y` (B, ...)."""
+        """Return the log likelihood of weights, and what its backward pass needs.
+
+        Parameters
+        ----------
+        w : ndarray (S, P)
+            Flat weight vectors.
+        params : dict of str to ndarray
+            The learned numbers of the likelihood, by name; further ones are ignored.
+        x, y : ndarray (B, d_in), (B, K)
+        buffers : Buffers
+            Memory of the activations.
+        sample_weight : ndarray (B,), optional
+            How often each row counts (D45).
+        """
         f, tape = network.forward(self.network, w, x, buffers)  # (S, B, heads)
         log_likelihood, saved = self.likelihood.log_likelihood(
             params, f, y, sample_weight
@@ -109,26 +125,52 @@ class Model:
         buffers: Buffers,
         sample_weight: Array | None = None,
     ) -> Joint:
-        """Evaluate both log densities for weights `w` (S, P) on rows `x`, `y` (B, ...)."""
-        found = self.evaluate(w, params, x, y, buffers, sample_weight)
+        """Return log prior and log likelihood of weights, and what the backward pass needs.
+
+        Parameters
+        ----------
+        w : ndarray (S, P)
+            Flat weight vectors.
+        params : dict of str to ndarray
+            The learned numbers of prior and likelihood, by name.
+        x, y : ndarray (B, d_in), (B, K)
+        buffers : Buffers
+            Memory of the activations.
+        sample_weight : ndarray (B,), optional
+            How often each row counts (D45).
+        """
+        evaluation = self.evaluate(w, params, x, y, buffers, sample_weight)
         log_prior, saved = self.prior.log_density(params, w, buffers)
-        return Joint(log_prior, found.log_likelihood, found, saved)
+        return Joint(log_prior, evaluation.log_likelihood, evaluation, saved)
 
     def likelihood_vjp(
         self,
-        found: Evaluation,
+        evaluation: Evaluation,
         d_log_likelihood: Array,
         d_params: Params,
         buffers: Buffers,
     ) -> Array:
-        """Pull a cotangent (S,) of the log likelihood back to the weights, (S, P) (K37-K42).
+        """Return the gradient for the weights, of a cotangent of the log likelihood (K37-K42).
 
-        `d_params` receives the gradient of the likelihood's own numbers.
+        Parameters
+        ----------
+        evaluation : Evaluation
+            From `evaluate`.
+        d_log_likelihood : ndarray (S,)
+            Derivatives of a value with respect to the log likelihoods.
+        d_params : dict of str to ndarray
+            Receives the gradient for the likelihood's own numbers.
+        buffers : Buffers
+            Memory of the result.
+
+        Returns
+        -------
+        ndarray (S, P)
         """
         d_f = self.likelihood.log_likelihood_vjp(
-            found.residuals, d_log_likelihood, d_params
+            evaluation.residuals, d_log_likelihood, d_params
         )
-        return network.vjp(self.network, found.tape, d_f, buffers)
+        return network.vjp(self.network, evaluation.tape, d_f, buffers)
 
     def vjp(
         self,
@@ -138,17 +180,45 @@ class Model:
         d_params: Params,
         buffers: Buffers,
     ) -> Array:
-        """Pull cotangents (S,) of the two log densities back to the weights, (S, P).
+        """Return the gradient for the weights, of cotangents of the two log densities.
 
-        The likelihood by backpropagation (K37-K42), the prior in closed form (K19). `d_params`
-        receives the gradient of the numbers that both learn.
+        That of the likelihood is computed by backpropagation (K37-K42), that of the prior in
+        closed form (K19).
+
+        Parameters
+        ----------
+        joint : Joint
+            From `forward`.
+        d_log_prior, d_log_likelihood : ndarray (S,)
+            Derivatives of a value with respect to the two log densities.
+        d_params : dict of str to ndarray
+            Receives the gradient for the numbers that prior and likelihood learn.
+        buffers : Buffers
+            Memory of the result.
+
+        Returns
+        -------
+        ndarray (S, P)
         """
         d_w = self.likelihood_vjp(joint.evaluation, d_log_likelihood, d_params, buffers)
         self.prior.add_vjp(joint.prior, d_log_prior, d_w, d_params)
         return d_w
 
     def predict(self, w: Array, x: Array, buffers: Buffers | None = None) -> Array:
-        """Return the network outputs (S, B, heads) alone; they live in `buffers`."""
-        return network.forward(
-            self.network, w, x, Buffers() if buffers is None else buffers
-        )[0]
+        """Return the outputs of the network.
+
+        Parameters
+        ----------
+        w : ndarray (S, P)
+            Flat weight vectors.
+        x : ndarray (B, d_in)
+        buffers : Buffers, optional
+            Memory of the outputs, which the next call with it overwrites.
+
+        Returns
+        -------
+        ndarray (S, B, heads)
+        """
+        if buffers is None:
+            buffers = Buffers()
+        return network.forward(self.network, w, x, buffers)[0]

@@ -30,14 +30,25 @@ __all__ = [
 Shares = Callable[[Any], Array]
 # beta of an epoch, counted from 0, and their number
 WarmUp = Callable[[int, int], float]
-RISE = partial(real, low=1e-12, high=1.0 + 1e-12, expected="a number > 0 and <= 1")
+SHARE_OF_EPOCHS = partial(
+    real, low=1e-12, high=1.0 + 1e-12, expected="a number > 0 and <= 1"
+)
 
 
 def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
     """Return pi_i = B_i / N for the minibatches of one epoch; they sum to 1 (D6).
 
     With one example per step this is the 1/n of K18; with a ragged last minibatch it stays
-    exact, where 1/M would not. One whose rows all have weight 0 (D45) pays nothing.
+    exact, where 1/M would not. A minibatch whose rows all have weight 0 (D45) pays nothing.
+
+    Parameters
+    ----------
+    batch_sizes : array_like (M,)
+        Rows of each minibatch, or the sums of their weights; >= 0.
+
+    Returns
+    -------
+    ndarray (M,)
     """
     rows = np.asarray(batch_sizes, float)
     if rows.ndim != 1 or not (rows >= 0).all() or not 0 < rows.sum() < np.inf:
@@ -53,7 +64,16 @@ def geometric_kl_weights(batch_sizes: ArrayLike) -> Array:
     """Return Blundell's pi_i = 2^(M-i) / (2^M - 1), i = 1..M, stable for any M (D6).
 
     The first minibatches are ruled by the prior, the last ones by the data (Blundell et
-    al. 2015, Section 3.4). Only the number M of minibatches matters.
+    al. 2015, Section 3.4).
+
+    Parameters
+    ----------
+    batch_sizes : array_like (M,)
+        Only their number M matters.
+
+    Returns
+    -------
+    ndarray (M,)
     """
     half_powers = 0.5 ** np.arange(1.0, len(np.asarray(batch_sizes)) + 1.0)
     return half_powers / half_powers.sum()
@@ -82,7 +102,7 @@ class LinearWarmUp:
     share: float = 0.5
 
     def __post_init__(self) -> None:
-        check_fields(self, share=RISE)
+        check_fields(self, share=SHARE_OF_EPOCHS)
 
     def __call__(self, epoch: int, epochs: int) -> float:
         return min((epoch + 1) / max(self.share * epochs, 1.0), 1.0)
@@ -104,12 +124,12 @@ class CyclicalWarmUp:
     share: float = 0.5
 
     def __post_init__(self) -> None:
-        check_fields(self, cycles=COUNT, share=RISE)
+        check_fields(self, cycles=COUNT, share=SHARE_OF_EPOCHS)
 
     def __call__(self, epoch: int, epochs: int) -> float:
         length = max(epochs // self.cycles, 1)
-        inside = epoch - length * min(epoch // length, self.cycles - 1)
-        return LinearWarmUp(self.share)(inside, length)
+        cycle = min(epoch // length, self.cycles - 1)
+        return LinearWarmUp(self.share)(epoch - length * cycle, length)
 
 
 NAMED = {

@@ -34,12 +34,12 @@ from .joint import Model
 
 __all__ = ["LogJoint"]
 
-DEFAULT = LogNormal()
-# numbers of a layer, of one chain, that are evaluated together: 0.5 MB in float64
-BLOCK = 2**16
+DEFAULT_HYPERPRIOR = LogNormal()
+# Activations of a layer, of one chain, that are computed together: 0.5 MB in float64
+MAX_ACTIVATIONS = 2**16
 
 
-def _rows(name: str, value: Any) -> Array:
+def _float_array(name: str, value: Any) -> Array:
     return FLOATS(name, InstanceOf(np.ndarray)(name, value))
 
 
@@ -84,8 +84,8 @@ class LogJoint:
 
     def __post_init__(self) -> None:
         InstanceOf(Model)("model", self.model)
-        check_fields(self, x=_rows, y=_rows, power=SHARE)
-        check_fields(self, hyperpriors=lambda _, given: check_hyperpriors(given))
+        check_fields(self, x=_float_array, y=_float_array, power=SHARE)
+        check_fields(self, hyperpriors=lambda _, value: check_hyperpriors(value))
         check_fields(self, x=Numbers((None, self.model.network.sizes[0])))
         check_fields(self, y=Numbers((len(self.x), self.model.outputs)))
         check_fields(self, sample_weight=Optional(Numbers((len(self.x),), low=0.0)))
@@ -93,12 +93,12 @@ class LogJoint:
             object.__setattr__(
                 self, "sample_weight", self.sample_weight.astype(self.y.dtype)
             )
-        known = [name for name, _ in self.model.learned()]
+        names = [name for name, _ in self.model.learned()]
         for name in self.hyperpriors:
-            if name not in known:
-                there = ", ".join(known) or "none: nothing is learned (learn=True)"
+            if name not in names:
+                listed = ", ".join(names) or "none: nothing is learned (learn=True)"
                 raise ValueError(
-                    f"hyperpriors names {name!r}; the model's blocks are {there}"
+                    f"hyperpriors names {name!r}; the model's blocks are {listed}"
                 )
 
     @cached_property
@@ -111,7 +111,7 @@ class LogJoint:
         return Layout(self.model.learned())
 
     @cached_property
-    def _start(self) -> Params:
+    def _initial_values(self) -> Params:
         """The learned numbers that the model was made with."""
         model = self.model
         flat = (
@@ -122,71 +122,96 @@ class LogJoint:
 
     @cached_property
     def _hyperpriors(self) -> list[tuple[Hyperprior, slice, Array]]:
-        """Hyperprior, place in a position and start of the learned numbers.
+        """Hyperpriors, with the columns of a position and the initial values that each is for.
 
         Blocks side by side with the same hyperprior are one: it looks at each number alone.
         """
-        found, end = [], self.model.layout.size
-        own = {name: self.hyperpriors.get(name, DEFAULT) for name in self._start}
-        for _, names in groupby(own, lambda name: id(own[name])):
-            first, *others = names
-            start = np.concatenate([self._start[name] for name in (first, *others)])
-            found.append((own[first], slice(end, end + len(start)), start))
-            end += len(start)
-        return found
+        groups = []
+        first_column = self.model.layout.size
+        by_block = {
+            name: self.hyperpriors.get(name, DEFAULT_HYPERPRIOR)
+            for name in self._initial_values
+        }
+        for _, group in groupby(by_block, lambda name: id(by_block[name])):
+            names = list(group)
+            initial = np.concatenate([self._initial_values[name] for name in names])
+            columns = slice(first_column, first_column + len(initial))
+            groups.append((by_block[names[0]], columns, initial))
+            first_column = columns.stop
+        return groups
 
     @cached_property
-    def _evaluated(self) -> list[tuple[Array, Array, Array | None]]:
-        """Rows and their weights to evaluate: equal rows once, if that halves them; in blocks.
+    def _row_blocks(self) -> list[tuple[Array, Array, Array | None]]:
+        """The rows and their weights, in blocks: equal rows once, if that halves their number.
 
-        What a block leaves for its way back is then still in the processor's cache.
+        Blocks are so small that the activations of one are still in the processor's cache when
+        its backward pass needs them.
         """
         x, y, v = self.x, self.y, self.sample_weight
-        both = np.concatenate([x, y], axis=1)
-        rows, counts = np.unique(both, axis=0, return_counts=True)
-        if 2 * len(rows) <= len(both) and v is None:
-            x, y = (
-                np.ascontiguousarray(part)
-                for part in np.split(rows, [x.shape[1]], axis=1)
-            )
+        rows = np.concatenate([x, y], axis=1)
+        unique_rows, counts = np.unique(rows, axis=0, return_counts=True)
+        if 2 * len(unique_rows) <= len(rows) and v is None:
+            d_in = x.shape[1]
+            x = np.ascontiguousarray(unique_rows[:, :d_in])
+            y = np.ascontiguousarray(unique_rows[:, d_in:])
             v = counts.astype(y.dtype)  # D45
-        step = max(1, BLOCK // max(self.model.network.sizes[1:]))
-        blocks = [
-            slice(begin, begin + step) for begin in range(0, max(1, len(x)), step)
-        ]
-        return [
-            (x[block], y[block], None if v is None else v[block]) for block in blocks
-        ]
+        block_size = max(1, MAX_ACTIVATIONS // max(self.model.network.sizes[1:]))
+        blocks = []
+        for first_row in range(0, max(1, len(x)), block_size):
+            block = slice(first_row, first_row + block_size)
+            blocks.append((x[block], y[block], None if v is None else v[block]))
+        return blocks
 
     def weights(self, position: Array) -> Array:
-        """View the weights (..., P) of positions (..., D)."""
+        """Return a view of the weights (..., P) of positions (..., D)."""
         return position[..., : self.model.layout.size]
 
     def params(self, position: Array) -> Params:
-        """View the learned numbers of positions (..., D), by block."""
+        """Return views of the learned numbers of positions (..., D), by name of the block."""
         return self._learned.views(position[..., self.model.layout.size :])
 
     def draw_rows(
         self, rng: np.random.Generator, chains: int, size: int
     ) -> Array | None:
-        """Draw the rows (S, size) of a minibatch, each chain's own; None: all of them are fewer.
+        """Draw the rows of a minibatch, with replacement, for each chain its own.
 
-        Each row is drawn from all N, whatever the others are, so that one may come twice.
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        chains : int
+            Number S of chains.
+        size : int
+            Number of rows of a minibatch.
+
+        Returns
+        -------
+        ndarray (S, size) of int, or None
+            Indices of rows. None stands for all rows, if there are no more than `size`.
         """
-        return (
-            rng.integers(len(self.x), size=(chains, size))
-            if size < len(self.x)
-            else None
-        )
+        if size >= len(self.x):
+            return None
+        return rng.integers(len(self.x), size=(chains, size))
 
     def __call__(
         self, position: Array, rows: Array | None = None
     ) -> tuple[Array, Array]:
-        """Return the log density (S,), in nats, and its gradient (S, D), at positions (S, D).
+        """Return the log density and its gradient.
 
-        Both are fresh arrays. Non-finite where the network overflows. Threads may share it. With
-        `rows` (S, B) of `draw_rows` the likelihood is N / B times that of each chain's rows: over
-        all draws of rows its mean, and the gradient's, are those of all N (D64).
+        Threads may share one `LogJoint`.
+
+        Parameters
+        ----------
+        position : ndarray (S, D)
+            As `layout` names it, one row per chain.
+        rows : ndarray (S, B), optional
+            A minibatch from `draw_rows`. The log likelihood is then N / B times that of each
+            chain's rows: over all draws of rows its mean, and the gradient's, are those of all N
+            (D64). By default all rows.
+
+        Returns
+        -------
+        ndarray (S,), ndarray (S, D)
+            In nats; fresh arrays. Not finite where the network overflows.
 
         Raises
         ------
@@ -199,40 +224,44 @@ class LogJoint:
                 f"position must be an array of shape (chains, {self.layout.size}) of floats; got "
                 f"{short_repr(position)}"
             )
-        kept = self.buffers.for_size(len(position))  # of rows of a block
-        power, evaluated = self.power, self._evaluated
+        buffers_by_rows = self.buffers.for_size(len(position))
+        power = self.power
+        blocks = self._row_blocks
         if rows is not None:
             power *= len(self.x) / rows.shape[1]  # D64
-            counted = None if self.sample_weight is None else self.sample_weight[rows]
-            evaluated = [(self.x[rows], self.y[rows], counted)]
-        # of w and the first block: w outlives it
-        buffers = kept[0 if rows is None else -1].rewind()
+            row_weights = self.sample_weight
+            if row_weights is not None:
+                row_weights = row_weights[rows]
+            blocks = [(self.x[rows], self.y[rows], row_weights)]
+        # w and the first block share a memory of their own, as w is used for all blocks
+        buffers = buffers_by_rows[0 if rows is None else -1].rewind()
         weights = self.weights(position)
         w = buffers.like(weights)  # in one piece, and the same array as the call before
         np.copyto(w, weights)
         gradient = np.empty_like(position)
         params, d_params = self.params(position), self.params(gradient)
 
-        model, ((x, y, v), *others) = self.model, evaluated
+        model = self.model
+        (x, y, v), *other_blocks = blocks
         joint = model.forward(w, params, x, y, buffers, v)  # K11-K16, K31-K36
         value = joint.log_prior + power * joint.log_likelihood  # D33
         ones = np.ones(len(position), position.dtype)
         d_w = model.vjp(joint, ones, power * ones, d_params, buffers)  # K19, K37-K42
         np.copyto(self.weights(gradient), d_w)
-        for x, y, v in others:  # their likelihood: it is a sum over rows
-            buffers = kept[len(x)].rewind()
-            found = model.evaluate(w, params, x, y, buffers, v)
-            value = value + self.power * found.log_likelihood  # D33
-            more = np.zeros_like(position)
+        for x, y, v in other_blocks:  # the log likelihood is a sum over rows
+            buffers = buffers_by_rows[len(x)].rewind()
+            evaluation = model.evaluate(w, params, x, y, buffers, v)
+            value = value + self.power * evaluation.log_likelihood  # D33
+            block_gradient = np.zeros_like(position)
             d_w = model.likelihood_vjp(
-                found, self.power * ones, self.params(more), buffers
+                evaluation, self.power * ones, self.params(block_gradient), buffers
             )
-            np.copyto(self.weights(more), d_w)
-            gradient += more
-        for hyperprior, where, start in self._hyperpriors:
-            u = position[:, where]
-            value = value + np.add.reduce(hyperprior.log_density(u, start), axis=-1)
-            gradient[:, where] += hyperprior.slope(u, start)  # D32
+            np.copyto(self.weights(block_gradient), d_w)
+            gradient += block_gradient
+        for hyperprior, columns, initial in self._hyperpriors:
+            u = position[:, columns]
+            value = value + np.add.reduce(hyperprior.log_density(u, initial), axis=-1)
+            gradient[:, columns] += hyperprior.slope(u, initial)  # D32
         return value, gradient
 
     def rowwise(self, position: Array) -> Array:
@@ -242,21 +271,34 @@ class LogJoint:
 
     def log_likelihood(self, position: Array) -> Array:
         """Return log P(D|w, u) (S,) for positions (S, D), to the power 1 whatever `power` is."""
-        rows = self.rowwise(position)
-        return (rows if self.sample_weight is None else rows * self.sample_weight).sum(
-            axis=-1
-        )
+        log_likelihood = self.rowwise(position)
+        if self.sample_weight is not None:
+            log_likelihood = log_likelihood * self.sample_weight
+        return log_likelihood.sum(axis=-1)
 
     @accepts(rng=GENERATOR, chains=SAMPLES, dtype=DTYPE)
     def draw_prior(
         self, rng: np.random.Generator, chains: int, dtype: Any = np.float64
     ) -> Array:
-        """Draw positions (S, D) from hyperpriors and prior."""
+        """Draw positions from hyperpriors and prior.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        chains : int
+            Number S of positions.
+        dtype : dtype
+            Of the result: float64 or float32.
+
+        Returns
+        -------
+        ndarray (S, D)
+        """
         position = np.empty((chains, self.layout.size))
         for name, block in self.params(position).items():
-            hyperprior = self.hyperpriors.get(name, DEFAULT)
+            hyperprior = self.hyperpriors.get(name, DEFAULT_HYPERPRIOR)
             block[...] = hyperprior.draw(
-                rng, (chains, block.shape[-1]), self._start[name]
+                rng, (chains, block.shape[-1]), self._initial_values[name]
             )
         weights = self.weights(position)
         weights[...] = self.model.prior.draw(

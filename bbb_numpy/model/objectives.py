@@ -82,11 +82,12 @@ class Linear:
         kl_weight : float
             The share pi_i of the KL term that this minibatch pays, see `kl_weights`.
         """
-        samples = len(terms.prior)
-        each = np.full(samples, 1.0 / samples, terms.prior.real.dtype)
-        of_posterior, of_prior, of_likelihood = self.factors
-        posterior, prior = of_posterior * kl_weight * each, of_prior * kl_weight * each
-        likelihood = of_likelihood * each
+        n_samples = len(terms.prior)
+        mean = np.full(n_samples, 1.0 / n_samples, terms.prior.real.dtype)
+        posterior_factor, prior_factor, likelihood_factor = self.factors
+        posterior = posterior_factor * kl_weight * mean
+        prior = prior_factor * kl_weight * mean
+        likelihood = likelihood_factor * mean
         value = posterior.dot(terms.posterior)  # as @, in half the time
         value += prior.dot(terms.prior)
         value += likelihood.dot(terms.likelihood)
@@ -119,6 +120,7 @@ class FreeEnergy(Linear):
 
     @property
     def factors(self) -> Factors:
+        """Factors of pi_i log q, pi_i log P(w) and log P(D_i|w)."""
         return self.beta, -self.beta, -1.0  # K17, R1-R3, D8, D24
 
 
@@ -156,7 +158,7 @@ TERMS: dict[str, Objective] = {
 
 @dataclass(frozen=True)
 class PACBayes:
-    r"""A bound on the share of wrong classes, to be trained on (Perez-Ortiz et al. 2021; D58).
+    r"""A bound on the share of wrong classes, as an objective (Perez-Ortiz et al. 2021; D58).
 
     .. math:: N \log 2\, \big(\sqrt{r + k} + \sqrt k\big)^2, \qquad
               r = -\frac{E_q[\log P(D|w)]}{N \log 2}, \qquad
@@ -181,27 +183,47 @@ class PACBayes:
         check_fields(self, rows=COUNT, delta=proper_fraction)
 
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-        """Return value and cotangents; with one KL for all samples, as the closed form has it."""
-        samples, scale = len(terms.prior), kl_weight * self.rows * log(2.0)
-        each = np.full(samples, 1.0 / samples, terms.prior.real.dtype)
-        price = log(2.0 * self.rows**0.5 / self.delta)
-        k = (each.dot(terms.posterior - terms.prior) + price) / (2.0 * self.rows)
-        # of k, r + k
-        small, large = np.sqrt(k), np.sqrt(k - each.dot(terms.likelihood) / scale)
-        both = small + large
-        # d/dr = both / large,  d/dk = both^2 / (small large)
-        of_kl = each * (
-            0.5 * kl_weight * log(2.0) * (both * both / (small * large))
-        )  # D58
-        return scale * both * both, Cotangents(of_kl, -of_kl, each * -(both / large))
+        """Return the bound in nats, and its cotangents.
+
+        Parameters
+        ----------
+        terms : LogDensities
+            Three arrays (S,). Samples share one KL, as the closed form has it.
+        kl_weight : float
+            The share pi_i of all rows that are in this minibatch.
+        """
+        n_samples = len(terms.prior)
+        scale = kl_weight * self.rows * log(2.0)
+        mean = np.full(n_samples, 1.0 / n_samples, terms.prior.real.dtype)
+        confidence = log(2.0 * self.rows**0.5 / self.delta)
+        k = (mean.dot(terms.posterior - terms.prior) + confidence) / (2.0 * self.rows)
+        root_k = np.sqrt(k)
+        root_rk = np.sqrt(k - mean.dot(terms.likelihood) / scale)  # of r + k
+        total = root_k + root_rk
+        # d/dr = total / root_rk,  d/dk = total^2 / (root_k root_rk)
+        slope = 0.5 * kl_weight * log(2.0) * (total * total / (root_k * root_rk))
+        d_kl = mean * slope  # D58
+        d_likelihood = mean * -(total / root_rk)
+        return scale * total * total, Cotangents(d_kl, -d_kl, d_likelihood)
 
 
 def log_weights(terms: LogDensities, kl_weight: float) -> Array:
-    """Return log P(w) - log q(w) + log P(D_i|w) / pi_i of each sample (S,) (G1, G7, D30).
+    """Return the log importance weight of each sample, up to a constant (G1, G7, D30).
 
-    With all data in one minibatch these are the logarithms of the importance weights of q for
-    the posterior; the mean of the weights estimates the evidence (G1). With pi_i = B_i / N the
-    likelihood has Sagar's N/S scaling, of which the exponential is biased.
+    It is log P(w) - log q(w) + log P(D_i|w) / pi_i. With all data in one minibatch these weights
+    are those of q for the posterior, and their mean estimates the evidence (G1). With
+    pi_i = B_i / N the likelihood has Sagar's N/S scaling, of which the exponential is biased.
+
+    Parameters
+    ----------
+    terms : LogDensities
+        Three arrays (S,).
+    kl_weight : float
+        The share pi_i > 0 of the KL term that this minibatch pays.
+
+    Returns
+    -------
+    ndarray (S,)
     """
     return terms.prior - terms.posterior + terms.likelihood / kl_weight  # G1, D30
 
@@ -235,7 +257,7 @@ class Renyi:
         check_fields(self, alpha=partial(real, low=-1e6, high=1e6))
 
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-        """Return value and cotangents ``pi_i u``, ``-pi_i u`` and ``-u``.
+        """Return the bound in nats, and its cotangents ``pi_i u``, ``-pi_i u`` and ``-u``.
 
         With u = softmax((1 - alpha) log w) over the samples.
         """
@@ -270,13 +292,13 @@ class EUBO:
     """
 
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-        """Return value and the surrogate's cotangents ``-pi_i w^``, ``-pi_i w^`` and ``-w^``."""
+        """Return the bound in nats, and cotangents ``-pi_i w^``, ``-pi_i w^`` and ``-w^``."""
         logs = log_weights(terms, kl_weight)
         share = _self_normalised(logs.real)  # G7
         # a sample of density 0 has share 0: 0 (-inf) = 0
-        seen = np.where(share > 0, logs, 0.0)
+        finite_logs = np.where(share > 0, logs, 0.0)
         cotangents = Cotangents(-kl_weight * share, -kl_weight * share, -share)  # G4
-        return kl_weight * (share @ seen), cotangents  # G2, G6
+        return kl_weight * (share @ finite_logs), cotangents  # G2, G6
 
 
 NAMED = {
@@ -288,7 +310,7 @@ NAMED = {
         "eubo": EUBO(),
         "mle": MLE(),
         "map": MAP(),
-        # a bound needs the number of its rows, which no name says: it is made by hand
+        # the bound depends on the number of rows, so it has no name that a user could give
         "pac-bayes": (None, PACBayes(64, 0.25)),
     }
 }

@@ -1,7 +1,8 @@
-"""What the mathematics stands on, NumPy alone.
+"""Numerical foundations, on NumPy alone.
 
 `elementary`: stable, complex-safe functions. `layout`: named views of one flat vector. `buffers`:
-arrays that a step leaves for the next, and who owns them. `validation`: checks of arguments.
-`standardisation`: columns in standard units. `threads`: BLAS on one. `files`: files written whole
-or not at all. `storing`: states in such files. `deprecation`: old names of what was renamed.
+memory that a step uses again. `validation`: checks of arguments. `standardisation`: columns in
+standard units. `threads`: one thread for BLAS. `processes`: child processes. `files`, `reading`:
+files written whole or not at all, and read safely. `storing`: states in such files, `old_names`:
+the names that earlier ones hold. `named`: tables of names. `deprecation`: renamed public names.
 """

@@ -1,13 +1,14 @@
-"""Arrays that one computation leaves for its next turn, and who owns them.
+"""Memory that a repeated computation, such as a training step, uses again each time.
 
-A `Buffers` belongs to whoever made it, such as a training loop. Only the owner *rewinds* it, before
-another turn; whoever gets it takes, and every `array` that is taken is another one. So what a
-forward pass leaves for its backward pass stays as it was, and functions that take buffers are pure
-functions of their other arguments. What they return lives until the owner rewinds. No function
-writes to an array that it was given, unless that is its purpose (an ``out``, an ``add_...``).
+A `Buffers` belongs to the code that made it, such as a training loop. Only the owner *rewinds* it,
+before the next repetition. Functions to which it is passed take arrays from it, and no array is
+given out twice between two rewinds. So arrays that a forward pass leaves for its backward pass stay
+as they were, and functions that take buffers are pure functions of their other arguments. What they
+return lives until the owner rewinds. No function writes to an array among its arguments, unless
+that is its purpose (an ``out``, an ``add_...``).
 
-Since every turn asks for the same arrays in the same order, it finds those of the turn before by
-their place alone. A target that keeps buffers between calls has `ThreadLocalBuffers`.
+Every repetition asks for the same arrays in the same order, so that each is found by its position
+in that order. A target that keeps buffers between calls has `ThreadLocalBuffers`.
 """
 
 from __future__ import annotations
@@ -25,44 +26,50 @@ from .elementary import SoftplusParts
 __all__ = ["Buffers", "ThreadLocalBuffers"]
 
 Array = NDArray[Any]
+MAX_SIZES = 5  # of problems whose buffers a thread keeps
 
 
 class Buffers:
-    """Memory of one owner, given out in the order in which it is asked for.
+    """Arrays of one owner, given out in the order of the calls.
 
     Not thread-safe: one for each thread.
     """
 
-    __slots__ = ("_arrays", "_given", "_kept", "_ones", "_seen")
+    __slots__ = ("_arrays", "_n_arrays_taken", "_n_views_taken", "_ones", "_views")
 
     def __init__(self) -> None:
         self._arrays: list[Array] = []
-        self._given = 0  # how many of them since the last `rewind`
-        self._kept: list[tuple[Any, Callable[[Array], Any], Any]] = []
-        self._seen = 0  # the same for views
+        self._n_arrays_taken = 0  # since the last `rewind`
+        self._views: list[tuple[Any, Callable[[Array], Any], Any]] = []
+        self._n_views_taken = 0  # since the last `rewind`
         self._ones = np.ones((1, 0))
 
     def rewind(self) -> Buffers:
-        """Take all arrays back and return the buffers themselves, for the owner's next turn."""
-        self._given = self._seen = 0
+        """Take all arrays back, for the owner's next repetition; return the buffers themselves."""
+        self._n_arrays_taken = self._n_views_taken = 0
         return self
 
     def array(self, shape: tuple[int, ...], dtype: Any) -> Array:
-        """Return an uninitialised array that nobody else has had since the last `rewind`.
+        """Return an uninitialised array that has not been given out since the last `rewind`.
 
-        Memory of an earlier turn where shape and dtype are those of that turn, else fresh.
+        It is the array of the same call of the last repetition, if its shape and dtype fit.
+
+        Parameters
+        ----------
+        shape : tuple of int
+        dtype : dtype
         """
-        place = self._given
-        self._given = place + 1
-        if place == len(self._arrays):
+        index = self._n_arrays_taken
+        self._n_arrays_taken = index + 1
+        if index == len(self._arrays):
             self._arrays.append(np.empty(shape, dtype))
-        found = self._arrays[place]
-        if found.shape != shape or found.dtype != dtype:
-            found = self._arrays[place] = np.empty(shape, dtype)
-        return found
+        array = self._arrays[index]
+        if array.shape != shape or array.dtype != dtype:
+            array = self._arrays[index] = np.empty(shape, dtype)
+        return array
 
     def like(self, array: Array) -> Array:
-        """Return an array of the shape and dtype of `array`, as `array` does."""
+        """Return an uninitialised array of the shape and dtype of `array`."""
         return self.array(array.shape, array.dtype)
 
     def softplus_parts(self, like: Array) -> SoftplusParts:
@@ -72,18 +79,31 @@ class Buffers:
         return parts
 
     def views(self, flat: Array, make: Callable[[Array], Any]) -> Any:
-        """Return ``make(flat)``, from an earlier turn where both were the same objects then."""
-        place = self._seen
-        self._seen = place + 1
-        if place == len(self._kept):
-            self._kept.append((None, make, None))
-        found = self._kept[place]
-        if found[0] is not flat or found[1] != make:
-            found = self._kept[place] = (flat, make, make(flat))
-        return found[2]
+        """Return ``make(flat)``, that of the last repetition if its arguments were the same.
+
+        Parameters
+        ----------
+        flat : ndarray
+        make : callable
+            Function that returns views of `flat`.
+        """
+        index = self._n_views_taken
+        self._n_views_taken = index + 1
+        if index == len(self._views):
+            self._views.append((None, make, None))
+        entry = self._views[index]
+        if entry[0] is not flat or entry[1] != make:
+            entry = self._views[index] = (flat, make, make(flat))
+        return entry[2]
 
     def ones(self, rows: int, dtype: Any) -> Array:
-        """Return (1, rows) ones, read-only: the sum over rows as a matrix product."""
+        """Return ones (1, rows), read-only: a product with them sums over rows.
+
+        Parameters
+        ----------
+        rows : int
+        dtype : dtype
+        """
         if self._ones.shape[1] != rows or self._ones.dtype != dtype:
             self._ones = np.ones((1, rows), dtype)
             self._ones.flags.writeable = False
@@ -91,16 +111,16 @@ class Buffers:
 
 
 class ThreadLocalBuffers(threading.local):
-    """Buffers by size of what is computed, of each thread its own; a copy begins with none."""
+    """Buffers of each thread, by the size of a problem; a copy begins with none."""
 
     def __init__(self) -> None:
-        self.kept: dict[int, defaultdict[int, Buffers]] = {}
+        self.by_size: dict[int, defaultdict[int, Buffers]] = {}
 
     def __reduce__(self) -> tuple[type[ThreadLocalBuffers], tuple[()]]:
         return ThreadLocalBuffers, ()
 
     def for_size(self, size: int) -> defaultdict[int, Buffers]:
-        """Return this thread's buffers for one size; of five sizes at most."""
-        if size not in self.kept and len(self.kept) > 4:
-            self.kept.clear()
-        return self.kept.setdefault(size, defaultdict(Buffers))
+        """Return this thread's buffers for one size; they are kept for at most five sizes."""
+        if size not in self.by_size and len(self.by_size) >= MAX_SIZES:
+            self.by_size.clear()
+        return self.by_size.setdefault(size, defaultdict(Buffers))

@@ -78,12 +78,12 @@ def renamed_arguments(
     return decorate
 
 
-def accept_old_attributes(cls: type, names: Mapping[str, str | None]) -> None:
+def accept_old_attributes(owner: type, names: Mapping[str, str | None]) -> None:
     """Let attributes of objects be read by their old names.
 
     Parameters
     ----------
-    cls : type
+    owner : type
         The class, which is changed in place.
     names : mapping of str to str
         From old names to new ones.
@@ -96,28 +96,28 @@ def accept_old_attributes(cls: type, names: Mapping[str, str | None]) -> None:
         _warn(f"attribute {name} of {label}", new_name, 3)
         return getattr(self, new_name)
 
-    cls.__getattr__ = __getattr__  # type: ignore[attr-defined]
+    owner.__getattr__ = __getattr__  # type: ignore[attr-defined]
 
 
-def accept_old_methods(cls: type, names: Mapping[str, str]) -> None:
+def accept_old_methods(owner: type, names: Mapping[str, str]) -> None:
     """Let a class be written, and its methods be called, by old names of methods.
 
-    A method that `cls` defines by its old name can be called by the new one, and the other way
+    A method that `owner` defines by its old name can be called by the new one, and the other way
     round. It belongs into `__init_subclass__` of a base class whose methods were renamed.
 
     Parameters
     ----------
-    cls : type
+    owner : type
         The class, which is changed in place.
     names : mapping of str to str
         From old names to new ones.
     """
     for old, new in names.items():
-        if new in vars(cls):
-            setattr(cls, old, _by_old_name(old, new, vars(cls)[new]))
-        elif old in vars(cls):
-            _warn(f"method {old} of {cls.__name__}", new, 4)
-            setattr(cls, new, vars(cls)[old])
+        if new in vars(owner):
+            setattr(owner, old, _by_old_name(old, new, vars(owner)[new]))
+        elif old in vars(owner):
+            _warn(f"method {old} of {owner.__name__}", new, 4)
+            setattr(owner, new, vars(owner)[old])
 
 
 def _by_old_name(old: str, new: str, method: Any) -> Any:

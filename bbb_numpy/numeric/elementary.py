@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 LOG_2PI = log(2.0 * np.pi)
-BOX_MULLER_FROM = 1024  # shorter vectors are drawn as fast by the ziggurat
-CACHE_BLOCK = 32_768  # numbers of one pass, so that its scratch stays in the cache
-HALF_STEPS = 10
-# of intervals of 1/2; e^-t^2 is 1e-17 then
+BOX_MULLER_MIN_SIZE = 1024  # shorter vectors are drawn as fast by the ziggurat
+CACHE_BLOCK = 32_768  # numbers of one pass, whose temporary arrays stay in the cache
+HALF_STEPS = 10  # of the recurrence of `gamma_half_step`
+# Midpoints of intervals of 1/2, up to where e^-t^2 is 1e-17
 MIDPOINTS = [0.25 + 0.5 * n for n in range(12)]
-# Coefficients B_2j (1 - 4^j) / (2j (2j - 1)) of its powers 13, 11, ..., 1 of 1 / nu
+# Coefficients B_2j (1 - 4^j) / (2j (2j - 1)) of the powers 13, 11, ..., 1 of 1 / nu
 HALF_STEP_SERIES = (-5461 / 52, 691 / 88, -31 / 36, 17 / 112, -1 / 20, 1 / 24, -1 / 4)
-# Coefficients B_2j / (2j (2j - 1)) of Stirling's series, its powers 11, 9, ..., 1 of 1 / z
+# Coefficients B_2j / (2j (2j - 1)) of Stirling's series, the powers 11, 9, ..., 1 of 1 / z
 STIRLING_SERIES = (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 # Left of these points log1p(e^x) = e^x to rounding: e^x / 2 is below a third of an ulp of 1.
 _FAR_LEFT = {
     np.dtype(t): log(float(np.finfo(t).eps)) - 1.0 for t in (np.float32, np.float64)
 }
-# The least normal number of a dtype
+# The smallest normal number, by dtype
 SMALLEST_NORMAL = {
     np.dtype(t): float(np.finfo(t).tiny) for t in (np.float32, np.float64)
 }
@@ -46,20 +46,29 @@ class SoftplusParts(NamedTuple):
 
 def _as_inexact(x: Any) -> Array:
     x = np.asarray(x)
-    return (
-        x
-        if x.dtype.char in "fdFD"
-        else x.astype(complex if x.dtype.kind == "c" else float)
-    )
+    if x.dtype.char in "fdFD":
+        return x
+    return x.astype(complex if x.dtype.kind == "c" else float)
 
 
 def log1p(z: Array, out: Array | None = None) -> Array:
-    """Return log(1 + z); for complex z by its polar form, since np.log1p then rounds 1 + z."""
+    """Return log(1 + z); for complex z by its polar form, since np.log1p then rounds 1 + z.
+
+    Parameters
+    ----------
+    z : ndarray
+        Real or complex numbers.
+    out : ndarray, optional
+        Memory for the result.
+    """
     out = np.empty_like(z) if out is None else out
     if z.dtype.kind != "c":
         return np.log1p(z, out=out)
     x, y = z.real, z.imag
-    out.real, out.imag = 0.5 * np.log1p(x * (2.0 + x) + y * y), np.arctan2(y, 1.0 + x)
+    log_modulus = 0.5 * np.log1p(x * (2.0 + x) + y * y)
+    angle = np.arctan2(y, 1.0 + x)
+    out.real = log_modulus
+    out.imag = angle
     return out
 
 
@@ -73,18 +82,27 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
         log_softplus = log(softplus), and x itself far left     not log(0) = -inf
         ratio        = sigmoid / softplus, and 1 far left       not 0/0 = nan
 
-    "Far left" is where ``log1p(e^x) = e^x`` to rounding. Everything is finite for finite x, which
-    is float32, float64, or complex (for a complex step). `out` are four arrays to fill.
+    "Far left" is where ``log1p(e^x) = e^x`` to rounding. Everything is finite for finite x.
+
+    Parameters
+    ----------
+    x : ndarray
+        Of float32, float64, or complex (for a complex step).
+    out : SoftplusParts, optional
+        Four arrays of its shape and dtype, memory for the result.
     """
     sp, s, log_sp, ratio = out or (np.empty_like(x) for _ in range(4))
     real = x.real
-    # The largest entry by its place: half the time of max() for the short vectors of small nets.
-    highest, lowest = (
-        (real.item(real.argmax()), real.item(real.argmin())) if x.size else (0.0, 0.0)
-    )
+    highest = 0.0
+    lowest = 0.0
+    if (
+        x.size
+    ):  # by argmax: half the time of max() for the short vectors of small networks
+        highest = real.item(real.argmax())
+        lowest = real.item(real.argmin())
     # nan takes the general path
     positive = None if highest <= 0 else np.greater(real, 0)
-    e = log_sp  # a buffer until its own turn comes
+    e = log_sp  # memory for e until log softplus is computed
     if positive is None:
         np.exp(x, out=e)
     else:
@@ -149,7 +167,7 @@ def log_factorial(y: Any) -> Array:
 
 
 class HalfStep(NamedTuple):
-    """What `gamma_half_step` returns, shape and dtype of nu."""
+    """Result of `gamma_half_step`, of the shape and dtype of nu."""
 
     value: Array  # < 0, of size 1 / (4 nu) for large nu
     slope: Array  # d value / d log nu > 0
@@ -170,20 +188,23 @@ def gamma_half_step(nu: Any) -> HalfStep:
     # with an axis: .real of one exact number alone is no array (NumPy 2.5)
     first = nu[..., None]
     steps = first + np.arange(0, 2 * HALF_STEPS, 2, dtype=first.real.dtype)
-    below, middle, above = steps, steps + 1.0, steps + 2.0
+    middle = steps + 1.0
+    above = steps + 2.0
     inverse = 1.0 / above[..., -1]
     square = inverse * inverse
-    # in the square, and its derivative
-    series, slopes = np.zeros_like(nu), np.zeros_like(nu)
+    series = np.zeros_like(nu)
+    slopes = np.zeros_like(nu)  # d series / d square
     for coefficient in HALF_STEP_SERIES:
         slopes = slopes * square + series
         series = series * square + coefficient
-    factors = (below / middle) * (above / middle)  # at most 1: no overflow
+    factors = (steps / middle) * (above / middle)  # at most 1: no overflow
     value = 0.5 * np.add.reduce(np.log(factors), axis=-1) + inverse * series  # D41
-    each = nu[..., None] / below / middle / above  # d log(factor) / d log nu / 2
+    factor_slopes = (
+        nu[..., None] / steps / middle / above
+    )  # d log(factor) / d log nu / 2
     # d(inverse series) / d log nu
     tail = -nu * square * (series + 2.0 * square * slopes)
-    return HalfStep(value, np.add.reduce(each, axis=-1) + tail)
+    return HalfStep(value, np.add.reduce(factor_slopes, axis=-1) + tail)
 
 
 def _decayed(x: Array, rate: float, out: Array | None = None) -> Array:
@@ -209,8 +230,8 @@ def logistic(x: Array) -> tuple[Array, Array]:
     """Return s(x) = 1 / (1 + e^-x) and s'(x) = s (1 - s), from one exponential (K24, D51)."""
     s = _decayed(x, 1.0)
     s /= 1.0 + s  # s(-|x|)
-    more = (1.0 - 2.0 * s) * (x.real > 0)  # np.where over mixed signs is slow
-    return s + more, s * (1.0 - s)  # D51
+    shift = (1.0 - 2.0 * s) * (x.real > 0)  # np.where over mixed signs is slow
+    return s + shift, s * (1.0 - s)  # D51
 
 
 def erfc(x: Array) -> Array:
@@ -223,19 +244,28 @@ def erfc(x: Array) -> Array:
         return x.erfc()
     right = x.real >= 0
     a = np.where(right, x, -x)
-    square, total = a * a, np.zeros_like(a)
+    square = a * a
+    total = np.zeros_like(a)
     for t in MIDPOINTS:
         term = square + t * t
         total += np.divide(exp(-t * t), term, out=term)
-    far = np.exp(np.where(a.real < 2.0 * pi, -4.0 * pi * a, -np.inf))
-    found = a * np.exp(-square) * total / pi + 2.0 * far / (1.0 + far)  # D51
-    return np.where(right, found, 2.0 - found)
+    pole = np.exp(np.where(a.real < 2.0 * pi, -4.0 * pi * a, -np.inf))
+    tail = a * np.exp(-square) * total / pi + 2.0 * pole / (1.0 + pole)  # D51: erfc(a)
+    return np.where(right, tail, 2.0 - tail)
 
 
 def logsumexp(x: Any, axis: int = -1, keepdims: bool = False) -> Array:
     """Return ``log(sum(exp(x)))`` along `axis`, shifted by the largest real part.
 
     An axis of minus infinities gives -inf, not nan. The other axes keep their shape.
+
+    Parameters
+    ----------
+    x : array_like
+        Real or complex numbers.
+    axis : int
+    keepdims : bool
+        Keep `axis`, with length 1.
     """
     x = _as_inexact(x)
     shift = np.max(x.real, axis=axis, keepdims=True)
@@ -249,6 +279,12 @@ def log_softmax(x: Any, axis: int = -1) -> Array:
     """Return ``x - logsumexp(x)`` along `axis`: log probabilities.
 
     The largest entry is subtracted first, so a gap of 1e4 between logits costs no digit.
+
+    Parameters
+    ----------
+    x : array_like
+        Logits, real or complex.
+    axis : int
     """
     x = _as_inexact(x)
     shifted = x - np.max(x.real, axis=axis, keepdims=True)
@@ -258,8 +294,8 @@ def log_softmax(x: Any, axis: int = -1) -> Array:
 def inner(a: Array, b: Array) -> Array:
     """Return the sum of a * b over the last axis; no conjugate, so complex-safe.
 
-    Inner products make one pass over memory, ``(a * b).sum(axis=-1)`` three; but each of them is a
-    call inside NumPy, so that a single column is a product, four times as fast.
+    `np.vecdot` makes one pass over memory, ``(a * b).sum(axis=-1)`` three. But it makes a call
+    inside NumPy for each row, so a single column is multiplied elementwise, four times as fast.
     """
     if a.shape[-1] == b.shape[-1] == 1:
         return np.multiply(a[..., 0], b[..., 0])
@@ -274,22 +310,28 @@ def sums_of_squares(a: Array) -> Array:
 
 
 def symmetric(covariance: Array) -> bool:
-    """Return whether both halves agree to 1e-5 in units of the standard deviations."""
+    """Return whether a covariance is symmetric to 1e-5, in units of the standard deviations."""
     scale = np.sqrt(np.abs(np.diagonal(covariance)))
     gap = np.abs(covariance - covariance.T)
     return bool((gap <= 1e-5 * scale[:, None] * scale).all())
 
 
 def columns(array: Array) -> Iterator[tuple[Any, slice]]:
-    """Yield indices of the last axis of `array`, so many at once that a few rows stay in cache."""
+    """Yield indices of blocks of the last axis, of which a few rows fit into the cache."""
     for start in range(0, array.shape[-1], CACHE_BLOCK):
         yield ..., slice(start, start + CACHE_BLOCK)
 
 
 def add_scaled(into: Array, array: Array, factor: Any) -> None:
-    """Add ``array * factor`` to `into`, both (..., P), for one factor or one a row (..., 1).
+    """Add ``array * factor`` to `into`, block by block, so that the product stays in the cache.
 
-    Block by block, so that the product never leaves the cache.
+    Parameters
+    ----------
+    into : ndarray (..., P)
+        Array that is added to.
+    array : ndarray (..., P)
+    factor : float or ndarray (..., 1)
+        One factor, or one for each row.
     """
     if array.shape[-1] <= CACHE_BLOCK:
         into += array * factor
@@ -304,10 +346,16 @@ def for_outputs(cotangent: Array) -> Array:
 
 
 def write_gradient(into: Array, cotangent: Array, slopes: Array) -> None:
-    """Write the gradient of numbers that S samples share, or that each has for itself (D33).
+    """Write the gradient of K learned numbers that S samples share, or that each has (D33).
 
-    `into` (K,) receives sum_s cotangent_s slopes_s, one of (S, K) those of each sample. Slopes are
-    (S, K) for a cotangent (S,), and (S, B, K) where each row has a cotangent of its own (D45).
+    Parameters
+    ----------
+    into : ndarray (K,) or (S, K)
+        Receives sum_s cotangent_s slopes_s, or for each sample its own term.
+    cotangent : ndarray (S,) or (S, B)
+        Cotangent of each sample, or of each row of each sample (D45).
+    slopes : ndarray (S, K) or (S, B, K)
+        Derivatives with respect to the K numbers.
     """
     if cotangent.ndim == 2:
         slopes = np.add.reduce(cotangent[..., None] * slopes, axis=1)  # (S, K)
@@ -329,8 +377,14 @@ def standard_normal(rng: np.random.Generator, out: Array) -> Array:
 
     are two independent N(0, 1) numbers. With the 24-bit u of float32 none exceeds 5.77 in
     size, where N(0, 1) has 8e-9 of its mass.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    out : ndarray
+        Contiguous, of float64 or float32; it is overwritten.
     """
-    if out.dtype != np.float32 or out.size < BOX_MULLER_FROM:
+    if out.dtype != np.float32 or out.size < BOX_MULLER_MIN_SIZE:
         return rng.standard_normal(dtype=out.dtype.type, out=out)
     flat, half = out.reshape(-1), out.size // 2
     rng.random(dtype=np.float32, out=flat)

@@ -26,11 +26,13 @@ __all__ = [
     "write_text",
 ]
 
-ABANDONED = 600.0  # seconds after which nobody writes on at an unfinished file
+ABANDONED_AFTER_S = (
+    600.0  # an unfinished file of this age has no process that writes it
+)
 
 
 def check_regular(path: Path) -> None:
-    """Raise ValueError for pipes and devices, which can be read for ever or wait for a writer."""
+    """Raise ValueError if `path` is a pipe or a device, whose content may never end."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise ValueError(
             "is a pipe or a device; copy its content to a regular file, and name that"
@@ -39,7 +41,7 @@ def check_regular(path: Path) -> None:
 
 @contextmanager
 def path_in_errors(path: Path) -> Iterator[None]:
-    """Give errors of the system the name of what is written, which that of a full disk lacks."""
+    """Add `path` to an OSError that names no file, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -50,39 +52,42 @@ def path_in_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file to write, which takes the place of `path` only when all is on the disk.
+    """Yield a file to write, which replaces `path` only when it is complete on the disk.
 
-    If it cannot be written, an OSError has its name, and an older file is untouched. What a killed
-    process had begun to write at this place is removed ten minutes later. The permissions are those
-    of the older file, or what the system gives a new one; till all is written only the owner reads.
+    If it cannot be written, an OSError names `path`, and an older file is untouched. Unfinished
+    files of killed processes are removed when they are ten minutes old. The permissions are those
+    of the older file, or what the system gives a new one; until the file is complete only its
+    owner can read it.
     """
-    place = path.resolve()  # a link stays one
-    for leftover in place.parent.glob(f".{glob.escape(place.name)}.{'[0-9a-f]' * 32}"):
+    target = path.resolve()  # a link stays one
+    for leftover in target.parent.glob(
+        f".{glob.escape(target.name)}.{'[0-9a-f]' * 32}"
+    ):
         with suppress(OSError):
-            if time.time() - leftover.lstat().st_mtime > ABANDONED:
+            if time.time() - leftover.lstat().st_mtime > ABANDONED_AFTER_S:
                 leftover.unlink()
-    unfinished = place.with_name(f".{place.name}.{uuid4().hex}")
+    unfinished = target.with_name(f".{target.name}.{uuid4().hex}")
     try:
         with path_in_errors(path), open(unfinished, "xb") as file:
-            mode = S_IMODE((place if place.exists() else unfinished).stat().st_mode)
+            permissions_of = target if target.exists() else unfinished
+            mode = S_IMODE(permissions_of.stat().st_mode)
             unfinished.chmod(S_IRUSR | S_IWUSR)  # still empty
             yield file
             file.flush()
             unfinished.chmod(mode)
             os.fsync(file.fileno())
-        os.replace(unfinished, place)
+        os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
 def check_writable(path: Path) -> None:
-    """Raise OSError, with the name of `path`, if no file can be written in its place.
+    """Raise OSError, with the name of `path`, if `atomic_write` could not write it.
 
-    A file is made beside it and removed, as `atomic_write` does: what the system says of rights is
-    not all that there is to know.
+    An empty file is made beside it and removed, because permissions alone do not tell.
     """
-    place = path.resolve()
-    trial = place.with_name(f".{place.name}.{uuid4().hex}")
+    target = path.resolve()
+    trial = target.with_name(f".{target.name}.{uuid4().hex}")
     try:
         trial.touch(exist_ok=False)
     except OSError as error:
@@ -104,5 +109,17 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write text, numbers and tables of them as JSON; raises ValueError for nan and infinity."""
+    """Write a table as JSON by `atomic_write`.
+
+    Parameters
+    ----------
+    path : Path
+    content : object
+        Text, numbers, and lists and dicts of them.
+
+    Raises
+    ------
+    ValueError
+        If a number is nan or infinite.
+    """
     write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")

@@ -19,18 +19,19 @@ Blocks = tuple[tuple[str, tuple[int, ...]], ...]  # their names and shapes
 
 @dataclass(frozen=True)
 class Layout:
-    """The names and shapes of the blocks that share one flat vector, as they lie in memory."""
+    """Names and shapes of the blocks of one flat vector, in their order in memory."""
 
     blocks: Blocks
 
     @cached_property
     def slices(self) -> dict[str, slice]:
-        """Where each block lies in the flat vector."""
-        out, start = {}, 0
+        """Slice of each block in the flat vector, by name."""
+        slices: dict[str, slice] = {}
+        start = 0
         for name, shape in self.blocks:
-            out[name] = slice(start, start + prod(shape))
+            slices[name] = slice(start, start + prod(shape))
             start += prod(shape)
-        return out
+        return slices
 
     @cached_property
     def size(self) -> int:
@@ -52,10 +53,10 @@ class Layout:
         }
 
     def coordinate(self, index: int) -> str:
-        """Name the block and the place inside it of one flat index, e.g. ``'W1[0, 3]'``."""
+        """Return the name of a flat index, block and index in the block, e.g. ``'W1[0, 3]'``."""
         for name, shape in self.blocks:
-            where = self.slices[name]
-            if where.start <= index < where.stop:
-                inside = np.unravel_index(index - where.start, shape)
-                return f"{name}[{', '.join(str(int(i)) for i in inside)}]"
+            block = self.slices[name]
+            if block.start <= index < block.stop:
+                in_block = np.unravel_index(index - block.start, shape)
+                return f"{name}[{', '.join(str(int(i)) for i in in_block)}]"
         raise IndexError(f"index {index} is outside this layout of {self.size} numbers")

@@ -1,8 +1,8 @@
 """Tables NAMED, in which modules list what they define, by family and name.
 
-For example ``NAMED = {"prior": {"laplace": (LaplacePrior(0.35), LaplacePrior(0.25))}}``. The first
-object is what the name stands for, the second has numbers of about unit size, for checks; a single
-object is both. With None in the first place only checks know the name.
+For example ``NAMED = {"prior": {"laplace": (LaplacePrior(0.35), LaplacePrior(0.25))}}``. The name
+stands for the first object; the second has numbers of about unit size, for checks. A single object
+is both. A name whose first object is None is known to checks alone.
 """
 
 from __future__ import annotations
@@ -19,12 +19,10 @@ Names = dict[str, dict[str, tuple[Any, Any]]]
 
 def names_in(package: ModuleType) -> Names:
     """Return the entries of the tables NAMED of a package's modules, by family, sorted by name."""
-    found: Names = {}
+    names: Names = {}
     for module in iter_modules(package.__path__, f"{package.__name__}."):
         for family, table in getattr(import_module(module.name), "NAMED", {}).items():
-            pairs = {
-                name: one if isinstance(one, tuple) else (one, one)
-                for name, one in table.items()
-            }
-            found.setdefault(family, {}).update(pairs)
-    return {family: dict(sorted(table.items())) for family, table in found.items()}
+            for name, entry in table.items():
+                pair = entry if isinstance(entry, tuple) else (entry, entry)
+                names.setdefault(family, {})[name] = pair
+    return {family: dict(sorted(table.items())) for family, table in names.items()}

@@ -87,28 +87,46 @@ class OldNames:
     orders: Mapping[str, Sequence[Sequence[str | None]]] = field(default_factory=dict)
 
     def rename_field(self, owner: str, name: Any) -> Any:
-        """Return today's name of a field of `owner`, or of a key; None if it is gone."""
-        return self.fields.get(owner, {}).get(name, name)
-
-    def rename_value(self, place: str, text: str) -> str:
-        """Return today's text for that in a field or under a key, ``Class.field.key``."""
-        return self.values.get(place, {}).get(text, text)
-
-    def order(
-        self, owner: str, names: Sequence[str], count: int
-    ) -> Sequence[str | None]:
-        """Return the fields of a list of `count` items that a named tuple was stored as.
+        """Return today's name of a field or a key; None if there is no such field any more.
 
         Parameters
         ----------
         owner : str
-            The class.
+            Name of the class, or ``Class.field`` for a key of a dict in a field.
+        name : object
+            Name in the file.
+        """
+        return self.fields.get(owner, {}).get(name, name)
+
+    def rename_value(self, location: str, text: str) -> str:
+        """Return today's text for a text in a file.
+
+        Parameters
+        ----------
+        location : str
+            ``Class.field``, or ``Class.field.key`` for a key of a dict in a field.
+        text : str
+        """
+        return self.values.get(location, {}).get(text, text)
+
+    def order(
+        self, owner: str, names: Sequence[str], count: int
+    ) -> Sequence[str | None]:
+        """Return the field names of a named tuple that was stored as a list of `count` items.
+
+        Parameters
+        ----------
+        owner : str
+            Name of the class.
         names : sequence of str
             Its fields of today.
         count : int
+            Length of the list.
         """
-        lengths = {len(earlier): earlier for earlier in self.orders.get(owner, ())}
-        return lengths.get(count, names) if count != len(names) else names
+        if count == len(names):
+            return names
+        by_length = {len(order): order for order in self.orders.get(owner, ())}
+        return by_length.get(count, names)
 
     def rename_text(self, text: str) -> str:
         """Return the repr of an object of today's class from that of an earlier one."""

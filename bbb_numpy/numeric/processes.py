@@ -1,4 +1,4 @@
-"""Processes that this one starts: Ctrl-C is for this one to hear, and they end when it does."""
+"""Child processes: Ctrl-C reaches the parent alone, and they end when the parent does."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ POLL_INTERVAL_S = 0.5
 
 @contextmanager
 def starting_processes() -> Iterator[None]:
-    """Let processes that start here not hear Ctrl-C, which a terminal sends to all of them.
+    """Block Ctrl-C, which a terminal sends to all processes, in those started in this context.
 
-    They, and the threads that start here and others in their place, inherit the mask of this
-    thread. Where there is no standard output or error, as under ``pythonw``, joblib flushes it.
+    They inherit the signal mask of this thread, and so do threads started here and processes that
+    replace others. Where there is no standard output or error, as under ``pythonw``, a null device
+    stands in for it, because joblib flushes both.
     """
     with ExitStack() as stack:
         for name, redirect in (
@@ -30,30 +31,32 @@ def starting_processes() -> Iterator[None]:
             ("stderr", redirect_stderr),
         ):
             if getattr(sys, name) is None:
-                nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
-                stack.enter_context(redirect(nowhere))
-        stack.enter_context(_masked())
+                null_device = stack.enter_context(
+                    open(os.devnull, "w", encoding="utf-8")
+                )
+                stack.enter_context(redirect(null_device))
+        stack.enter_context(_sigint_blocked())
         yield
 
 
 @contextmanager
-def _masked() -> Iterator[None]:
+def _sigint_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
     resource_tracker.ensure_running()  # later it would unblock the signal as it starts
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    former_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, former_mask)
 
 
 def exit_with_parent(parent: int) -> None:
     """End this process within a second of the end of `parent`, the process that started it.
 
-    A killed parent tells nobody: processes of a pool would wait for its work. `parent` is told by
-    number, as it may have ended before this is called.
+    Processes of a pool would otherwise wait for work of a parent that was killed. `parent` is the
+    number of the process, an argument because the parent may have ended before this is called.
     """
     Thread(
         target=_end_with, args=(parent,), name="exit_with_parent", daemon=True

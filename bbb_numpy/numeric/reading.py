@@ -1,4 +1,4 @@
-"""Files that may be damaged, or another's: no more is read than is asked for and is there."""
+"""Reading files that may be damaged or foreign, without using more memory than they have bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 def damaged(error: Exception) -> str:
-    """Return the words for an error that damage has caused, which can upset every layer."""
+    """Return the message for an error that a damaged file has caused, of whatever class."""
     cause = textwrap.shorten(
         f"{type(error).__name__}: {error}", 300, placeholder=" ..."
     )
@@ -33,16 +33,15 @@ def damaged(error: Exception) -> str:
 
 @contextmanager
 def array_reader(file: BinaryIO) -> Iterator[Callable[[str], Array]]:
-    """Yield the function that reads an array, by its name, of what `write_arrays` wrote.
+    """Yield a function that reads an array by its name from a file of `write_arrays`.
 
-    No array takes more memory than its bytes in the file, where other archives unpack to a thousand
-    times theirs. One that is missing, or not as long as it says, raises an error of its own.
+    No array takes more memory than its bytes in the file: compressed archives, which can unpack to
+    a thousand times their size, are refused. An array that is missing, or whose length is not that
+    of its header, raises an error.
     """
     with zipfile.ZipFile(file) as archive:
-        if (
-            sum(entry.file_size for entry in archive.infolist())
-            > os.fstat(file.fileno()).st_size
-        ):
+        unpacked_size = sum(entry.file_size for entry in archive.infolist())
+        if unpacked_size > os.fstat(file.fileno()).st_size:
             raise ValueError("its arrays are compressed, or longer than the file")
         yield cache(partial(_read_array, archive))
 
@@ -53,18 +52,27 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> Array:
         if npy.read_magic(file) != (1, 0):
             raise ValueError(f"array {name} is of another version")
         shape, _, dtype = npy.read_array_header_1_0(file)
-        # NumPy would believe it
+        # NumPy would trust the header and allocate that much
         if file.tell() + prod(shape) * dtype.itemsize != entry.file_size:
             raise ValueError(f"array {name} is not as long as it says")
-    with archive.open(entry) as file:  # to its end, where the checksum is compared
+    with archive.open(entry) as file:  # read to its end, where the checksum is compared
         array: Array = npy.read_array(file, allow_pickle=False)
     return array
 
 
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, Array]:
-    """Return the arrays of these names that `write_arrays` wrote.
+    """Return arrays, by name, from a file of `write_arrays`.
 
-    Of anything else, a ValueError names the file.
+    Parameters
+    ----------
+    path : Path
+    names : sequence of str
+        Names of the arrays to read; others in the file are not read.
+
+    Raises
+    ------
+    ValueError
+        If it is no such file, with its name.
     """
     check_regular(path)
     with open(path, "rb") as file:
@@ -76,7 +84,7 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, Array]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the table that `write_json` wrote; of anything else, a ValueError names the file."""
+    """Return the table in a file of `write_json`; a ValueError names a file without one."""
     check_regular(path)
     content = path.read_bytes()
     try:

@@ -15,9 +15,21 @@ Array = NDArray[Any]
 def moments(
     array: Array, standardize: bool, weights: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return mean and standard deviation of the columns of (N, d), 1 where nothing varies.
+    """Return mean and standard deviation of each column, 1 where a column is constant.
 
-    With `weights` (N,) > 0 each row counts so many times (D45).
+    Parameters
+    ----------
+    array : ndarray (N, d)
+    standardize : bool
+        If False, return means of 0 and standard deviations of 1.
+    weights : ndarray (N,), optional
+        Weight > 0 of each row, which counts as so many rows (D45); by default 1.
+
+    Returns
+    -------
+    mean : ndarray (d,)
+    scale : ndarray (d,)
+        Standard deviations.
     """
     if not standardize:
         return np.zeros(array.shape[1]), np.ones(array.shape[1])
@@ -25,7 +37,8 @@ def moments(
     unit = np.where(largest > 0, largest, 1.0)  # squares of 1e200 would overflow
     scaled = array / unit
     if weights is None:
-        mean, scale = scaled.mean(axis=0), scaled.std(axis=0)
+        mean = scaled.mean(axis=0)
+        scale = scaled.std(axis=0)
     else:
         shares = weights / weights.sum()
         mean = shares @ scaled
@@ -39,14 +52,29 @@ def moments(
 def standardise(
     array: Array, mean: Array, scale: Array, dtype: Any, name: str
 ) -> Array:
-    """Return (array - mean) / scale as `dtype`; a number too large for it is a ValueError."""
+    """Return (array - mean) / scale as `dtype`.
+
+    Parameters
+    ----------
+    array : ndarray (N, d)
+    mean, scale : ndarray (d,)
+        Results of `moments`.
+    dtype : dtype
+    name : str
+        Name of the array, for errors.
+
+    Raises
+    ------
+    ValueError
+        If a number is too large for `dtype`.
+    """
     with np.errstate(over="ignore"):
-        out = ((array - mean) / scale).astype(dtype)
-    if not np.isfinite(out).all():
-        row, column = (int(i) for i in np.argwhere(~np.isfinite(out))[0])
+        standard = ((array - mean) / scale).astype(dtype)
+    if not np.isfinite(standard).all():
+        row, column = np.argwhere(~np.isfinite(standard))[0].tolist()
         raise ValueError(
             f"{name} is too large at row {row}, column {column} for {np.dtype(dtype)}: "
             f"{array[row, column]:g} with mean {mean[column]:g} and standard deviation "
             f"{scale[column]:g}"
         )
-    return out
+    return standard

@@ -1,11 +1,11 @@
 """States on disk: a tree of values, arrays and objects of given classes, as one ``.npz`` file.
 
-The file holds plain arrays, each named by its place in the tree (``fitted.training_.theta``), and
-one JSON header. There a value stands as it is if JSON holds it exactly, a tuple as a list, and all
-else as a table of one name, which says what it is: ``{"Cosine": {"final": 0.0}}``.
+The file holds plain arrays, each named by its path in the tree (``fitted.training_.theta``), and
+one JSON header. The header holds values that JSON holds exactly, tuples as lists, and all other
+values as a table of one key, which says what the value is: ``{"Cosine": {"final": 0.0}}``.
 
 Nothing that is read is executed: there is no pickle, and classes and functions are looked up among
-those that the `Format` gives. An object's own checks are made.
+those of the `Format`. Objects that are read make their own checks of their fields.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from .validation import short_repr
 __all__ = ["CheckpointError", "Format", "read_state", "write_state"]
 
 Array = NDArray[Any]
-KINDS = "biufU"  # of arrays: truth values, numbers, text
-FLOATS = (float, np.float64, np.float32)
+ARRAY_KINDS = "biufU"  # dtypes of arrays that a file holds: truth values, numbers, text
+FLOAT_TYPES = (float, np.float64, np.float32)
 MAKERS: dict[str, Any] = {
     "list": list,
     "dict": dict,
     "objects": partial(np.array, dtype=object),
 }
-GENERATORS = {kind.__name__: kind for kind in (np.random.PCG64, np.random.PCG64DXSM)}
+GENERATORS = {cls.__name__: cls for cls in (np.random.PCG64, np.random.PCG64DXSM)}
 
 
 class CheckpointError(ValueError):
@@ -46,22 +46,33 @@ class CheckpointError(ValueError):
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file."""
+    """Format of a file: its name, version, and the classes of which it may hold objects.
 
-    name: str  # e.g. 'bbb_numpy.learner'
-    version: int  # a file of another one is refused
-    # dataclasses and named tuples of which a file may hold objects; functions and classes as values
+    Parameters
+    ----------
+    name : str
+        E.g. 'bbb_numpy.learner'.
+    version : int
+        Files of other versions are refused.
+    known : tuple
+        Dataclasses and named tuples of which a file may hold objects, and functions and classes
+        that it may hold as values.
+    old_names : OldNames
+        Names in files of earlier versions.
+    """
+
+    name: str
+    version: int
     known: tuple[Any, ...]
-    # of what files of earlier versions hold
     old_names: OldNames = field(default_factory=lambda: OLD_NAMES)
 
     @cached_property
     def names(self) -> dict[str, Any]:
-        """What is known, by name."""
-        return {thing.__name__: thing for thing in self.known}
+        """Known classes and functions, by name."""
+        return {known.__name__: known for known in self.known}
 
     def named(self, name: str) -> Any:
-        """Return what is known by a name that a file says, today's or an earlier one."""
+        """Return the class or function of a name in a file, today's or an earlier name."""
         if name not in self.names:
             name = self.old_names.classes.get(name, name)
         if name not in self.names:
@@ -73,13 +84,22 @@ class Format:
 
 
 def write_state(path: Path, state: Any, form: Format) -> None:
-    """Write `state`, a named tuple, replacing an older file only when all is written.
+    """Write a state, replacing an older file only when it is complete.
 
-    What cannot be stored is a `CheckpointError` that names its place in `state`.
+    Parameters
+    ----------
+    path : Path
+    state : named tuple
+    form : Format
+
+    Raises
+    ------
+    CheckpointError
+        If a value cannot be stored, with its path in `state`.
     """
     arrays: dict[str, Array] = {"header": np.zeros(0, np.uint8)}
     content = {
-        name: _packed(name, value, form, arrays)
+        name: _pack(name, value, form, arrays)
         for name, value in state._asdict().items()
     }
     header = {"format": form.name, "version": form.version, "written_by": __version__}
@@ -88,10 +108,20 @@ def write_state(path: Path, state: Any, form: Format) -> None:
     write_arrays(path, arrays)
 
 
-def read_state(path: Path, kind: type, form: Format) -> Any:
-    """Return the object of class `kind` that `write_state` wrote.
+def read_state(path: Path, state_class: type, form: Format) -> Any:
+    """Return the state in a file of `write_state`.
 
-    Anything but such a file of this format and version is a `CheckpointError` that names it.
+    Parameters
+    ----------
+    path : Path
+    state_class : type
+        Named tuple of the state.
+    form : Format
+
+    Raises
+    ------
+    CheckpointError
+        If it is no file of this format and version, with its name.
     """
     try:
         check_regular(path)
@@ -102,7 +132,9 @@ def read_state(path: Path, kind: type, form: Format) -> Any:
             with array_reader(file) as read_array:
                 header = json.loads(read_array("header").tobytes())
                 if (header["format"], header["version"]) == (form.name, form.version):
-                    return _read_fields(kind, header["content"], form, read_array)
+                    return _read_fields(
+                        state_class, header["content"], form, read_array
+                    )
         except CheckpointError as error:
             raise CheckpointError(f"{path}: {error}") from None
         except Exception as error:
@@ -114,123 +146,131 @@ def read_state(path: Path, kind: type, form: Format) -> Any:
     )
 
 
-def _packed(place: str, value: Any, form: Format, arrays: dict[str, Array]) -> Any:
-    """Return what JSON holds of `value`, and put its arrays into `arrays`; undone by `_read`.
+def _pack(location: str, value: Any, form: Format, arrays: dict[str, Array]) -> Any:
+    """Return the JSON form of `value`, and add its arrays to `arrays`; `_read` is the inverse.
 
-    NumPy's scalars become Python's; paths and dtypes become text.
+    `location` is its path in the tree. NumPy's scalars become Python's; paths and dtypes text.
     """
-    pack = partial(_packed, form=form, arrays=arrays)
+    pack = partial(_pack, form=form, arrays=arrays)
     if isinstance(value, np.generic):
         value = value.item()
     elif isinstance(value, os.PathLike):
         value = os.fspath(value)
-    elif isinstance(value, np.dtype) or (isinstance(value, type) and value in FLOATS):
+    elif isinstance(value, np.dtype) or (
+        isinstance(value, type) and value in FLOAT_TYPES
+    ):
         value = np.dtype(value).name
-    kind, label = type(value), type(value).__name__
-    if value is None or kind in (bool, int, float, str):
+    cls = type(value)
+    label = cls.__name__
+    if value is None or cls in (bool, int, float, str):
         return value
-    if kind in (tuple, list):
-        items = [pack(f"{place}[{i}]", item) for i, item in enumerate(value)]
-        return items if kind is tuple else {"list": items}
+    if cls in (tuple, list):
+        items = [pack(f"{location}[{i}]", item) for i, item in enumerate(value)]
+        return items if cls is tuple else {"list": items}
     if isinstance(value, Mapping):
         pairs = [
-            [pack(place, key), pack(f"{place}.{key}", one)]
-            for key, one in value.items()
+            [pack(location, key), pack(f"{location}.{key}", item)]
+            for key, item in value.items()
         ]
         return {"dict": pairs}
-    if kind is np.ndarray and value.dtype.kind in KINDS:
-        if place in arrays:
+    if cls is np.ndarray and value.dtype.kind in ARRAY_KINDS:
+        if location in arrays:
             raise CheckpointError(
-                f"{place} cannot be saved: there are two arrays of that name"
+                f"{location} cannot be saved: there are two arrays of that name"
             )
-        arrays[place] = value
-        return {"array": place}
-    if kind is np.ndarray and value.dtype == object and value.ndim == 1:
-        return {"objects": [pack(place, item) for item in value]}
+        arrays[location] = value
+        return {"array": location}
+    if cls is np.ndarray and value.dtype == object and value.ndim == 1:
+        return {"objects": [pack(location, item) for item in value]}
     if (
-        kind is np.random.Generator
+        cls is np.random.Generator
         and value.bit_generator.state["bit_generator"] in GENERATORS
     ):
         return {"generator": value.bit_generator.state}
-    if form.names.get(label) is kind:
-        names = _stored(kind)
-        named = {name: pack(f"{place}.{name}", getattr(value, name)) for name in names}
-        return {label: named if is_dataclass(kind) else list(named.values())}
+    if form.names.get(label) is cls:
+        names = _stored_fields(cls)
+        named = {
+            name: pack(f"{location}.{name}", getattr(value, name)) for name in names
+        }
+        if is_dataclass(cls):
+            return {label: named}
+        return {label: list(named.values())}
     if form.names.get(name := getattr(value, "__name__", "")) is value:
         return {"name": name}
     raise CheckpointError(
-        f"{place} = {short_repr(value)} cannot be saved; accepted are numbers, text, arrays of "
+        f"{location} = {short_repr(value)} cannot be saved; accepted are numbers, text, arrays of "
         f"them, generators on {' or '.join(GENERATORS)}, and objects of registered classes "
         "(bbb_numpy.register)"
     )
 
 
 def _read(
-    value: Any, place: str, form: Format, read_array: Callable[[str], Array]
+    value: Any, location: str, form: Format, read_array: Callable[[str], Array]
 ) -> Any:
-    """Undo `_packed`; whatever does not fit raises an error of its own.
+    """Return the value of a JSON form, the inverse of `_pack`; damage raises various errors.
 
-    The place, such as ``Class.field.key``, is where `old_names` looks earlier names up.
+    `location`, such as ``Class.field.key``, is where `old_names` looks earlier names up.
     """
     if isinstance(value, str):
-        return form.old_names.rename_value(place, value)
+        return form.old_names.rename_value(location, value)
     if isinstance(value, list):
-        return tuple(_read(item, place, form, read_array) for item in value)
+        return tuple(_read(item, location, form, read_array) for item in value)
     if not isinstance(value, dict):
         return value
-    [(label, inside)] = value.items()
+    [(label, content)] = value.items()
     if label == "array":
-        return read_array(inside)
+        return read_array(content)
     if label == "name":
-        return form.named(inside)
+        return form.named(content)
     if label == "generator":
-        bits = GENERATORS[inside["bit_generator"]]()
-        bits.state = inside
+        bits = GENERATORS[content["bit_generator"]]()
+        bits.state = content
         return np.random.Generator(bits)
     if label == "dict":
         items = {}
-        for packed_key, item in inside:
+        for packed_key, item in content:
             stored_key = _read(packed_key, "", form, read_array)
-            key = form.old_names.rename_field(place, stored_key)
+            key = form.old_names.rename_field(location, stored_key)
             if key is not None or stored_key is None:
-                items[key] = _read(item, f"{place}.{key}", form, read_array)
+                items[key] = _read(item, f"{location}.{key}", form, read_array)
         return items
     if label in MAKERS:
-        return MAKERS[label](_read(inside, place, form, read_array))
-    kind = form.named(label)
-    names = _stored(kind)  # a class of these: no function is called
-    if isinstance(inside, list):
-        order = form.old_names.order(kind.__name__, names, len(inside))
-        inside = dict(zip(order, inside, strict=True))
-    return _read_fields(kind, inside, form, read_array)
+        return MAKERS[label](_read(content, location, form, read_array))
+    cls = form.named(label)
+    names = _stored_fields(cls)  # a class of these: no function is called
+    if isinstance(content, list):
+        order = form.old_names.order(cls.__name__, names, len(content))
+        content = dict(zip(order, content, strict=True))
+    return _read_fields(cls, content, form, read_array)
 
 
 def _read_fields(
-    kind: Any,
+    cls: Any,
     stored: Mapping[Any, Any],
     form: Format,
     read_array: Callable[[str], Array],
 ) -> Any:
     """Return an object of a class, given what a file holds of its fields."""
-    fields_of_kind = getattr(kind, "__match_args__", ())
-    local = set(fields_of_kind) - set(
-        _stored(kind)
-    )  # which files of earlier versions have
-    owner, values = kind.__name__, {}
+    field_names = getattr(cls, "__match_args__", ())
+    local = set(field_names) - set(
+        _stored_fields(cls)
+    )  # files of earlier versions have them
+    owner = cls.__name__
+    values = {}
     for stored_name, item in stored.items():
         name = stored_name
-        if name not in fields_of_kind:
+        if name not in field_names:
             name = form.old_names.rename_field(owner, name)
         if name is not None and name not in local:
             values[name] = _read(item, f"{owner}.{name}", form, read_array)
-    return kind(**values)
+    return cls(**values)
 
 
-def _stored(kind: Any) -> list[str]:
-    """Return the fields of a dataclass or named tuple that a file holds.
+def _stored_fields(cls: Any) -> list[str]:
+    """Return the names of the fields of a dataclass or named tuple that a file holds.
 
-    Those of ``metadata={"local": True}`` are of this machine, such as paths, and stay here.
+    Fields of ``metadata={"local": True}``, such as paths, belong to this machine and are left out.
     """
-    known = fields(kind) if is_dataclass(kind) else ()
-    local = {one.name for one in known if one.metadata.get("local")}
-    return [name for name in getattr(kind, "__match_args__", ()) if name not in local]
+    known = fields(cls) if is_dataclass(cls) else ()
+    local = {item.name for item in known if item.metadata.get("local")}
+    return [name for name in getattr(cls, "__match_args__", ()) if name not in local]

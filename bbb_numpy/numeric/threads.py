@@ -1,7 +1,7 @@
 """One thread for BLAS.
 
-Two threads may sum a product of matrices in another order than one, and where the products are
-small or the cores busy they wait for each other: ten times slower was measured.
+Two threads may sum a product of matrices in a different order than one. Where the products are
+small or the cores are busy they wait for each other, up to ten times slower (measured).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ __all__ = ["one_blas_thread"]
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Give this process one BLAS thread in each library that is loaded, in a block or for good.
+    """Set each loaded BLAS library to one thread: in a ``with`` block, or for good when called.
 
-    Without threadpoolctl, which scikit-learn brings, nothing happens; nor, since its version 3.8,
-    while another thread of Python that set the number first is alive.
+    Nothing happens without threadpoolctl, which scikit-learn installs; nor, since its version 3.8,
+    while another Python thread that has set the number is alive.
     """
     try:
         from threadpoolctl import threadpool_limits

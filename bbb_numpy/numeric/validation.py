@@ -1,9 +1,9 @@
-"""Checks of arguments, with errors that name the argument, what was given and what is accepted.
+"""Checks of arguments, with errors that name the argument, its value and the accepted values.
 
-A check is a function of an argument's name and value, which returns the value as it is needed. The
-names in capitals are such checks, and so is what `InstanceOf`, `HasMethods`, `OneOf`, ... return; a
-function declares its own above itself: ``@accepts(x=NUMBERS, rng=GENERATOR)``. What is of another
-kind raises TypeError, what is out of range ValueError.
+A check is a function of an argument's name and value that returns the value, converted if need be.
+Names in capitals are checks; `InstanceOf`, `HasMethods`, `OneOf`, ... return checks. A function
+declares the checks of its arguments in a decorator: ``@accepts(x=NUMBERS, rng=GENERATOR)``. A check
+raises TypeError for a value of the wrong type and ValueError for one out of range.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, wraps
 from numbers import Real
@@ -25,18 +26,24 @@ Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 
 INFINITY = float("inf")
-SMALLEST_POSITIVE = float(np.nextafter(0.0, 1.0))  # above 0
-MAX_SAMPLES = 10**6  # of weights, at once or in a prediction; chains
+SMALLEST_POSITIVE = float(np.nextafter(0.0, 1.0))
+MAX_SAMPLES = 10**6  # weight samples of a step or a prediction; chains
 MAX_STEPS = 10**9  # epochs, draws, leapfrog steps
-# of which NumPy makes numbers
+# NumPy converts these to numbers
 NON_NUMERIC_TYPES = str | bytes | np.datetime64 | np.timedelta64
-MAX_INT64 = 2**63 - 1  # what NumPy counts with
+MAX_INT64 = 2**63 - 1
 
 
 def accepts(
     **checks: Check,
 ) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
-    """Check the named arguments of a function at every call; defaults are not checked."""
+    """Return a decorator that checks arguments at every call; defaults are not checked.
+
+    Parameters
+    ----------
+    **checks
+        Check of each argument by its name.
+    """
 
     def decorate(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
         signature = inspect.signature(function)
@@ -85,13 +92,13 @@ def short_repr(value: Any) -> str:
 
 
 def _single(value: Any) -> Any:
-    """Return the number that an array without axes holds; all else as it is."""
+    """Return the number in an array without axes, and other values unchanged."""
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
 def _number(name: str, value: Any, expected: str) -> float:
     number = _single(value)
-    # to NumPy a span of time is a whole number too
+    # NumPy takes time spans for whole numbers
     not_a_number = isinstance(number, bool | np.bool_ | np.timedelta64)
     if not_a_number or not isinstance(number, Real):
         raise TypeError(f"{name} must be {expected}; got {value!r}")
@@ -110,10 +117,20 @@ def whole(
     maximum: int | None = MAX_INT64,
     expected: str = "",
 ) -> int:
-    """Return `value` as an int, or raise unless minimum <= value <= maximum."""
-    if type(value) is int and minimum <= value <= (
-        MAX_INT64 if maximum is None else maximum
-    ):
+    """Return `value` as an int, if minimum <= value <= maximum.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for errors.
+    value : object
+    minimum, maximum : int
+        Bounds, both of them accepted; None for no upper bound.
+    expected : str
+        Words for the accepted values, for errors.
+    """
+    upper = MAX_INT64 if maximum is None else maximum
+    if type(value) is int and minimum <= value <= upper:  # a fast path
         return value
     expected = expected or f"a whole number >= {minimum}"
     number = _number(name, value, expected)
@@ -126,7 +143,18 @@ def whole(
 
 
 def real(name: str, value: Any, low: float, high: float, expected: str = "") -> float:
-    """Return `value` as a float, or raise unless ``low <= value < high``."""
+    """Return `value` as a float, if ``low <= value < high``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for errors.
+    value : object
+    low, high : float
+        Bounds; `low` is accepted and `high` is not.
+    expected : str
+        Words for the accepted values, for errors.
+    """
     if type(value) is float and low <= value < high:
         return value
     expected = expected or f"a number >= {low:g} and < {high:g}"
@@ -142,9 +170,9 @@ positive = partial(
 not_negative = partial(real, low=0.0, high=INFINITY, expected="finite and >= 0")
 fraction = partial(real, low=0.0, high=1.0)
 proper_fraction = partial(real, low=SMALLEST_POSITIVE, high=1.0, expected="> 0 and < 1")
-# A width that may be 0 and whose square is finite
+# A scale that may be 0, whose square is finite
 spread = partial(real, low=0.0, high=1e150, expected="finite and >= 0, and below 1e150")
-# The square and the square's inverse are finite
+# A scale whose square, and the inverse of the square, are finite
 standard_deviation = partial(
     real,
     low=1e-150,
@@ -160,7 +188,7 @@ SAMPLES = partial(whole, minimum=1, maximum=MAX_SAMPLES)
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return `value` as a bool, or raise TypeError: 'no' and 1 are not truth values."""
+    """Return `value` as a bool; raise TypeError for others, such as 'no' and 1."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; got {value!r}")
     return bool(value)
@@ -171,14 +199,28 @@ def flag(name: str, value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Check for an array of real numbers; booleans and whole numbers stay what they are."""
+    """Check for an array of real numbers, which keeps its dtype.
 
-    shape: tuple[int | None, ...] | None = None  # None: any length, or any shape
-    finite: bool = True  # neither nan nor infinity
-    low: float = -np.inf  # the least number; `SMALLEST_POSITIVE` is the least above 0
+    Parameters
+    ----------
+    shape : tuple of int or None, optional
+        Required shape, None for any length of an axis; by default any shape.
+    finite : bool
+        Refuse nan and infinity.
+    low, high : float
+        Smallest and largest accepted number.
+    min_length : int
+        Smallest number of rows, or of numbers of a vector.
+    whole : bool
+        Refuse fractions.
+    """
+
+    shape: tuple[int | None, ...] | None = None
+    finite: bool = True
+    low: float = -np.inf
     high: float = np.inf
-    min_length: int = 0  # of how many numbers, or rows, there must be
-    whole: bool = False  # no fractions
+    min_length: int = 0
+    whole: bool = False
 
     def __call__(self, name: str, value: Any) -> NDArray[Any]:
         """Return `value` as an array of real numbers."""
@@ -190,22 +232,21 @@ class Numbers:
             raise ValueError(f"{name} must have shape ({expected}); got {array.shape}")
         if self.finite and not np.isfinite(array).all():
             raise ValueError(f"{name} holds nan or infinity")
-        if self.min_length and (
-            not array.size or len(np.atleast_1d(array)) < self.min_length
-        ):
-            content = (
-                f"{self.min_length} or more {'rows' if array.ndim > 1 else 'numbers'}"
+        if min(array.size, len(np.atleast_1d(array))) < self.min_length:
+            items = "rows" if array.ndim > 1 else "numbers"
+            raise ValueError(
+                f"{name} must hold {self.min_length} or more {items}; got shape {array.shape}"
             )
-            raise ValueError(f"{name} must hold {content}; got shape {array.shape}")
         if (self.low, self.high) != (-np.inf, np.inf):
             # as float64: beside a float32, Python's 1e-150 would be 0
             inside = (array >= np.float64(self.low)) & (array <= np.float64(self.high))
             if not inside.all():
-                expected = (
-                    "> 0" if self.low == SMALLEST_POSITIVE else f">= {self.low:g}"
-                )
                 if self.high < np.inf:
                     expected = f"between {self.low:g} and {self.high:g}"
+                elif self.low == SMALLEST_POSITIVE:
+                    expected = "> 0"
+                else:
+                    expected = f">= {self.low:g}"
                 raise ValueError(
                     f"{name} must be {expected}; got {array[~inside][0]!s}"
                 )
@@ -219,8 +260,8 @@ class Numbers:
         return len(shape) == len(pattern) and all(a in (None, b) for a, b in pairs)
 
 
-def holds(array: Any, classes: Any) -> bool:
-    """Whether an array of objects holds one of these classes."""
+def contains_instance(array: Any, classes: Any) -> bool:
+    """Return whether `array` is an array of objects, one of them of these classes."""
     objects = isinstance(array, np.ndarray) and array.dtype == object
     return objects and any(isinstance(item, classes) for item in array.flat)
 
@@ -230,7 +271,7 @@ def _real_array(name: str, value: Any) -> NDArray[Any]:
         raise ValueError(f"{name} has masked entries; remove such rows or fill them in")
     try:
         array = np.asarray("" if value is None else value)
-        if holds(array, NON_NUMERIC_TYPES):
+        if contains_instance(array, NON_NUMERIC_TYPES):
             array = np.array("")
         if array.dtype.kind == "O" or array.dtype in (np.float16, np.longdouble):
             with np.errstate(over="ignore"):  # infinity is refused later
@@ -244,14 +285,15 @@ def _real_array(name: str, value: Any) -> NDArray[Any]:
     return array
 
 
-NUMBERS, ANY_NUMBERS = Numbers(), Numbers(finite=False)
+NUMBERS = Numbers()
+ANY_NUMBERS = Numbers(finite=False)
 MATRIX = Numbers((None, None))
 
 
 def FLOATS(name: str, value: Any) -> NDArray[Any]:
-    """Return an array of the dtypes that training and predictions compute with, or raise."""
+    """Return `value` as an array, if it is of dtype float64 or float32."""
     array = NUMBERS(name, value)
-    # before `NUMBERS` made float64 of objects
+    # the dtype before `NUMBERS` converted objects to float64
     dtype = getattr(value, "dtype", array.dtype)
     if dtype not in (np.float32, np.float64):
         raise TypeError(f"{name} must be of dtype float64 or float32; got {dtype}")
@@ -259,11 +301,11 @@ def FLOATS(name: str, value: Any) -> NDArray[Any]:
 
 
 def DTYPE(name: str, value: Any) -> np.dtype[Any]:
-    """Return float32 or float64, however it is written, or raise."""
-    try:
-        dtype = np.dtype(value if isinstance(value, str | type | np.dtype) else object)
-    except (TypeError, ValueError):  # text with a number in it is a ValueError
-        dtype = np.dtype(object)
+    """Return the dtype, if it is float32 or float64, by name, class or dtype."""
+    dtype = np.dtype(object)
+    if isinstance(value, str | type | np.dtype):
+        with suppress(TypeError, ValueError):  # ValueError: text with a number in it
+            dtype = np.dtype(value)
     if dtype not in (np.float32, np.float64):
         raise ValueError(
             f"{name} must be 'float64' or 'float32'; got {short_repr(value)}"
@@ -275,7 +317,7 @@ def DTYPE(name: str, value: Any) -> np.dtype[Any]:
 
 
 def _checked_by(predicate: Callable[[Any], Any], expected: str) -> Check:
-    """Return a check for what `predicate` is true of; all else is a TypeError."""
+    """Return a check that raises TypeError unless the predicate is true of the value."""
 
     def check(name: str, value: Any) -> Any:
         if not predicate(value):
@@ -287,9 +329,8 @@ def _checked_by(predicate: Callable[[Any], Any], expected: str) -> Check:
 
 def InstanceOf(*classes: type, expected: str = "") -> Check:
     """Return a check for an object of one of these classes."""
-    expected = (
-        expected or f"an object of type {' or '.join(cls.__name__ for cls in classes)}"
-    )
+    names = " or ".join(cls.__name__ for cls in classes)
+    expected = expected or f"an object of type {names}"
 
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, classes):
@@ -300,10 +341,10 @@ def InstanceOf(*classes: type, expected: str = "") -> Check:
 
 
 def HasMethods(example: str, *methods: str) -> Check:
-    """Return a check for an object with these methods: one such as the example, or one's own."""
+    """Return a check for an object with these methods, such as the example."""
 
     def check(name: str, value: Any) -> Any:
-        # np.random has methods, too
+        # a module such as np.random has functions of these names, too
         if isinstance(value, type | ModuleType) or not set(methods) <= set(dir(value)):
             raise TypeError(
                 f"{name} must be an object such as {example}; got {short_repr(value)}"
@@ -313,13 +354,13 @@ def HasMethods(example: str, *methods: str) -> Check:
     return check
 
 
-def OneOf(*texts: str) -> Check:
-    """Return a check for one of these texts."""
-    return KeyOf(dict.fromkeys(texts))
+def OneOf(*choices: str) -> Check:
+    """Return a check for one of these strings."""
+    return KeyOf(dict.fromkeys(choices))
 
 
 def KeyOf(table: Mapping[str, Any]) -> Check:
-    """Return a check for one of the names in a table, which may grow."""
+    """Return a check for a key of a table, to which keys may be added later."""
 
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, str) or value not in table:
@@ -332,13 +373,13 @@ def KeyOf(table: Mapping[str, Any]) -> Check:
     return check
 
 
-def Optional(rule: Check) -> Check:
-    """Return a check that also accepts None."""
-    return lambda name, value: None if value is None else rule(name, value)
+def Optional(check: Check) -> Check:
+    """Return a check that accepts None and what another check accepts."""
+    return lambda name, value: None if value is None else check(name, value)
 
 
-def ListOf(rule: Check) -> Check:
-    """Return a check for a list of what another check accepts."""
+def ListOf(check_item: Check) -> Check:
+    """Return a check for a list, each item of which another check accepts."""
 
     def is_list(value: Any) -> bool:
         return (
@@ -346,35 +387,44 @@ def ListOf(rule: Check) -> Check:
             and getattr(value, "ndim", 1) > 0
         )
 
-    listed = _checked_by(is_list, "a list with one entry each")
+    check_list = _checked_by(is_list, "a list with one entry each")
 
     def check(name: str, value: Any) -> Any:
-        for item in listed(name, value):
-            rule(name, item)
+        for item in check_list(name, value):
+            check_item(name, item)
         return value
 
     return check
 
 
-def MappingOf(rule: Check, example: str = "") -> Check:
-    """Return a check for a mapping of names to what another check accepts."""
+def MappingOf(check_item: Check, example: str = "") -> Check:
+    """Return a check for a mapping from text to items, each of which another check accepts.
+
+    Parameters
+    ----------
+    check_item : callable
+        Check of an item.
+    example : str
+        An accepted mapping, for errors.
+    """
 
     def has_names(value: Any) -> bool:
         return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
 
     expected = "a mapping with text as names" + (example and f", e.g. {example}")
-    mapping = _checked_by(has_names, expected)
+    check_mapping = _checked_by(has_names, expected)
 
     def check(name: str, value: Any) -> dict[str, Any]:
         return {
-            k: rule(f"{name}[{k!r}]", item) for k, item in mapping(name, value).items()
+            key: check_item(f"{name}[{key!r}]", item)
+            for key, item in check_mapping(name, value).items()
         }
 
     return check
 
 
 def PathOf(content: str) -> Check:
-    """Return a check for a path, which is not the empty one: that would be the working folder."""
+    """Return a check for a path; the empty one, which is the working folder, is refused."""
     expected = f"the path of a {content}"
 
     def check(name: str, value: Any) -> Any:
@@ -388,7 +438,7 @@ def PathOf(content: str) -> Check:
 
 
 def FUNCTION(name: str, value: Any) -> Any:
-    """Return a function as it is; of a class the object is meant."""
+    """Return `value`, if it can be called and is no class."""
     if not callable(value) or isinstance(value, type):
         raise TypeError(f"{name} must be a function; got {short_repr(value)}")
     return value
@@ -396,7 +446,7 @@ def FUNCTION(name: str, value: Any) -> Any:
 
 PATH = PathOf("file")
 FOLDER = PathOf("folder")
-# Of a seed every call would draw the same
+# A seed is refused: with it every call would draw the same numbers
 GENERATOR = InstanceOf(
     np.random.Generator,
     expected="a numpy.random.Generator, e.g. numpy.random.default_rng(0)",
@@ -406,10 +456,23 @@ GENERATOR = InstanceOf(
 def check_generator(
     random_state: Any, name: str = "random_state"
 ) -> np.random.Generator:
-    """Return a generator of one's own for None, a whole number >= 0 or a generator.
+    """Return a new generator for None, a whole number >= 0 or a generator.
 
-    An object (`numpy.random.Generator` or the older `RandomState`) is asked for a seed, and
-    so moves on: the next call gives another generator.
+    The seed is drawn from an object (`numpy.random.Generator` or the older `RandomState`), whose
+    state changes: the next call returns a different generator.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+    name : str
+        Name of the argument, for errors.
+
+    Raises
+    ------
+    TypeError
+        If it is of another type.
+    ValueError
+        If the number is negative.
     """
     if isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state.integers(2**32, size=4))

@@ -1,7 +1,7 @@
 """Activations of hidden units and their slopes, by name (K32, K39, D10, D51).
 
-Each function replaces pre-activations z by a(z), in place, and fills `slope`, an array like z, with
-a'(z). All are complex-safe, and only ReLU has a kink.
+Each function replaces pre-activations z by a(z), in place, and fills `slope`, an array of the same
+shape, with a'(z). All are complex-safe, and only ReLU has a kink.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from ..numeric.layout import Array
 __all__ = ["ACTIVATIONS"]
 
 ROOT_HALF = sqrt(0.5)
-ERF_SLOPE = 2.0 / sqrt(pi)  # of erf at 0
-RATE, CUBIC = sqrt(8.0 / pi), 0.044715  # the tanh form's v = RATE (z + CUBIC z^3)
+ERF_SLOPE = 2.0 / sqrt(pi)  # derivative of erf at 0
+# The tanh form of GELU: v = RATE (z + CUBIC z^3)
+RATE = sqrt(8.0 / pi)
+CUBIC = 0.044715
 
 
 def relu(z: Array, slope: Array) -> None:
@@ -40,7 +42,8 @@ def sigmoid(z: Array, slope: Array) -> None:
 def softplus(z: Array, slope: Array) -> None:
     """Take a = log(1 + e^z), with a' = s(z) (D51)."""
     parts = softplus_parts(z)
-    z[...], slope[...] = parts.softplus, parts.sigmoid  # D51
+    z[...] = parts.softplus  # D51
+    slope[...] = parts.sigmoid  # D51
 
 
 def silu(z: Array, slope: Array) -> None:
@@ -49,7 +52,7 @@ def silu(z: Array, slope: Array) -> None:
 
 
 def gelu(z: Array, slope: Array) -> None:
-    """Take a = z Phi(z), where Phi(z) = erfc(-z / sqrt 2) / 2 is that of N(0, 1) (D51)."""
+    """Take a = z Phi(z), with Phi(z) = erfc(-z / sqrt 2) / 2, the cdf of N(0, 1) (D51)."""
     x = z * -ROOT_HALF
     density = np.exp(-x * x) * ERF_SLOPE * (0.5 * ROOT_HALF)  # D51: phi(z)
     _gate(z, slope, 0.5 * erfc(x), density)
@@ -70,7 +73,7 @@ def _gate(z: Array, slope: Array, gate: Array, d_gate: Array) -> None:
 
 
 ACTIVATIONS = {
-    made.__name__.replace("_", "-"): made
-    for made in (relu, tanh, sigmoid, silu, softplus, gelu, gelu_tanh)
+    function.__name__.replace("_", "-"): function
+    for function in (relu, tanh, sigmoid, silu, softplus, gelu, gelu_tanh)
 }
 NAMED = {"activation": ACTIVATIONS}

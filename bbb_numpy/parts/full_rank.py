@@ -28,11 +28,11 @@ from .posteriors import Entropy, GaussianPosterior, GaussianSample
 
 __all__ = ["Factor", "FullRank"]
 
-COPIES = 12  # of 8 P^2 bytes at the peak of a fit with Adam, measured
+PEAK_COPIES = 12  # matrices of 8 P^2 bytes at the peak of a fit with Adam, measured
 
 
 class Factor(NamedTuple):
-    """The Cholesky factor and the companions of its diagonal."""
+    """The Cholesky factor, and functions of the logits rho of its diagonal."""
 
     lower: Array  # (P, P)  C, zero above the diagonal
     diagonal: SoftplusParts  # (P,) each: C_jj, s(rho), log C_jj, s(rho) / C_jj
@@ -47,15 +47,18 @@ class FullRank(GaussianPosterior):
 
     Parameters
     ----------
-    mu_scale, rho_offset, rho_halfwidth : float
-        As of `MeanField`. The strict lower triangle starts at 0, without correlations; `pack`
-        starts anywhere else.
+    mu_scale : float
+        Initial mu ~ N(0, mu_scale^2). The strict lower triangle of C starts at 0, without
+        correlations; `pack` makes a theta of any other start.
+    rho_offset, rho_halfwidth : float
+        Initial rho ~ U(offset - halfwidth, offset + halfwidth).
     unit : float
         C_jk = unit * lower_jk below the diagonal, > 0. Adam moves every number of theta by about
-        its learning rate; a row of C has up to P - 1 of them, which together would drown the
-        data. A small unit lets correlations grow slowly, and changes no optimum.
+        its learning rate. A row of C has up to P - 1 of them, and together they would move a
+        weight by far more than that. A small unit lets correlations grow slowly, and changes no
+        optimum.
     limit_gib : float
-        Refuse networks whose training would need more memory than this, in GiB.
+        Largest memory, in GiB, that training may need; larger networks are refused.
     """
 
     unit: float = 1.0
@@ -66,8 +69,8 @@ class FullRank(GaussianPosterior):
         check_fields(self, unit=standard_deviation, limit_gib=positive)
 
     def check_size(self, size: int) -> None:
-        """Raise ValueError, before anything is allocated, if `size` weights are too many."""
-        needed = COPIES * 8.0 * size**2 / 2**30
+        """Raise ValueError, before allocating anything, if `size` weights need too much memory."""
+        needed = PEAK_COPIES * 8.0 * size**2 / 2**30
         if needed > self.limit_gib:
             raise ValueError(
                 f"a full-rank posterior of {size:,} weights has a factor of "
@@ -80,32 +83,55 @@ class FullRank(GaussianPosterior):
         return (*super().blocks(size), ("lower", (size * (size - 1) // 2,)))  # M1
 
     def pack(self, mean: Array, covariance: Array) -> Array:
-        """Return the theta of the Gaussian with this mean (P,) and covariance (P, P).
+        """Return the theta of a Gaussian.
 
-        Raises ValueError, or numpy.linalg.LinAlgError where it is not positive definite.
+        Parameters
+        ----------
+        mean : ndarray (P,)
+        covariance : ndarray (P, P)
+
+        Raises
+        ------
+        ValueError
+            If the covariance is no symmetric matrix of P rows.
+        numpy.linalg.LinAlgError
+            If it is not positive definite.
         """
-        size, covariance = len(mean), np.asarray(covariance)
+        size = len(mean)
+        covariance = np.asarray(covariance)
         if covariance.shape != (size, size) or not symmetric(covariance):
             raise ValueError(
                 f"covariance must be a symmetric matrix {(size, size)} for {size} means; got shape "
                 f"{covariance.shape}"
             )
         factor = np.linalg.cholesky(covariance)
-        lower = factor[_strict(len(mean))] / self.unit
+        lower = factor[_strict_triangle(size)] / self.unit
         return np.concatenate([mean, inverse_softplus(np.diag(factor)), lower])
 
     def factor(self, blocks: Params, buffers: Buffers) -> Factor:
-        """Return C (P, P), its diagonal softplus(rho), and that one's companions (M1)."""
-        rho, lower = blocks["rho"], blocks["lower"]
-        size, parts = len(rho), softplus_parts(rho, buffers.softplus_parts(rho))
+        """Return C (P, P), whose diagonal is softplus(rho), and functions of rho (M1)."""
+        rho = blocks["rho"]
+        lower = blocks["lower"]
+        size = len(rho)
+        parts = softplus_parts(rho, buffers.softplus_parts(rho))
         factor = buffers.array((size, size), np.result_type(rho, lower))
         factor.fill(0.0)
-        factor[_strict(size)] = self.unit * lower  # row by row
+        factor[_strict_triangle(size)] = self.unit * lower  # row by row
         factor.flat[:: size + 1] = parts.softplus
         return Factor(factor, parts)
 
     def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> GaussianSample:
-        """Turn noise (S, P) into weights w = mu + C eps (M1)."""
+        """Return weights made from noise, w = mu + C eps (M1).
+
+        Parameters
+        ----------
+        blocks : dict
+            Blocks of theta by name.
+        eps : ndarray (S, P)
+            Standard normal noise.
+        buffers : Buffers
+            Memory for large arrays.
+        """
         factor = self.factor(blocks, buffers)
         w = buffers.array(eps.shape, np.result_type(factor.lower, eps))
         np.matmul(eps, factor.lower.T, out=w)  # M1
@@ -115,6 +141,17 @@ class FullRank(GaussianPosterior):
     def from_weights(
         self, blocks: Params, w: Array, buffers: Buffers
     ) -> GaussianSample:
+        """Return given weights as a sample.
+
+        Parameters
+        ----------
+        blocks : dict
+            Blocks of theta by name.
+        w : ndarray (S, P)
+            Flat weights.
+        buffers : Buffers
+            Memory for large arrays.
+        """
         factor = self.factor(blocks, buffers)
         return GaussianSample(w, _solve(factor.lower, w - blocks["mu"]), factor)
 
@@ -138,11 +175,23 @@ class FullRank(GaussianPosterior):
 
         ``d_mu = sum_s d_w`` (M2) and ``dC = tril(sum_s d_w eps^T) - (sum_s d_log_q) diag(1/C_jj)``
         (M3): entries above the diagonal are no parameters and have no gradient.
+
+        Parameters
+        ----------
+        sample : object
+            Result of `sample` or `from_weights`.
+        d_w : ndarray (S, P)
+            Cotangent of the weights in all terms of the loss but log q.
+        d_log_q : ndarray (S,) or None
+            Cotangent of log q.
+        d_theta : dict
+            Gradients of the blocks of theta, which are written.
         """
         np.add.reduce(d_w, axis=0, out=d_theta["mu"])  # M2
         diagonal = sample.parts.diagonal
         d_factor = d_w.T @ sample.eps  # (P, P); M3 before the mask
-        np.multiply(d_factor[_strict(len(d_factor))], self.unit, out=d_theta["lower"])
+        strict = _strict_triangle(len(d_factor))
+        np.multiply(d_factor[strict], self.unit, out=d_theta["lower"])
         np.multiply(np.diagonal(d_factor), diagonal.sigmoid, out=d_theta["rho"])
         if d_log_q is not None:
             d_theta["rho"] -= np.add.reduce(d_log_q) * diagonal.ratio
@@ -150,7 +199,17 @@ class FullRank(GaussianPosterior):
     def add_density_slope(
         self, sample: GaussianSample, cotangent: Array, d_w: Array
     ) -> None:
-        """Add cotangent (S,) times d log q/dw = -C^-T eps, theta fixed, to `d_w` (W3, D20)."""
+        """Add cotangent (S,) times d log q/dw = -C^-T eps, theta fixed, to `d_w` (W3, D20).
+
+        Parameters
+        ----------
+        sample : object
+            Result of `sample` or `from_weights`.
+        cotangent : ndarray (S,)
+            Cotangent of log q.
+        d_w : ndarray (S, P)
+            Gradient for the weights, which is added to.
+        """
         d_w -= cotangent[:, None] * _solve(
             sample.parts.lower, sample.eps, transposed=True
         )
@@ -174,8 +233,20 @@ class FullRank(GaussianPosterior):
         """Add the gradient of entropy and variances for C (D19).
 
         ``d H/dC = diag(1/C_jj)`` and ``d Var w_j/dC = 2 C`` on row j of the lower triangle.
+
+        Parameters
+        ----------
+        factor : object
+            Result of `factor`.
+        d_entropy : float
+            Cotangent of the entropy.
+        d_variance : float or ndarray (P,)
+            Cotangent of the variance of every weight.
+        d_theta : dict
+            Gradients of the blocks of theta, which are added to.
         """
-        parts, strict = factor.diagonal, _strict(len(factor.lower))
+        parts = factor.diagonal
+        strict = _strict_triangle(len(factor.lower))
         if np.ndim(d_variance):
             d_squares = (d_variance[:, None] * factor.lower)[strict]
         else:
@@ -186,15 +257,16 @@ class FullRank(GaussianPosterior):
 
 
 def _solve(lower: Array, rows: Array, transposed: bool = False) -> Array:
-    """Return C^-1, or C^-T, of each row; nan where a standard deviation has underflowed to 0."""
+    """Return C^-1, or C^-T, times each row; nan where a standard deviation has underflowed to 0."""
+    matrix = lower.T if transposed else lower
     try:
-        return np.linalg.solve(lower.T if transposed else lower, rows.T).T
+        return np.linalg.solve(matrix, rows.T).T
     except np.linalg.LinAlgError:
         return np.full(rows.shape, np.nan, np.result_type(lower, rows))
 
 
 @lru_cache(maxsize=4)
-def _strict(size: int) -> Array:
+def _strict_triangle(size: int) -> Array:
     """Return the mask of the strict lower triangle (P, P)."""
     mask = np.tri(size, k=-1, dtype=bool)
     mask.flags.writeable = False

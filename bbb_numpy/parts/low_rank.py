@@ -2,8 +2,8 @@ r"""A low rank and a diagonal: correlated weights at the price of a few mean fie
 
 .. math:: w = \mu + \sigma \circ a, \qquad a = \epsilon_1 + V \epsilon_2 \sim N(0, I + V V^T)
 
-with V of a few columns. In units of sigma the weights are those of a mean field whose noise is
-correlated: all that is new is the law of a.
+where V has a few columns. It is a mean field whose noise a is correlated; only the density of a is
+new.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MEAN_FIELD = MeanField()
 
 
 class LowRankFactor(NamedTuple):
-    """The two parts of the covariance, in units of sigma, and what its density needs."""
+    """Diagonal and columns of the covariance, in units of sigma, and what its density needs."""
 
     diagonal: SoftplusParts  # (P,) each, of sigma
     v: Array  # (P, R)
@@ -40,29 +40,31 @@ class LowRankFactor(NamedTuple):
 
 
 class LowRankSample(NamedTuple):
-    """S weight samples and what their pull-back needs."""
+    """S weight samples, and the noise and factors that `pull_back` needs."""
 
     w: Array  # (S, P)
     eps: Array  # (S, P)  a, the noise in units of sigma
     parts: LowRankFactor
-    of_columns: Array  # (S, R)  eps_2
+    column_eps: Array  # (S, R)  eps_2, one for each column of V
 
 
 @dataclass(frozen=True)
 class LowRank(GaussianPosterior):
-    """A Gaussian of covariance D (I + V V^T) D, D the deviations sigma = softplus(rho) (D59).
+    """A Gaussian of covariance D (I + V V^T) D with D = diag(softplus(rho)) (D59).
 
     theta holds mu (P,), rho (P,) and V (P, R). With V = 0 it is `MeanField`; log q, its entropy and
     their gradients take P R^2 steps where `FullRank` takes P^3 (Ong, Nott and Smith 2018).
 
     Parameters
     ----------
-    mu_scale, rho_offset, rho_halfwidth : float
-        As of `MeanField`.
+    mu_scale : float
+        Initial mu ~ N(0, mu_scale^2).
+    rho_offset, rho_halfwidth : float
+        Initial rho ~ U(offset - halfwidth, offset + halfwidth).
     rank : int
-        R >= 1, columns of V.
+        Number of columns R of V, >= 1.
     v_scale : float
-        V starts at N(0, v_scale^2): at 0 its gradient would be 0 as well.
+        Initial V ~ N(0, v_scale^2). At V = 0 its gradient would be 0 as well.
     """
 
     rank: int = 4
@@ -76,45 +78,73 @@ class LowRank(GaussianPosterior):
         return (*super().blocks(size), ("v", (size, self.rank)))  # D59
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
+        """Return a random starting theta.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        size : int
+            Number of weights P.
+        dtype : dtype
+            Of theta.
+        """
         theta = super().init(rng, size, dtype)
         theta[2 * size :] = self.v_scale * rng.standard_normal(size * self.rank)
         return theta
 
     def noise_size(self, size: int) -> int:
-        """Return P + R numbers: one for each weight, one for each column of V."""
+        """Return P + R: one number for each weight, and one for each column of V."""
         return size + self.rank
 
     def factor(self, blocks: Params, buffers: Buffers) -> LowRankFactor:
         """Return sigma, V, and M^-1 and log |M| of M = I + V^T V (D59)."""
-        rho, v = blocks["rho"], blocks["v"]
-        m = (
-            np.eye(self.rank, dtype=v.real.dtype if v.dtype.kind != "O" else None)
-            + v.T @ v
-        )
-        sign, logs = np.linalg.slogdet(m)  # of a complex step the sign is complex
+        rho = blocks["rho"]
+        v = blocks["v"]
+        exact = v.dtype.kind == "O"  # the exact numbers of a proof
+        identity = np.eye(self.rank, dtype=None if exact else v.real.dtype)
+        m = identity + v.T @ v
+        sign, log_abs_det = np.linalg.slogdet(m)  # a complex step has a complex sign
         return LowRankFactor(
-            softplus_parts(rho, buffers.softplus_parts(rho)),
-            v,
-            np.linalg.inv(m),
-            logs + np.log(sign),
+            diagonal=softplus_parts(rho, buffers.softplus_parts(rho)),
+            v=v,
+            inverse=np.linalg.inv(m),
+            log_det=log_abs_det + np.log(sign),
         )
 
     def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> LowRankSample:
-        """Turn noise (S, P + R) into weights w = mu + sigma (eps_1 + V eps_2) (D59)."""
+        """Return weights made from noise (S, P + R): w = mu + sigma (eps_1 + V eps_2) (D59).
+
+        Parameters
+        ----------
+        blocks : dict
+            Blocks of theta by name.
+        eps : ndarray (S, P + R)
+            Standard normal noise.
+        buffers : Buffers
+            Memory for large arrays.
+        """
         parts = self.factor(blocks, buffers)
-        own, shared = eps[:, : -self.rank], eps[:, -self.rank :]
-        a = np.matmul(
-            shared,
-            parts.v.T,
-            out=buffers.array(own.shape, np.result_type(own, parts.v)),
-        )
-        a += own  # D59
+        weight_eps = eps[:, : -self.rank]
+        column_eps = eps[:, -self.rank :]
+        a = buffers.array(weight_eps.shape, np.result_type(weight_eps, parts.v))
+        np.matmul(column_eps, parts.v.T, out=a)
+        a += weight_eps  # D59
         w = np.multiply(a, parts.diagonal.softplus, out=buffers.like(a))
         w += blocks["mu"]
-        return LowRankSample(w, a, parts, shared)
+        return LowRankSample(w, a, parts, column_eps)
 
     def from_weights(self, blocks: Params, w: Array, buffers: Buffers) -> LowRankSample:
-        """Return given weights as a sample; of all noises that make them the likeliest."""
+        """Return given weights as a sample, with the most probable noise that makes them.
+
+        Parameters
+        ----------
+        blocks : dict
+            Blocks of theta by name.
+        w : ndarray (S, P)
+            Flat weights.
+        buffers : Buffers
+            Memory for large arrays.
+        """
         parts = self.factor(blocks, buffers)
         a = (w - blocks["mu"]) / parts.diagonal.softplus
         return LowRankSample(w, a, parts, a @ parts.v @ parts.inverse)
@@ -125,10 +155,11 @@ class LowRank(GaussianPosterior):
         With c = M^-1 V^T a: :math:`-\sum_j \log\sigma_j - \tfrac12 \log|M| - \tfrac12 a^T (a - V c)
         - \tfrac P2 \log 2\pi`, by Woodbury's identity and the determinant lemma.
         """
-        a, parts = sample.eps, sample.parts
-        rest, _ = _whitened(sample)
-        logs = np.add.reduce(parts.diagonal.log_softplus) + 0.5 * parts.log_det
-        return -0.5 * inner(a, rest) - logs - 0.5 * LOG_2PI * a.shape[-1]  # D59
+        a = sample.eps
+        parts = sample.parts
+        u, _ = _solve(sample)
+        log_scales = np.add.reduce(parts.diagonal.log_softplus) + 0.5 * parts.log_det
+        return -0.5 * inner(a, u) - log_scales - 0.5 * LOG_2PI * a.shape[-1]  # D59
 
     def pull_back(
         self, sample: LowRankSample, d_w: Array, d_log_q: Array | None, d_theta: Params
@@ -137,53 +168,86 @@ class LowRank(GaussianPosterior):
 
         For mu and rho it is that of a mean field with the noise a. For V, with u = a - V c,
         ``dV = sum_s [sigma d_w eps_2^T - d_log_q (V M^-1 + u (eps_2 - c)^T)]``.
+
+        Parameters
+        ----------
+        sample : object
+            Result of `sample` or `from_weights`.
+        d_w : ndarray (S, P)
+            Cotangent of the weights in all terms of the loss but log q.
+        d_log_q : ndarray (S,) or None
+            Cotangent of log q.
+        d_theta : dict
+            Gradients of the blocks of theta, which are written.
         """
         parts = sample.parts
-        alone = GaussianSample(sample.w, sample.eps, parts.diagonal)
-        MEAN_FIELD.pull_back(alone, d_w, d_log_q, d_theta)
-        d_v, shared = d_theta["v"], sample.of_columns
-        np.matmul((d_w * parts.diagonal.softplus).T, shared, out=d_v)
+        as_mean_field = GaussianSample(sample.w, sample.eps, parts.diagonal)
+        MEAN_FIELD.pull_back(as_mean_field, d_w, d_log_q, d_theta)
+        d_v = d_theta["v"]
+        np.matmul((d_w * parts.diagonal.softplus).T, sample.column_eps, out=d_v)
         if d_log_q is not None:
-            u, c = _whitened(sample)
+            u, c = _solve(sample)
             d_v -= np.add.reduce(d_log_q) * (parts.v @ parts.inverse)
-            d_v -= u.T @ (d_log_q[:, None] * (shared - c))  # D59
+            d_v -= u.T @ (d_log_q[:, None] * (sample.column_eps - c))  # D59
 
     def add_density_slope(
         self, sample: LowRankSample, cotangent: Array, d_w: Array
     ) -> None:
-        """Add cotangent (S,) times d log q/dw = -u / sigma, theta fixed, to `d_w` (W3, D59)."""
-        d_w -= (
-            cotangent[:, None] * _whitened(sample)[0] / sample.parts.diagonal.softplus
-        )
+        """Add cotangent (S,) times d log q/dw = -u / sigma, theta fixed, to `d_w` (W3, D59).
+
+        Parameters
+        ----------
+        sample : object
+            Result of `sample` or `from_weights`.
+        cotangent : ndarray (S,)
+            Cotangent of log q.
+        d_w : ndarray (S, P)
+            Gradient for the weights, which is added to.
+        """
+        u, _ = _solve(sample)
+        d_w -= cotangent[:, None] * u / sample.parts.diagonal.softplus
 
     def entropy(
         self, parts: LowRankFactor, group_starts: GroupStarts = None
     ) -> Entropy:
         r"""Return :math:`\sum_j \log\sigma_j + \tfrac12 \log|M| + \tfrac P2 (1 + \log 2\pi)` (D59).
 
-        And the variances, ``sigma_j^2 (1 + |V_j|^2)``, summed.
+        And the sum of the variances ``sigma_j^2 (1 + |V_j|^2)``.
         """
-        own = MEAN_FIELD.entropy(parts.diagonal, group_starts)
+        diagonal = MEAN_FIELD.entropy(parts.diagonal, group_starts)
         correlated = parts.diagonal.softplus**2 * inner(parts.v, parts.v)  # (P,)
-        more = (
-            np.add.reduce(correlated)
-            if group_starts is None
-            else np.add.reduceat(correlated, group_starts)
-        )
-        return Entropy(own.value + 0.5 * parts.log_det, own.total_variance + more)
+        if group_starts is None:
+            variance = diagonal.total_variance + np.add.reduce(correlated)
+        else:
+            by_group = np.add.reduceat(correlated, group_starts)
+            variance = diagonal.total_variance + by_group
+        return Entropy(diagonal.value + 0.5 * parts.log_det, variance)
 
     def add_entropy_vjp(
         self, parts: LowRankFactor, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add the gradient of entropy and variances for rho and V (D59)."""
+        """Add the gradient of entropy and variances for rho and V (D59).
+
+        Parameters
+        ----------
+        parts : object
+            Result of `factor`.
+        d_entropy : float
+            Cotangent of the entropy.
+        d_variance : float or ndarray (P,)
+            Cotangent of the variance of every weight.
+        d_theta : dict
+            Gradients of the blocks of theta, which are added to.
+        """
         MEAN_FIELD.add_entropy_vjp(parts.diagonal, d_entropy, d_variance, d_theta)
-        sigma, squares = parts.diagonal.softplus, inner(parts.v, parts.v)
+        sigma = parts.diagonal.softplus
+        squares = inner(parts.v, parts.v)  # (P,)
         d_theta["rho"] += 2.0 * d_variance * sigma * parts.diagonal.sigmoid * squares
         d_theta["v"] += d_entropy * (parts.v @ parts.inverse)  # D59
         d_theta["v"] += (2.0 * d_variance * sigma * sigma)[:, None] * parts.v
 
 
-def _whitened(sample: LowRankSample) -> tuple[Array, Array]:
+def _solve(sample: LowRankSample) -> tuple[Array, Array]:
     """Return u = (I + V V^T)^-1 a (S, P) = a - V c, and c = M^-1 V^T a (S, R) (D59)."""
     v = sample.parts.v
     c = sample.eps @ v @ sample.parts.inverse

@@ -22,7 +22,7 @@ from .products import Delta, Layer, affine, affine_vjp, gated, with_ones
 __all__ = ["MLP", "Tape", "activate", "forward", "gates", "jvp", "open_gates", "vjp"]
 
 ACTIVATION = KeyOf(ACTIVATIONS)
-MAX_WEIGHTS = 10**9  # 8 GB of float64
+MAX_WEIGHTS = 10**9  # they take 8 GB in float64
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class MLP:
     Parameters
     ----------
     sizes : tuple of int
-        ``(d_in, hidden..., K)``, e.g. ``(1, 100, 1)``. Two numbers mean no hidden layer.
+        Widths ``(d_in, hidden..., K)``, e.g. ``(1, 100, 1)``. Two numbers mean no hidden layer.
     activation : str
         One of 'relu', 'tanh', 'sigmoid', 'silu', 'softplus', 'gelu', 'gelu-tanh'.
-        Of every hidden layer.
+        All hidden layers have it.
 
     Raises
     ------
@@ -60,7 +60,7 @@ class MLP:
         if weights > MAX_WEIGHTS:
             raise ValueError(
                 f"sizes {sizes} (hidden_layer_sizes between inputs and outputs) make {weights} "
-                f"weights; accepted are {MAX_WEIGHTS}. Take fewer units"
+                f"weights; at most {MAX_WEIGHTS} are accepted. Use fewer units"
             )
         object.__setattr__(self, "sizes", sizes)
         ACTIVATION("activation", self.activation)
@@ -76,7 +76,7 @@ class MLP:
         return Layout(tuple(blocks))
 
     def layers(self, flat: Array) -> list[Layer]:
-        """View `flat` (S, P) layer by layer; the bias of the first is a weight where that helps."""
+        """Return views of the flat weights (S, P) of every layer."""
         views = list(self.layout.views(flat).values())
         layers = [
             Layer(w, b[:, None, :], None)
@@ -84,8 +84,8 @@ class MLP:
         ]
         if self.bias_as_weight:
             rows, width = self.sizes[0] + 1, self.sizes[1]
-            both = flat[:, : rows * width].reshape(len(flat), rows, width)
-            layers[0] = layers[0]._replace(both=both)
+            stacked = flat[:, : rows * width].reshape(len(flat), rows, width)
+            layers[0] = layers[0]._replace(stacked=stacked)
         return layers
 
     @property
@@ -95,11 +95,11 @@ class MLP:
 
 
 class Tape(NamedTuple):
-    """What the forward pass leaves for the backward pass."""
+    """Intermediate arrays of a forward pass, for `vjp` and `jvp`."""
 
     w: Array  # (S, P)
     layers: list[Layer]  # its views
-    # a_{l-1} of every layer: x as given, or x and 1; then (S, B, width)
+    # input a_{l-1} of every layer: x, or x with a column of 1; then (S, B, width)
     inputs: list[Array]
     slopes: list[Array]  # activation'(z_l) (S, B, width); for ReLU the gate [z_l > 0]
 
@@ -113,10 +113,14 @@ def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape
     w : ndarray (S, P)
         Flat weights of S samples.
     x : ndarray (B, d_in) or (S, B, d_in)
-        Rows; B may be 0. The same for all samples, or each sample has its own.
+        Rows, the same for all samples or of each sample its own; B may be 0.
     buffers : Buffers
+        Memory for the tape.
     """
-    layers, inputs, slopes, a = buffers.views(w, net.layers), [], [], x
+    layers = buffers.views(w, net.layers)
+    inputs: list[Array] = []
+    slopes: list[Array] = []
+    a = x
     if net.bias_as_weight:
         a = with_ones(
             x, buffers.array((*x.shape[:-2], net.sizes[0] + 1, x.shape[-2]), w.dtype)
@@ -133,7 +137,16 @@ def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape
 
 
 def activate(net: MLP, z: Array, slope: Array) -> Array:
-    """Replace `z` by its activation and fill `slope`, which is returned, with the derivative."""
+    """Replace pre-activations by their activation; return the derivative.
+
+    Parameters
+    ----------
+    net : MLP
+    z : ndarray (S, B, width)
+        Pre-activations, which are overwritten.
+    slope : ndarray (S, B, width)
+        Memory for the derivative.
+    """
     ACTIVATIONS[net.activation](z, slope)
     return slope
 
@@ -149,12 +162,26 @@ def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
 
     The report prints the factors in an order that does not conform as matrices; read
     elementwise, K40 has the right shape and wrong values for one row and equal widths.
-    For the tape of `forward` and a cotangent `d_f` (S, B, K), d_w is (S, P).
+
+    Parameters
+    ----------
+    net : MLP
+    tape : Tape
+        Second result of `forward`.
+    d_f : ndarray (S, B, K)
+        Cotangent of the outputs.
+    buffers : Buffers
+        Memory for the result and intermediate arrays.
+
+    Returns
+    -------
+    ndarray (S, P)
     """
     w, layers, inputs, slopes = tape
     d_w = buffers.like(w)
     d_layers = buffers.views(d_w, net.layers)
-    ones, delta = buffers.ones(d_f.shape[1], d_f.dtype), Delta(d_f)  # K37
+    ones = buffers.ones(d_f.shape[1], d_f.dtype)
+    delta = Delta(d_f)  # K37
     for index in range(len(layers) - 1, -1, -1):
         a = inputs[index]
         affine_vjp(
@@ -169,10 +196,24 @@ def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
 
 
 def jvp(net: MLP, tape: Tape, d_w: Array, buffers: Buffers) -> Array:
-    """Push tangents `d_w` (S, P) of the weights forward to the outputs, (S, B, K) (D54).
+    """Push tangents of the weights forward to the outputs (D54).
 
     With ``da_l = activation'(z_l) o dz_l``, layer by layer ``dz_l = a_{l-1} dW_l + db_l +
-    da_{l-1} W_l``. The weights of the tape are S as well, or one for all tangents.
+    da_{l-1} W_l``.
+
+    Parameters
+    ----------
+    net : MLP
+    tape : Tape
+        Second result of `forward`, for S weight vectors, or one for all tangents.
+    d_w : ndarray (S, P)
+        Tangents of the weights.
+    buffers : Buffers
+        Memory for the result and intermediate arrays.
+
+    Returns
+    -------
+    ndarray (S, B, K)
     """
     d_a: Array = np.zeros(0)
     for index, (layer, d_layer) in enumerate(
@@ -190,13 +231,21 @@ def jvp(net: MLP, tape: Tape, d_w: Array, buffers: Buffers) -> Array:
 def gates(net: MLP, w: Array, x: Array) -> Array:
     """Return which ReLU units are on, one flat bool array; empty for other activations.
 
-    A finite difference across a change of these compares two different linear pieces, so
-    gradient checks count and skip such coordinates (see `bbb_numpy.gradcheck`).
+    A finite difference across a change of gates compares two different linear pieces, so gradient
+    checks count and skip such coordinates.
+
+    Parameters
+    ----------
+    net : MLP
+    w : ndarray (S, P)
+        Flat weights.
+    x : ndarray (B, d_in)
+        Rows.
     """
     return open_gates(net, forward(net, w, x, Buffers())[1].slopes)
 
 
 def open_gates(net: MLP, slopes: list[Array]) -> Array:
-    """Return the `gates` of a forward pass that left these slopes."""
+    """Return the `gates` of a forward pass from the slopes on its tape."""
     on = [slope.ravel() != 0 for slope in slopes if net.activation == "relu"]
     return np.concatenate([*on, np.zeros(0, bool)])

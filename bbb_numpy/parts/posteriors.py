@@ -1,10 +1,10 @@
 r"""Variational posteriors q(w | theta) that factorise: mean field, and a point mass.
 
-Two methods of those with a density differentiate log q, and together they are what Wu's split form
+Two methods of Gaussian posteriors differentiate log q. They are the two terms that Wu's split form
 (W4, W5) keeps apart:
 
-* `add_density_slope`: through the weights, d log q(w; theta)/dw with theta held fixed;
-* `pull_back_direct`: the direct partials, d log q(w; theta)/d theta with w held fixed.
+* `add_density_slope`: through the weights, d log q(w; theta)/dw with theta fixed;
+* `pull_back_direct`: the direct partials, d log q(w; theta)/d theta with w fixed.
 
 `pull_back` is their sum, in the report's cancelled form (K21, K30).
 """
@@ -44,65 +44,98 @@ GroupStarts = tuple[int, ...] | None
 
 
 class GaussianSample(NamedTuple):
-    """S weight samples and what their pull-back needs."""
+    """S weight samples, and the noise and scales that `pull_back` needs."""
 
     w: Array  # (S, P)  mu + sigma eps, or mu + C eps
     eps: Array  # (S, P)
-    parts: Any  # of `factor`
+    parts: Any  # result of `factor`
 
 
 class Entropy(NamedTuple):
-    """What a closed-form KL divergence needs of a Gaussian q."""
+    """Entropy and total variance of a Gaussian q, for a KL divergence in closed form."""
 
     value: Any  # scalar: -E_q[log q], in nats
-    # the sum of the variances of all weights, or (L,) of each group
+    # scalar, the sum of the variances of all weights, or (L,), those of each group
     total_variance: Any
 
 
 class Posterior:
-    """What a posterior has; a new one writes what raises NotImplementedError here.
+    """Base class of posteriors; a subclass writes the methods that raise NotImplementedError here.
 
-    A frozen dataclass, of which every field has a default. Its methods obey what `Prior` says of
-    arguments, buffers, dtypes and complex numbers; `sample` takes the weights from `buffers`, and
-    nobody overwrites them.
+    A posterior is a frozen dataclass; each of its fields has a default. Its methods obey the
+    contract of `Prior` on arguments, buffers, dtypes and complex numbers; `sample` takes the
+    weights from `buffers`, and nobody overwrites them.
     """
 
     def blocks(self, size: int) -> Blocks:
-        """Name the blocks of theta for `size` weights."""
+        """Return names and shapes of the blocks of theta for `size` weights."""
         raise NotImplementedError
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Draw the starting theta."""
+        """Return a random starting theta, one flat vector.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        size : int
+            Number of weights P.
+        dtype : dtype
+            Of theta, float64 or float32.
+        """
         raise NotImplementedError
 
     def noise_size(self, size: int) -> int:
-        """Return how many numbers eps ~ N(0, 1) make a weight vector: one per weight (K1, D11)."""
+        """Return how many N(0, 1) numbers eps a weight vector takes: one per weight (K1, D11)."""
         return size
 
     def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> Any:
-        """Turn noise (S, P) into weights (S, P), with what the pull-back needs."""
+        """Return S weight vectors made from noise, and what `pull_back` needs.
+
+        Parameters
+        ----------
+        blocks : dict
+            Blocks of theta by name.
+        eps : ndarray (S, noise_size)
+            Standard normal noise. It is not written to.
+        buffers : Buffers
+            Memory for the weights.
+
+        Returns
+        -------
+        object
+            With the weights as its attribute ``w`` (S, P).
+        """
         raise NotImplementedError
 
     def log_density(self, sample: Any) -> Array:
-        """Return log q(w|theta) (S,), constants kept."""
+        """Return log q(w|theta) of each sample, (S,) in nats, constants kept."""
         raise NotImplementedError
 
     def pull_back(
         self, sample: Any, d_w: Array, d_log_q: Array | None, d_theta: Params
     ) -> None:
-        """Write the gradient for theta into `d_theta`, given cotangents of w and of log q.
+        """Write the gradient for theta, given cotangents of w and of log q.
 
-        `d_w` (S, P) is that of the weights, of everything but log q; `d_log_q` (S,) is None where
-        log q enters by no sample.
+        Parameters
+        ----------
+        sample : object
+            Result of `sample` or `from_weights`.
+        d_w : ndarray (S, P)
+            Cotangent of the weights in all terms of the loss but log q.
+        d_log_q : ndarray (S,) or None
+            Cotangent of log q(w|theta); None if the loss does not contain it.
+        d_theta : dict
+            Gradients of the blocks of theta, every number of which is written.
         """
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class GaussianPosterior(Posterior):
-    """A Gaussian with a density: theta begins with mu (P,) and rho (P,), for scales softplus(rho).
+    """Base class of Gaussians: theta begins with mu (P,) and rho (P,), for scales softplus(rho).
 
-    What `MeanField` and `FullRank` write is below what they share.
+    A subclass writes `sample`, `log_density`, `pull_back` and the methods that raise
+    NotImplementedError here.
     """
 
     mu_scale: float = 0.1
@@ -123,7 +156,16 @@ class GaussianPosterior(Posterior):
         return (("mu", (size,)), ("rho", (size,)))  # K2
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Draw the starting theta: mu, rho, and zeros for what else there is."""
+        """Return a random starting theta: mu, rho, and zeros for further blocks.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        size : int
+            Number of weights P.
+        dtype : dtype
+            Of theta.
+        """
         theta = np.zeros(Layout(self.blocks(size)).size, dtype)
         theta[:size] = self.mu_scale * rng.standard_normal(size)
         width = self.rho_halfwidth
@@ -131,37 +173,84 @@ class GaussianPosterior(Posterior):
         return theta
 
     def factor(self, blocks: Params, buffers: Buffers) -> Any:
-        """Return the standard deviations, or the Cholesky factor, and their companions."""
+        """Return the standard deviations, or the Cholesky factor, and functions of them."""
         raise NotImplementedError
 
     def from_weights(self, blocks: Params, w: Array, buffers: Buffers) -> Any:
-        """Return given weights (S, P) as a sample."""
+        """Return given weights as a sample, with the noise that makes them.
+
+        Parameters
+        ----------
+        blocks : dict
+            Blocks of theta by name.
+        w : ndarray (S, P)
+            Flat weights.
+        buffers : Buffers
+            Memory for large arrays.
+        """
         raise NotImplementedError
 
     def add_density_slope(self, sample: Any, cotangent: Array, d_w: Array) -> None:
-        """Add cotangent (S,) times d log q/dw, theta fixed, to `d_w` (S, P)."""
+        """Add cotangent times d log q/dw, theta fixed, to `d_w`.
+
+        Parameters
+        ----------
+        sample : object
+            Result of `sample` or `from_weights`.
+        cotangent : ndarray (S,)
+            Cotangent of log q.
+        d_w : ndarray (S, P)
+            Gradient for the weights, which is added to.
+        """
         raise NotImplementedError
 
     def pull_back_direct(self, sample: Any, d_log_q: Array, d_theta: Params) -> None:
         """Write the direct partials of log q for theta, w held fixed (W4, W5, G8).
 
-        What is left of `pull_back` where the cotangent of w cancels the way through it.
+        They are `pull_back` with a cotangent of w that cancels the derivative through the weights.
+
+        Parameters
+        ----------
+        sample : object
+            Result of `sample` or `from_weights`.
+        d_log_q : ndarray (S,)
+            Cotangent of log q.
+        d_theta : dict
+            Gradients of the blocks of theta, which are written.
         """
-        back = np.zeros_like(sample.w)
-        self.add_density_slope(sample, -d_log_q, back)
-        self.pull_back(sample, back, d_log_q, d_theta)
+        d_w = np.zeros_like(sample.w)
+        self.add_density_slope(sample, -d_log_q, d_w)
+        self.pull_back(sample, d_w, d_log_q, d_theta)
 
     def entropy(self, parts: Any, group_starts: GroupStarts = None) -> Entropy:
-        """Return the entropy, and the variances summed, from `factor`.
+        """Return the entropy, and the sum of the variances of the weights.
 
-        With `group_starts`, where groups of weights begin, they are summed by group.
+        Parameters
+        ----------
+        parts : object
+            Result of `factor`.
+        group_starts : tuple of int, optional
+            Index of the first weight of each group, whose variances are summed separately; by
+            default all weights are one group.
         """
         raise NotImplementedError
 
     def add_entropy_vjp(
         self, parts: Any, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add the gradient of both; `d_variance` is one number for all weights, or (P,)."""
+        """Add the gradient of entropy and variances for theta to `d_theta`.
+
+        Parameters
+        ----------
+        parts : object
+            Result of `factor`.
+        d_entropy : float
+            Cotangent of the entropy.
+        d_variance : float or ndarray (P,)
+            Cotangent of the variance of every weight.
+        d_theta : dict
+            Gradients of the blocks of theta, which are added to.
+        """
         raise NotImplementedError
 
 
@@ -169,7 +258,7 @@ class GaussianPosterior(Posterior):
 class MeanField(GaussianPosterior):
     """Independent Gaussians, q(w|theta) = prod_j N(w_j; mu_j, softplus(rho_j)^2) (K2, K3).
 
-    The parameters are the starting values of the report's Section 7; `pack` starts anywhere else.
+    By default it starts as in the report's Section 7; `pack` makes a theta of any other start.
 
     Parameters
     ----------
@@ -205,8 +294,19 @@ class MeanField(GaussianPosterior):
         return softplus_parts(rho, buffers.softplus_parts(rho))
 
     def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> GaussianSample:
-        """Turn noise (S, P) into weights: sigma = softplus(rho), w = mu + sigma eps (K3, K4)."""
-        mu, parts = blocks["mu"], self.factor(blocks, buffers)
+        """Return weights made from noise: sigma = softplus(rho), w = mu + sigma eps (K3, K4).
+
+        Parameters
+        ----------
+        blocks : dict
+            Blocks of theta by name.
+        eps : ndarray (S, P)
+            Standard normal noise.
+        buffers : Buffers
+            Memory for large arrays.
+        """
+        mu = blocks["mu"]
+        parts = self.factor(blocks, buffers)
         w = buffers.array(eps.shape, np.result_type(mu, eps))  # (S, P)
         np.multiply(eps, parts.softplus[None], out=w)
         w += mu[None]  # K4
@@ -215,6 +315,17 @@ class MeanField(GaussianPosterior):
     def from_weights(
         self, blocks: Params, w: Array, buffers: Buffers
     ) -> GaussianSample:
+        """Return given weights as a sample.
+
+        Parameters
+        ----------
+        blocks : dict
+            Blocks of theta by name.
+        w : ndarray (S, P)
+            Flat weights.
+        buffers : Buffers
+            Memory for large arrays.
+        """
         parts = self.factor(blocks, buffers)
         return GaussianSample(w, (w - blocks["mu"]) / parts.softplus, parts)
 
@@ -234,8 +345,21 @@ class MeanField(GaussianPosterior):
     def pull_back(
         self, sample: GaussianSample, d_w: Array, d_log_q: Array | None, d_theta: Params
     ) -> None:
-        """Write the gradient for (mu, rho), given cotangents of w (S, P) and of log q (S,)."""
-        d_mu, d_rho = d_theta["mu"], d_theta["rho"]
+        """Write the gradient for (mu, rho), given cotangents of w (S, P) and of log q (S,).
+
+        Parameters
+        ----------
+        sample : object
+            Result of `sample` or `from_weights`.
+        d_w : ndarray (S, P)
+            Cotangent of the weights in all terms of the loss but log q.
+        d_log_q : ndarray (S,) or None
+            Cotangent of log q.
+        d_theta : dict
+            Gradients of the blocks of theta, which are written.
+        """
+        d_mu = d_theta["mu"]
+        d_rho = d_theta["rho"]
         # d_mu  = sum_s d_w                                       K21 (K20: dw/dmu = 1)
         # d_rho = (sum_s d_w eps) s(rho)                          K30 (K28: dw/drho = eps s(rho),
         #         - (sum_s d_log_q) s(rho) / sigma                     K25: d log sigma/drho)
@@ -253,7 +377,17 @@ class MeanField(GaussianPosterior):
     def add_density_slope(
         self, sample: GaussianSample, cotangent: Array, d_w: Array
     ) -> None:
-        """Add cotangent (S,) times d log q/dw = -eps / sigma, theta fixed, to `d_w` (W3, D20)."""
+        """Add cotangent (S,) times d log q/dw = -eps / sigma, theta fixed, to `d_w` (W3, D20).
+
+        Parameters
+        ----------
+        sample : object
+            Result of `sample` or `from_weights`.
+        cotangent : ndarray (S,)
+            Cotangent of log q.
+        d_w : ndarray (S, P)
+            Gradient for the weights, which is added to.
+        """
         d_w -= cotangent[:, None] * sample.eps / sample.parts.softplus  # W3
 
     def pull_back_direct(
@@ -262,8 +396,18 @@ class MeanField(GaussianPosterior):
         """Write the direct partials of log q for (mu, rho), w held fixed (W4, W5, G8).
 
         ``d log q/d mu = eps / sigma`` and ``d log q/d rho = (eps^2 - 1) s(rho) / sigma``.
+
+        Parameters
+        ----------
+        sample : object
+            Result of `sample` or `from_weights`.
+        d_log_q : ndarray (S,)
+            Cotangent of log q.
+        d_theta : dict
+            Gradients of the blocks of theta, which are written.
         """
-        eps, parts = sample.eps, sample.parts
+        eps = sample.eps
+        parts = sample.parts
         np.divide(d_log_q @ eps, parts.softplus, out=d_theta["mu"])  # W4
         np.multiply(d_log_q @ (eps * eps - 1.0), parts.ratio, out=d_theta["rho"])  # W5
 
@@ -280,14 +424,28 @@ class MeanField(GaussianPosterior):
     def add_entropy_vjp(
         self, parts: SoftplusParts, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add that for rho: d H/d rho = s(rho) / sigma, d sigma^2/d rho = 2 sigma s(rho) (D18)."""
-        sigma, slope, d_rho = parts.softplus, parts.sigmoid, d_theta["rho"]
+        """Add the gradient of entropy and variances for rho to `d_theta` (D18).
+
+        ``d H/d rho = s(rho) / sigma`` and ``d sigma^2/d rho = 2 sigma s(rho)``.
+
+        Parameters
+        ----------
+        parts : object
+            Result of `factor`.
+        d_entropy : float
+            Cotangent of the entropy.
+        d_variance : float or ndarray (P,)
+            Cotangent of the variance of every weight.
+        d_theta : dict
+            Gradients of the blocks of theta, which are added to.
+        """
+        d_rho = d_theta["rho"]
         add_scaled(d_rho, parts.ratio, d_entropy)
-        d_rho += sigma * slope * (2.0 * d_variance)
+        d_rho += parts.softplus * parts.sigmoid * (2.0 * d_variance)
 
 
 class PointSample(NamedTuple):
-    """The weights of a point mass, one row for each of S identical samples."""
+    """The weights of a point mass: S equal rows."""
 
     w: Array  # (S, P)
 
@@ -311,6 +469,16 @@ class PointMass(Posterior):
         return (("mu", (size,)),)
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
+        """Return a random starting theta.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        size : int
+            Number of weights P.
+        dtype : dtype
+            Of theta.
+        """
         return (self.mu_scale * rng.standard_normal(size)).astype(dtype)
 
     def pack(self, mean: Array) -> Array:
@@ -321,18 +489,42 @@ class PointMass(Posterior):
         return 0
 
     def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> PointSample:
+        """Return S copies of mu as a sample.
+
+        Parameters
+        ----------
+        blocks : dict
+            Blocks of theta by name.
+        eps : ndarray (S, 0)
+            No noise; its length is the number of samples.
+        buffers : Buffers
+            Memory for large arrays.
+        """
         mu = blocks["mu"]
         w = buffers.array((len(eps), len(mu)), mu.dtype)
         w[...] = mu
         return PointSample(w)
 
     def log_density(self, sample: PointSample) -> Array:
-        """Return 0 for each sample: a density at a point has no finite logarithm to add."""
+        """Return 0 for each sample: the logarithm of a point mass's density is not finite."""
         return np.zeros(len(sample.w), sample.w.dtype)
 
     def pull_back(
         self, sample: PointSample, d_w: Array, d_log_q: Array | None, d_theta: Params
     ) -> None:
+        """Write the gradient for theta.
+
+        Parameters
+        ----------
+        sample : object
+            Result of `sample` or `from_weights`.
+        d_w : ndarray (S, P)
+            Cotangent of the weights in all terms of the loss but log q.
+        d_log_q : ndarray (S,) or None
+            Cotangent of log q.
+        d_theta : dict
+            Gradients of the blocks of theta, which are written.
+        """
         np.add.reduce(d_w, axis=0, out=d_theta["mu"])
 
 

@@ -1,9 +1,9 @@
 """The products of one layer, each in the order of operations that is fastest.
 
-`network` says what is computed, with the report's equations; here is how. Five tricks:
+`network` says what is computed, with the report's equations; this module computes it. Five tricks:
 
 * **bias as a weight**: w_0 and b_0 lie side by side, so [x 1] [w_0; b_0] is one product, and its
-  backward pass too; it saves a pass over the widest array in each direction (`Layer.both`);
+  backward pass too; it saves a pass over the widest array in each direction (`Layer.stacked`);
 * **outer product**: with a single input a product of matrices is an outer product, which
   `numpy.multiply` does four times as fast as BLAS;
 * **rows summed by BLAS**: the sum over rows is the product with a row of ones;
@@ -32,8 +32,8 @@ class Layer(NamedTuple):
 
     weight: Array  # (S, d_in, d_out)
     bias: Array  # (S, 1, d_out)
-    # (S, d_in + 1, d_out)  one above the other, where inputs end with a 1
-    both: Array | None
+    # (S, d_in + 1, d_out)  weight above bias, if inputs end with a column of 1; else None
+    stacked: Array | None
 
 
 class Delta(NamedTuple):
@@ -45,17 +45,25 @@ class Delta(NamedTuple):
 
 
 def with_ones(x: Array, out: Array) -> Array:
-    """Return `x` (..., B, d_in) with a last column of 1; `out` (..., d_in + 1, B) holds it."""
+    """Return `x` (..., B, d_in) with a last column of 1, a view of `out` (..., d_in + 1, B)."""
     out[..., :-1, :] = x.swapaxes(-1, -2)
     out[..., -1, :] = 1.0
     return out.swapaxes(-1, -2)
 
 
 def affine(a: Array, layer: Layer, out: Array) -> Array:
-    """Write a W + b (S, B, d_out) into `out`, for inputs `a` (B, d_in) or (S, B, d_in)."""
-    weight, bias, both = layer
-    if both is not None:
-        return np.matmul(a, both, out=out)  # [x 1] [w_0; b_0]
+    """Return a W + b, written into `out`.
+
+    Parameters
+    ----------
+    a : ndarray (B, d_in) or (S, B, d_in)
+        Inputs, with a last column of 1 if the layer has `Layer.stacked`.
+    layer : Layer
+    out : ndarray (S, B, d_out)
+    """
+    weight, bias, stacked = layer
+    if stacked is not None:
+        return np.matmul(a, stacked, out=out)  # [x 1] [w_0; b_0]
     if a.shape[-1] == 1:
         np.multiply(a, weight, out=out)
     else:
@@ -67,18 +75,31 @@ def affine(a: Array, layer: Layer, out: Array) -> Array:
 def affine_vjp(
     a: Array, delta: Delta, ones: Array, out: Layer, buffers: Buffers
 ) -> None:
-    """Write a^T delta and 1^T delta, the gradients for W and b, into `out`."""
+    """Write a^T delta and 1^T delta, the gradients for W and b, into `out`.
+
+    Parameters
+    ----------
+    a : ndarray (B, d_in) or (S, B, d_in)
+        Inputs of the layer in the forward pass.
+    delta : Delta
+        Cotangent of its outputs.
+    ones : ndarray (1, B)
+        Ones, with which BLAS sums over rows.
+    out : Layer
+        Gradients, which are written.
+    buffers : Buffers
+    """
     rows, columns, scale = delta
-    weight, bias, both = out
-    transposed = a.swapaxes(-1, -2)  # (B, d_in) or (S, B, d_in), turned round
+    weight, bias, stacked = out
+    transposed = a.swapaxes(-1, -2)  # (d_in, B) or (S, d_in, B)
     if scale is not None:  # a^T (scale o rows) = (scale o a)^T rows
         ones = scale.swapaxes(-1, -2)
         shape = (len(rows), *transposed.shape[-2:])
         transposed = np.multiply(transposed, ones, out=buffers.array(shape, rows.dtype))
-    if both is not None:
-        np.matmul(transposed, rows, out=both)
+    if stacked is not None:
+        np.matmul(transposed, rows, out=stacked)
         if columns is not None:
-            both *= columns
+            stacked *= columns
         return
     np.matmul(ones, rows, out=bias)
     np.matmul(transposed, rows, out=weight)
@@ -90,7 +111,20 @@ def affine_vjp(
 def gated(
     delta: Delta, weight: Array, slope: Array, narrow: bool, buffers: Buffers
 ) -> Delta:
-    """Return (delta W^T) o slope (S, B, d_in) for the layer below, whose inputs may be `narrow`."""
+    """Return (delta W^T) o slope, the cotangent of the outputs of the layer below.
+
+    Parameters
+    ----------
+    delta : Delta
+        Cotangent of the outputs of a layer.
+    weight : ndarray (S, d_in, d_out)
+        Its weights.
+    slope : ndarray (S, B, d_in)
+        Derivative of the activation of the layer below.
+    narrow : bool
+        Whether the layer below is the first and its inputs are fewer than its outputs.
+    buffers : Buffers
+    """
     # a scale goes to the first layer alone, below which nothing is
     rows, columns, _ = delta
     if columns is not None:

@@ -48,6 +48,11 @@ def fit(
     y_limits : (float, float), optional
         Default: what the bands and the data need; the truth may leave the panel.
     ax : Axes, optional
+        By default axes of a new figure.
+
+    Returns
+    -------
+    Axes
 
     Raises
     ------
@@ -57,21 +62,23 @@ def fit(
     if less_truth and truth is None:
         raise ValueError("less_truth=True needs truth, the curve to subtract")
     ax = axes_or_new(ax)
-    subtract = truth if less_truth and truth is not None else np.zeros_like
+    subtract: Callable[[Array], Array] = np.zeros_like
+    if less_truth and truth is not None:
+        subtract = truth
     x = np.ravel(x)
     mean = np.ravel(predictive.mean) - subtract(x)
     epistemic: Array = np.ravel(predictive.epistemic)
     total: Array = np.ravel(predictive.total)
-    outer, inner = (f"{what} ± {BAND:g} sd" for what in ("predictive", "epistemic"))
-    # heavy tails: there is no such band, and the other one is shown
+    outer = f"predictive ± {BAND:g} sd"
+    inner = f"epistemic ± {BAND:g} sd"
+    # heavy tails: there is no outer band, and the inner one is drawn alone
     if np.isinf(total).any():
-        total, outer = (
-            np.where(np.isinf(total), np.nan, total),
-            "predictive sd: infinite",
-        )
+        total = np.where(np.isinf(total), np.nan, total)
+        outer = "predictive sd: infinite"
     bands = ((total, PALE, outer, 1.0), (epistemic, SKY, inner, 1.2))
-    for spread, colour, label, order in bands:
-        low, high = mean - BAND * spread, mean + BAND * spread
+    for sd, colour, label, order in bands:
+        low = mean - BAND * sd
+        high = mean + BAND * sd
         ax.fill_between(
             x, low, high, color=colour, linewidth=0, label=label, zorder=order
         )
@@ -95,7 +102,8 @@ def fit(
         curve = truth(x) - subtract(x)
         ax.plot(x, curve, "--", color=BLACK, linewidth=1.2, label="truth", zorder=3.2)
     if y_limits is None:
-        lowest, highest = min(v.min() for v in visible), max(v.max() for v in visible)
+        lowest = min(values.min() for values in visible)
+        highest = max(values.max() for values in visible)
         margin = 0.06 * (highest - lowest) or 1.0
         y_limits = (float(lowest - margin), float(highest + margin))
     ax.set(xlim=(float(x[0]), float(x[-1])), ylim=y_limits)

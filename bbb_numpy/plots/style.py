@@ -22,14 +22,15 @@ __all__ = ["BLACK", "BLUE", "EDGE", "GREEN", "GREY", "ORANGE", "PALE", "PURPLE",
            "VERMILLION", "axes_or_new", "density_of_draws", "finish", "legend_above",
            "legend_of_figure", "plain_numbers"]  # fmt: skip
 
-BLACK, BLUE, SKY, VERMILLION, GREEN = (
-    "#000000",
-    "#0072B2",
-    "#7FC4EE",
-    "#D55E00",
-    "#009E73",
-)
-PALE, GREY, ORANGE, PURPLE = "#D9ECF8", "#5A5A5A", "#E69F00", "#CC79A7"
+BLACK = "#000000"
+BLUE = "#0072B2"
+SKY = "#7FC4EE"
+PALE = "#D9ECF8"
+VERMILLION = "#D55E00"
+GREEN = "#009E73"
+GREY = "#5A5A5A"
+ORANGE = "#E69F00"
+PURPLE = "#CC79A7"
 EDGE = "#8C8C8C"  # of the range of the data
 
 
@@ -40,21 +41,39 @@ def axes_or_new(ax: Axes | None) -> Axes:
     return Figure(figsize=(5.0, 3.8), layout="constrained").subplots()
 
 
-def density_of_draws(ax: Axes, draws: Any, edges: Any, **look: Any) -> None:
-    """Draw the histogram of `draws`, of any shape, as a density: its area within `edges` is 1.
+def density_of_draws(ax: Axes, draws: Any, edges: Any, **style: Any) -> None:
+    """Draw the histogram of draws as a density: its area within `edges` is 1.
 
-    `look` is that of the outline, as for `Axes.stairs`: colour, fill, label.
+    Parameters
+    ----------
+    ax : Axes
+    draws : array-like
+        Of any shape.
+    edges : array-like
+        Edges of the bins, increasing.
+    **style
+        Colour, fill and label of the outline, as for `Axes.stairs`.
     """
     density, _ = np.histogram(np.ravel(draws), edges, density=True)
-    ax.stairs(density, edges, **look)
+    ax.stairs(density, edges, **style)
 
 
 def legend_above(ax: Axes, columns: int, order: Sequence[str] = ()) -> None:
-    """Put the legend above the axes, where it can cover neither data nor curves."""
-    found = dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
-    labels = [label for label in order if label in found] or list(found)
+    """Put the legend above the axes, where it can cover neither data nor curves.
+
+    Parameters
+    ----------
+    ax : Axes
+    columns : int
+        Number of columns of the legend.
+    order : sequence of str
+        Labels in their order; by default all, as they were drawn.
+    """
+    handles, all_labels = ax.get_legend_handles_labels()
+    handle_of = dict(zip(all_labels, handles, strict=True))
+    labels = [label for label in order if label in handle_of] or list(handle_of)
     ax.legend(
-        [found[label] for label in labels],
+        [handle_of[label] for label in labels],
         labels,
         loc="lower center",
         bbox_to_anchor=(0.5, 1.0),
@@ -67,7 +86,16 @@ def legend_above(ax: Axes, columns: int, order: Sequence[str] = ()) -> None:
 
 
 def legend_of_figure(figure: Figure, ax: Axes, columns: int) -> None:
-    """Put the legend of `ax` above the whole figure, of whose axes it serves all."""
+    """Put the legend of `ax` above the whole figure, for all of its axes.
+
+    Parameters
+    ----------
+    figure : Figure
+    ax : Axes
+        Of which the curves are labelled.
+    columns : int
+        Number of columns of the legend.
+    """
     handles, labels = ax.get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside upper center", ncols=columns, frameon=False
@@ -75,7 +103,15 @@ def legend_of_figure(figure: Figure, ax: Axes, columns: int) -> None:
 
 
 def finish(ax: Axes, x_label: str, y_label: str, columns: int) -> None:
-    """Label the axes and put the legend above them."""
+    """Label the axes and put the legend above them.
+
+    Parameters
+    ----------
+    ax : Axes
+    x_label, y_label : str
+    columns : int
+        Number of columns of the legend.
+    """
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)
     legend_above(ax, columns)
@@ -84,11 +120,17 @@ def finish(ax: Axes, x_label: str, y_label: str, columns: int) -> None:
 def plain_numbers(axis: Axis, minor: str = "") -> None:
     """Label a logarithmic axis with 0.1 and 100 instead of powers of ten.
 
-    Between the powers only numbers whose first digit is in `minor` are labelled.
+    Parameters
+    ----------
+    axis : Axis
+    minor : str
+        First digits of the numbers between powers of ten that are labelled too.
     """
 
-    def between(value: float, _: object) -> str:
-        return f"{value:g}" if f"{value:e}"[0] in minor else ""
+    def label_minor(value: float, position: object) -> str:
+        if f"{value:e}"[0] in minor:
+            return f"{value:g}"
+        return ""
 
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(FuncFormatter(between))
+    axis.set_minor_formatter(FuncFormatter(label_minor))

@@ -1,8 +1,8 @@
-"""Draws from the posterior itself.
+"""Markov chains that draw from the posterior itself.
 
-`mcmc`: kernels and their warm-up, NumPy alone. `chains`: groups of chains, and the processes that
-move them. `resuming`: a run on disk. `run`: one call to sample. `draws`: what it leaves, and how
-predictions are made of it.
+`run` has `sample` and `sample_target`, which return the `Draws` of `draws`; its `DrawnWeights`
+makes predictions of them. Kernels and their warm-up are in `mcmc`, with NumPy alone; `chains` moves
+groups of chains, in several processes if there are cores; `resuming` stores a run on disk.
 """
 
 from .draws import DrawnWeights, Draws

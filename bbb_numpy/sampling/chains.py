@@ -44,7 +44,7 @@ IDLE_TIMEOUT_S = 300  # after so long without work a process of the pool ends
 
 
 class Settings(NamedTuple):
-    """What stays the same while chains are sampled."""
+    """Settings of a run, which stay the same while its chains are sampled."""
 
     target: Target
     kernel: Kernel
@@ -69,7 +69,7 @@ class Settings(NamedTuple):
 
 
 class FixedKernel(NamedTuple):
-    """Stands for the adaptation of chains that go on with a kernel adapted before."""
+    """Takes the place of the adaptation in chains that go on with a kernel adapted before."""
 
     kernel: Any
 
@@ -162,7 +162,9 @@ def init_runs(
     state = settings.kernel.init(settings.target, start)
     states = zip(*(np.array_split(field, groups) for field in state), strict=True)
     rngs = [rng] if groups == 1 else rng.spawn(groups)
-    adaptations: Sequence[Any] = fixed_kernels or [None] * groups
+    adaptations: Sequence[Any] = [None] * groups
+    if fixed_kernels:
+        adaptations = fixed_kernels
     runs = []
     for fields, group_rng, adaptation in zip(states, rngs, adaptations, strict=True):
         group_state = type(state)._make(fields)

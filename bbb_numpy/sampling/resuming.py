@@ -40,7 +40,7 @@ LOG_DENSITY_TOLERANCE = 1e-4
 
 
 class Stored(NamedTuple):
-    """What the file of a run holds."""
+    """Content of the file of a run."""
 
     settings: dict[str, Any]
     runs: tuple[Run, ...]  # of each group of chains

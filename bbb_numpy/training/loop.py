@@ -82,7 +82,7 @@ def fit(
     validation: tuple[Array, Array] | tuple[Array, Array, Array] | None = None,
     progress: bool | None = None,
 ) -> Training:
-    """Minimise the estimator's objective from `training` on, and return the new state.
+    """Minimise the objective of an estimator, and return the new state of training.
 
     The state passed in is never changed. Same state, data, generator state and dtype give
     bit-identical results on the same machine.
@@ -120,7 +120,8 @@ def fit(
         When the free energy of a step is nan or infinite. Names epoch, step and likely
         cause, and carries the last state whose own free energy was seen to be finite.
     """
-    recipe = Recipe() if recipe is None else recipe
+    if recipe is None:
+        recipe = Recipe()
     InstanceOf(GradientEstimator)("estimator", estimator)
     InstanceOf(Training)("training", training)
     InstanceOf(Recipe)("recipe", recipe)
@@ -155,7 +156,7 @@ def train(
     progress: bool | None = None,
     verbose: int = 0,
 ) -> Training:
-    """Do what `fit` does, on rows that have been checked; print every `verbose`-th epoch.
+    """Train as `fit` does, on rows that have been checked.
 
     The loop also trains a stack of problems of equal shape at once: all arrays then have a
     leading axis of problems, and the value of the objective is an array.
@@ -242,8 +243,15 @@ class Descent:
     last_batch: Minibatch = field(init=False)  # of the last epoch
 
     def run_epoch(self, epoch: int) -> Epoch:
-        """Take a step on every minibatch, and return what the epoch cost."""
-        recipe, state = self.recipe, self.state
+        """Take a step on every minibatch, and return what the epoch cost.
+
+        Parameters
+        ----------
+        epoch : int
+            Counted from 0; the warm-up and the schedule depend on it.
+        """
+        recipe = self.recipe
+        state = self.state
         optimizer, n_epochs = recipe.optimizer, recipe.epochs
         number = self.minibatches.data.number
         n_steps = len(self.minibatches.slices)
@@ -295,7 +303,7 @@ class Descent:
         return evaluated
 
     def measure_last_update(self, epoch: int) -> None:
-        """Raise `NonFiniteError` if the very last step led to where the objective is not finite.
+        """Raise `NonFiniteError` if the objective after the very last step is not finite.
 
         The theta of any other step is measured by the one that follows.
         """

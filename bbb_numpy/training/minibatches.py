@@ -15,7 +15,7 @@ __all__ = ["Minibatch", "Minibatches"]
 
 
 class Minibatch(NamedTuple):
-    """What one step is taken on."""
+    """The arguments of one step: noise, rows and their share of the KL term."""
 
     noise: Array  # (S, ...)
     x: Array  # (..., B, d_in)
@@ -25,7 +25,7 @@ class Minibatch(NamedTuple):
 
 
 class Minibatches:
-    """Data cut into minibatches, which are drawn anew for every epoch.
+    """The data cut into minibatches, which are drawn anew for every epoch.
 
     Parameters
     ----------
@@ -41,7 +41,9 @@ class Minibatches:
     """
 
     def __init__(self, estimator: Any, data: Any, recipe: Recipe, dtype: Any) -> None:
-        self.estimator, self.data, self.recipe = estimator, data, recipe
+        self.estimator = estimator
+        self.data = data
+        self.recipe = recipe
         n_rows = data.x.shape[-2]
         self.slices = row_slices(n_rows, recipe.batch_size)
         sizes = [rows.stop - rows.start for rows in self.slices]
@@ -56,13 +58,14 @@ class Minibatches:
             self.total_weight = data.sample_weight.sum(dtype=float)
 
     def draw(self, rng: Any) -> Iterator[Minibatch]:
-        """Yield the minibatches of one epoch: row order is drawn first, then noise by noise.
+        """Yield the minibatches of one epoch, in a new row order and with new noise.
 
-        The noise of one is overwritten by the next. Rows with weights share the KL term of an
-        epoch by these (D45).
+        The order is drawn first, then the noise of one minibatch after the other, each into the
+        memory of the one before. Rows with weights share the KL term by these (D45).
         """
         data = self.data.shuffled(rng) if self.recipe.shuffle else self.data
-        weights, shares = data.sample_weight, self.shares
+        weights = data.sample_weight
+        shares = self.shares
         batch_weights = None
         if weights is not None:
             sums = [float(weights[batch].sum(dtype=float)) for batch in self.slices]

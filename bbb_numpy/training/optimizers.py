@@ -45,7 +45,7 @@ __all__ = [
     "StepDecay",
 ]
 
-# Factor on the learning rate at an epoch (fractions count) of so many epochs
+# From (epoch, epochs) to the factor on the learning rate; within an epoch `epoch` is a fraction
 Schedule = Callable[[float, int], float]
 
 
@@ -59,7 +59,13 @@ class Constant:
 
 @dataclass(frozen=True)
 class Cosine:
-    """Half a cosine from 1 down to `final` over the whole training."""
+    """Half a cosine from 1 down to `final` over the whole training.
+
+    Parameters
+    ----------
+    final : float
+        The factor at the end, in [0, 1).
+    """
 
     final: float = 0.0
 
@@ -97,7 +103,7 @@ class StepDecay:
 
 @dataclass
 class OptimizerState:
-    """What a rule remembers: the number of steps taken and arrays shaped like theta."""
+    """What a rule remembers: the number of steps taken, and flat arrays by name."""
 
     steps: int = 0
     arrays: dict[str, Array] = field(default_factory=dict)
@@ -108,11 +114,13 @@ class OptimizerState:
 
 
 class Optimizer:
-    """An update rule: a frozen dataclass of a learning rate, a schedule and what else it needs."""
+    """The base class of update rules: frozen dataclasses with a learning rate and a schedule."""
 
     learning_rate: float
     schedule: Schedule
-    moments: ClassVar[tuple[str, ...]] = ()  # what it remembers, arrays like theta
+    moments: ClassVar[
+        tuple[str, ...]
+    ] = ()  # names of the arrays like theta in its state
 
     def __post_init__(self) -> None:
         check_fields(self, learning_rate=positive, schedule=SCHEDULE)
@@ -120,7 +128,15 @@ class Optimizer:
     def init(
         self, theta: Array, estimator: GradientEstimator | None = None
     ) -> OptimizerState:
-        """Return the state before the first step on the theta of an estimator."""
+        """Return the state before the first step.
+
+        Parameters
+        ----------
+        theta : ndarray
+            The state has its shape and dtype.
+        estimator : GradientEstimator, optional
+            Says what theta holds, for the rules that need it (`IVON`).
+        """
         return OptimizerState(0, {name: np.zeros_like(theta) for name in self.moments})
 
     def update(
@@ -131,26 +147,43 @@ class Optimizer:
         factor: float,
         scale: float = 1.0,
     ) -> None:
-        """Take one step in place, of the learning rate times `factor`; `grad` is overwritten.
+        """Take one step in place.
 
-        The cost of which `grad` is the gradient, times `scale`, estimates the free energy of all
-        data in units of its KL term.
+        Parameters
+        ----------
+        theta : ndarray
+            Is changed.
+        grad : ndarray
+            The gradient there; it is overwritten.
+        state : OptimizerState
+            From `init`, and changed by every step since.
+        factor : float
+            On the learning rate, from the schedule.
+        scale : float
+            The cost of which `grad` is the gradient, times `scale`, estimates the free energy of
+            all data in units of its KL term. Only `IVON` uses it.
         """
         raise NotImplementedError
 
 
-CLEAR_EVERY = 128  # steps
+CLEARING_INTERVAL = 128  # steps
 
 
 def clear_subnormal(theta: Array, state: OptimizerState) -> None:
-    """Set to zero, now and then, what is smaller than the smallest normal number.
+    """Set to zero, every 128 steps, numbers below the smallest normal one.
 
     The moments of a weight behind a dead unit or an input that is always zero decay to such
     numbers and stay there: 0.9 times 4 units of the last place is rounded to 4. So do means that
     a prior pulls to zero. No step is changed that can be seen, but processors need tens of times
     as long for them.
+
+    Parameters
+    ----------
+    theta : ndarray
+    state : OptimizerState
+        Its arrays are cleared too; its number of steps says whether it is time.
     """
-    if state.steps % CLEAR_EVERY == 0:
+    if state.steps % CLEARING_INTERVAL == 0:
         for array in (theta, *state.arrays.values()):
             array[np.abs(array) < np.finfo(array.dtype).tiny] = 0.0
 
@@ -192,7 +225,17 @@ class SGD(Optimizer):
 
 @dataclass(frozen=True)
 class Momentum(Optimizer):
-    """Heavy ball: v <- momentum v + grad; theta <- theta - eta v (D2)."""
+    """Heavy ball: v <- momentum v + grad; theta <- theta - eta v (D2).
+
+    Parameters
+    ----------
+    learning_rate : float
+        eta > 0.
+    momentum : float
+        Share of the velocity that a step keeps, in [0, 1).
+    schedule : callable
+        Factor on eta, from (epoch, epochs).
+    """
 
     learning_rate: float = 1e-3
     momentum: float = 0.9
@@ -236,7 +279,8 @@ class Adam(Optimizer):
     schedule : callable
         Factor on the learning rate, from (epoch, epochs).
     clip : float, optional
-        No gradient is longer than so many root mean squares of the lengths before it, > 0.
+        Bound > 0 on the length of a gradient, in units of the root mean square of the lengths
+        before it; longer gradients are shortened to it. By default there is no bound.
     """
 
     learning_rate: float = 1e-2
@@ -266,12 +310,13 @@ class Adam(Optimizer):
         #   theta <- theta - eta [m / (1 - beta1^t)] / (sqrt(v / (1 - beta2^t)) + epsilon)
         # is M <- beta1 M + grad, V <- beta2 V + grad^2, theta <- theta - rate M / (sqrt(V) + floor)
         m, v = state.arrays["m"], state.arrays["v"]
-        # The square of the usual length is the sum of v / (1 - beta2^t) before this step (D3)
+        # The mean square length is the sum of v / (1 - beta2^t) before this step (D3)
         if self.clip is not None and state.steps:
             unbias_v = (1.0 - self.beta2) / (1.0 - self.beta2**state.steps)
-            usual, length = sqrt(unbias_v * np.add.reduce(v)), sqrt(grad @ grad)
-            if length > self.clip * usual > 0.0:
-                grad *= self.clip * usual / length
+            max_length = self.clip * sqrt(unbias_v * np.add.reduce(v))
+            length = sqrt(grad @ grad)
+            if length > max_length > 0.0:
+                grad *= max_length / length
         state.steps += 1
         unbias_m = (1.0 - self.beta1) / (1.0 - self.beta1**state.steps)
         unbias_root_v = sqrt((1.0 - self.beta2) / (1.0 - self.beta2**state.steps))
@@ -303,7 +348,7 @@ class IVON(Optimizer):
     Parameters
     ----------
     learning_rate : float
-        Of mu > 0; 1 are Newton's steps.
+        Step size of mu, > 0; at 1 the steps are Newton's.
     beta1, beta2 : float
         Decay of the mean gradient of mu, and of the precision per step, in [0, 1).
     trust : float
@@ -335,13 +380,24 @@ class IVON(Optimizer):
     def init(
         self, theta: Array, estimator: GradientEstimator | None = None
     ) -> OptimizerState:
-        """Return the state before the first step; without `estimator` theta is mu and rho alone."""
+        """Return the state before the first step.
+
+        Parameters
+        ----------
+        theta : ndarray
+            The state has its dtype.
+        estimator : GradientEstimator, optional
+            Its posterior must be `MeanField`. Without it theta is mu and rho alone.
+        """
         if estimator is not None and not isinstance(estimator.posterior, MeanField):
             raise ValueError(
                 f"IVON needs the posterior MeanField(); got {estimator.posterior!r}"
             )
-        learned = 0 if estimator is None else Layout(estimator.model.learned()).size
-        sizes = {"momentum": (len(theta) - learned) // 2, "m": learned, "v": learned}
+        n_learned = 0
+        if estimator is not None:
+            n_learned = Layout(estimator.model.learned()).size
+        n_weights = (len(theta) - n_learned) // 2
+        sizes = {"momentum": n_weights, "m": n_learned, "v": n_learned}
         return OptimizerState(
             0, {name: np.zeros(size, theta.dtype) for name, size in sizes.items()}
         )
@@ -355,10 +411,9 @@ class IVON(Optimizer):
         scale: float = 1.0,
     ) -> None:
         momentum, m, v = (state.arrays[name] for name in ("momentum", "m", "v"))
-        size = len(momentum)
-        (mu, rho, rest), (d_mu, d_rho, d_rest) = (
-            np.split(flat, (size, 2 * size)) for flat in (theta, grad)
-        )
+        ends = (len(momentum), 2 * len(momentum))
+        mu, rho, learned = np.split(theta, ends)
+        d_mu, d_rho, d_learned = np.split(grad, ends)
         # s = 1 / sigma^2, and by Price's identity scale sigma dF/dsigma = sigma^2 h - 1     D61
         #   s <- s + r (h - s) + r^2 (h - s)^2 / (2 s)  with r = 1 - beta2
         #      = s [1 + (1 + x)^2] / 2                  with x = r (sigma^2 h - 1)           D62
@@ -371,14 +426,14 @@ class IVON(Optimizer):
         momentum *= self.beta1
         d_mu *= scale * (1.0 - self.beta1)
         momentum += d_mu
-        beside = OptimizerState(state.steps, {"m": m, "v": v})
-        self.learned.update(rest, d_rest, beside, factor)
-        state.steps = beside.steps
+        adam_state = OptimizerState(state.steps, {"m": m, "v": v})
+        self.learned.update(learned, d_learned, adam_state, factor)
+        state.steps = adam_state.steps
         rate = self.learning_rate * factor / (1.0 - self.beta1**state.steps)
         step = np.multiply(momentum, sigma * rate, out=d_mu)  # in units of sigma
-        # KL of the step, half the square of its length here, in units of the largest
-        far = float(step @ step) * scale**0.5 / (2.0 * self.trust)
-        step *= sigma / sqrt(max(far, 1.0))
+        # The KL of the step is half the square of its length; in units of the largest allowed
+        kl = float(step @ step) * scale**0.5 / (2.0 * self.trust)
+        step *= sigma / sqrt(max(kl, 1.0))
         mu -= step  # D62
         clear_subnormal(theta, state)
 

@@ -75,8 +75,8 @@ class ScheduleRow:
 
 # What stands above the table in the docstrings of the learners
 CAPTION = """\
-*Schedules*. What ``epochs=None`` stands for, by the number N of training rows. There are fewer
-epochs than the larger number where the smaller one, and the least number of steps, are reached.
+*Schedules*. What ``epochs=None`` stands for, by the number N of training rows: the first line that
+applies. There are as few epochs of their range as reach the least number of steps.
 *Samples* are weight samples per step; *Rate* is the learning rate of Adam's first step. If `epochs`
 is given, the other columns are those of the first row of the task and inference; `batch_size`,
 `samples` and `optimizer` that are given are kept."""
@@ -336,7 +336,7 @@ def _cells(row: ScheduleRow, markdown: bool) -> dict[str, str]:
     cells = {
         "Task": row.task,
         "Inference": ", ".join(names),
-        "Rows N": _numbers_of_rows(row),
+        "Rows N": "any" if row.max_rows is None else f"<= {row.max_rows}",
         "Epochs": _range(row.min_epochs or row.max_epochs, row.max_epochs),
         "Min. steps": f"{row.min_steps}" if row.min_steps else "",
         "Batch size": batch_size,
@@ -346,19 +346,6 @@ def _cells(row: ScheduleRow, markdown: bool) -> dict[str, str]:
     if markdown:
         cells["Why"] = f"{row.reason} ([measured](../{row.measured}))"
     return cells
-
-
-def _numbers_of_rows(row: ScheduleRow) -> str:
-    """Return for which numbers of rows a row of the table holds."""
-    smaller = [
-        other.max_rows
-        for other in SCHEDULES[: SCHEDULES.index(row)]
-        if other.task == row.task and set(row.inferences) & set(other.inferences)
-    ]
-    least = (smaller[-1] or 0) + 1 if smaller else 1
-    if row.max_rows is not None:
-        return _range(least, row.max_rows)
-    return "any" if least == 1 else f"from {least}"
 
 
 def _range(low: int, high: int) -> str:

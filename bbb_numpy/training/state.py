@@ -15,14 +15,23 @@ __all__ = ["Epoch", "NonFiniteError", "Snapshots", "Training"]
 
 
 class NonFiniteError(ArithmeticError):
-    """The free energy became a `value` nan or infinite; `training` is the last finite state."""
+    """Raised when the objective of a step is nan or infinite.
+
+    Attributes
+    ----------
+    training : Training
+        The last state whose objective was seen to be finite.
+    value : float
+        The value that was not finite.
+    """
 
     def __init__(self, message: str, training: Training, value: Any = nan) -> None:
         super().__init__(message)
-        self.training, self.value = training, value
+        self.training = training
+        self.value = value
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Say how it is made again, in the process that asked for the training."""
+        """Return how pickle rebuilds the error in another process."""
         return type(self), (*self.args, self.training), self.__dict__
 
 
@@ -43,16 +52,26 @@ class Epoch(NamedTuple):
 
 @dataclass
 class Training:
-    """Everything that training changes: theta, the optimizer's memory, the history."""
+    """Everything that training changes: theta, the optimizer's state, the history.
+
+    Attributes
+    ----------
+    theta : ndarray
+        Flat, as the estimator's `layout` names it.
+    optimizer_state : OptimizerState
+    history : list of Epoch
+        What each finished epoch cost.
+    stopped : {'', 'early stopping', 'interrupted'}
+        Why training ended before its last epoch; empty if it did not.
+    """
 
     theta: Array
     optimizer_state: OptimizerState
     history: list[Epoch] = field(default_factory=list)
-    # why, if before the last epoch
     stopped: Literal["", "early stopping", "interrupted"] = ""
 
     def column(self, name: str) -> Array:
-        """Return one field of `Epoch` over all epochs as an array."""
+        """Return one field of `Epoch`, such as ``'objective'``, over all epochs (E,)."""
         return np.array([getattr(epoch, name) for epoch in self.history])
 
     def copy(self) -> Training:
@@ -64,13 +83,13 @@ class Training:
             self.stopped,
         )
 
-    def take(self, other: Training) -> None:
-        """Overwrite the numbers with those of `other`, which has the same shapes."""
-        np.copyto(self.theta, other.theta)
-        for name, array in other.optimizer_state.arrays.items():
+    def take(self, later: Training) -> None:
+        """Overwrite this state with a later one of the same training, without new arrays."""
+        np.copyto(self.theta, later.theta)
+        for name, array in later.optimizer_state.arrays.items():
             np.copyto(self.optimizer_state.arrays[name], array)
-        self.optimizer_state.steps = other.optimizer_state.steps
-        self.history.extend(other.history[len(self.history) :])
+        self.optimizer_state.steps = later.optimizer_state.steps
+        self.history.extend(later.history[len(self.history) :])
 
 
 @dataclass

@@ -9,6 +9,7 @@ from numpy.random import Generator
 
 from ..gradients.estimator import GradientEstimator
 from ..numeric.buffers import Buffers
+from ..numeric.deprecation import renamed_names
 from ..numeric.layout import Array
 from ..numeric.validation import COUNT, check_fields, not_negative
 from .state import Training
@@ -40,7 +41,15 @@ class EarlyStopping:
 
 
 def row_slices(n_rows: int, size: int) -> list[slice]:
-    """Cut `n_rows` rows into slices of `size` rows; the last one may be shorter."""
+    """Return the slices that cut rows into blocks.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows in all.
+    size : int
+        Number of rows of a block; the last block may be shorter.
+    """
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
@@ -65,7 +74,8 @@ class ValidationLoss:
     def __init__(
         self, estimator: GradientEstimator, theta: Array, rows: Any, rng: Generator
     ) -> None:
-        self.estimator, self.buffers = estimator, Buffers()
+        self.estimator = estimator
+        self.buffers = Buffers()
         self.noise = estimator.draw_weights(rng, self.N_SAMPLES, theta.dtype)
         self.total_weight = float(len(rows.x))
         if rows.sample_weight is not None:
@@ -87,7 +97,7 @@ class ValidationLoss:
 
 
 class Monitor:
-    """Counts the epochs since the monitored number last fell enough, and keeps that state.
+    """Early stopping: counts the epochs since the monitored number last fell, and keeps that state.
 
     Parameters
     ----------
@@ -123,5 +133,7 @@ class Monitor:
             self.n_epochs_waited += 1
         return self.n_epochs_waited >= self.rule.patience
 
+
+__getattr__ = renamed_names(__name__, {"minibatches": "row_slices"})
 
 NAMED = {"stopping": {"early-stopping": EarlyStopping()}}

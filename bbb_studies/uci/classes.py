@@ -20,7 +20,7 @@ from bbb_numpy.cli.baselines import (
     score_forecast,
 )
 from bbb_numpy.cli.tables import csv_text
-from bbb_numpy.learners.inference import Sampling, inferences, sampled
+from bbb_numpy.learners.inference import Sampling, inferences, sampler_names
 from bbb_numpy.numeric.files import write_text
 from bbb_numpy.numeric.reading import read_arrays
 
@@ -83,7 +83,7 @@ class ClassTrial(AnyTrial):
         """About how many times as long it takes as a model of scikit-learn's."""
         return (
             200.0
-            if self.method in sampled()
+            if self.method in sampler_names()
             else 1.0
             if self.method in RIVALS
             else 30.0
@@ -108,7 +108,7 @@ def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
         forecast = forecast_baseline(model, "classification", *rows, rng)
     else:
         inference: Any = trial.method
-        if settings.quick and inference in sampled():
+        if settings.quick and inference in sampler_names():
             inference = Sampling(inference, chains=2, warm_up=20, draws=20)
         epochs = 5 if settings.quick and inference == trial.method else None
         learner = BayesianMLPClassifier(

@@ -62,6 +62,17 @@ class Influence:
         self.matrix = np.zeros((n + 1, n + 1), np.int64)
 
         def observe(k: int, start: int, tangent: Array) -> None:
+            """Record what a result does while others move.
+
+            Parameters
+            ----------
+            k : int
+                The index of the result.
+            start : int
+                The index of the first of those that move.
+            tangent : array, shape (n, batch)
+                The derivatives of its n numbers along each of them.
+            """
             batch = tangent.shape[1]
             products = field.mul(tangent, directions[k][:, None])
             self.matrix[start : start + batch, k] = field.sum(products, 0)
@@ -146,6 +157,15 @@ class Influence:
             results_at.setdefault(result.event, []).append((k, result))
 
         def move(frame: FrameType, line: int, values: dict[str, Any]) -> None:
+            """Move or freeze the results that a line has just written.
+
+            Parameters
+            ----------
+            frame, line
+                Ignored: the number of lines that have run identifies the results.
+            values : dict
+                The local variables.
+            """
             nonlocal event
             event += 1
             for k, result in results_at.get(event, ()):

@@ -55,9 +55,9 @@ class Blame:
         self.influence = influence
         self.trace = influence.trace
         self.results = influence.trace.results
-        ones = np.ones(1, np.int64).tobytes()
+        number_1 = np.ones(1, np.int64).tobytes()
         # numbers of the forward pass: what equals them needs no proof that it is right
-        self.forward_numbers = {ones, *map(self._numbers, influence.forward)}
+        self.forward_numbers = {number_1, *map(self._numbers, influence.forward)}
         self.cleared = frozenset(self._slopes() | self._cotangents())
 
     def _numbers(self, k: int) -> bytes:
@@ -123,6 +123,17 @@ class Blame:
         linear_parts: dict[tuple[int, int], Array] = {}
 
         def observe(k: int, start: int, tangent: Array) -> None:
+            """Record what of a result is linear in each candidate.
+
+            Parameters
+            ----------
+            k : int
+                The index of the result.
+            start : int
+                The position in `candidates` of the first that is scaled.
+            tangent : array, shape (n, batch)
+                The derivatives of its n numbers along each of them.
+            """
             scaled = candidates[start : start + tangent.shape[1]]
             linear_parts.update(
                 {(j, k): tangent[:, channel] for channel, j in enumerate(scaled)}
@@ -234,8 +245,8 @@ def _location(lines: list[Line]) -> str:
         return ""
     file = Path(path)
     name = "the cell" if file.parent.name.startswith("ipykernel") else file.name
-    then = "".join(f", then line {earlier}" for _, earlier in lines[-2::-1])
-    return f"look at line {number} of {name}, `{source}`{then}"
+    earlier_lines = "".join(f", then line {earlier}" for _, earlier in lines[-2::-1])
+    return f"look at line {number} of {name}, `{source}`{earlier_lines}"
 
 
 def _blamed_line(problem: ProofProblem, theta: Array, wrong: Array) -> str:

@@ -190,6 +190,17 @@ class LineTracer:
         self.observe(frame, 0, frame.f_locals)
 
         def trace_line(frame: FrameType, event: str, returned: Any) -> Any:
+            """Call the observer, and return what follows the next line.
+
+            Parameters
+            ----------
+            frame : FrameType
+                The frame of the function.
+            event : str
+                "line" before a line runs, or "return", as `sys.settrace` has it.
+            returned
+                What the function returns, if it does.
+            """
             nonlocal line
             if event in ("line", "return"):
                 values = dict(frame.f_locals)
@@ -290,15 +301,18 @@ class Trace:
                 continue
             residues = x.primal[..., 0]
             tangent = x.tangent[..., 1]
-            whole = np.ones(x.shape, bool)
+            all_entries = np.ones(x.shape, bool)
             memory = x.residues.__array_interface__["data"][0], x.shape
             last_memory, last_residues = last_seen.get(path, (None, None))
-            changed = last_residues != residues if memory == last_memory else whole
+            changed = all_entries
+            if memory == last_memory:
+                changed = last_residues != residues
             if not changed.any():
                 continue
             last_seen[path] = memory, residues.copy()
-            # where some entries change these are a result, and so is the whole array
-            for entries in (changed,) if changed.all() else (changed, whole):
+            # where some entries have changed they are a result, and so is the whole array
+            parts = [changed] if changed.all() else [changed, all_entries]
+            for entries in parts:
                 numbers = residues[entries]
                 result = Result(
                     lines=_calling_lines(frame, line),
@@ -315,7 +329,9 @@ class Trace:
         positions = [
             self.field.theta_positions.get(number, -1) for number in numbers.tolist()
         ]
-        return None if min(positions) < 0 else np.array(positions)
+        if min(positions) < 0:
+            return None
+        return np.array(positions)
 
     def _append(self, result: Result, tangent: Array) -> None:
         """Append a result, unless it is all 0, or there was one with the same numbers.

@@ -51,14 +51,14 @@ def in_words(
     if not errors:
         return []
     with localcontext(context(N_DIGITS)):
-        known = KnownQuantities(problem, theta)
-        words = known.describe(errors)
+        quantities = KnownQuantities(problem, theta)
+        words = quantities.describe(errors)
         if words:
             subject = "they are" if len(errors) > 1 else "it is"
             return [f"{subject} {words}"]
         sentences = []
         for group in _groups(problem, theta.size, sorted(errors)):
-            words = known.describe({j: errors[j] for j in group})
+            words = quantities.describe({j: errors[j] for j in group})
             if words:
                 first = problem.name(group[0])
                 last = problem.name(group[-1])

@@ -130,7 +130,13 @@ class Digits(Field):
         return _elementwise(Decimal.sqrt, u)
 
     def record_square(self, square: Array, root: Array, floats: Array) -> None:
-        """Record nothing: roots are positive."""
+        """Record nothing: roots are positive.
+
+        Parameters
+        ----------
+        square, root, floats : array
+            Ignored.
+        """
 
     def cos_and_sin(self, a: Array) -> tuple[Array, Array]:
         """Return cos a and sin a."""

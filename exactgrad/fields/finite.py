@@ -34,20 +34,21 @@ __all__ = [
 Array = NDArray[Any]
 PRIME_BITS = 50
 LOW_HALF = (1 << 25) - 1  # a mask: the lower 25 bits of a residue
-CACHE_BLOCK_SIZE = (
-    1 << 14
-)  # numbers of one pass, so that its scratch stays in the cache
+# Numbers of one pass, so that its scratch stays in the cache
+CACHE_BLOCK_SIZE = 1 << 14
 MAX_INT64_TERMS = 8192  # a sum of so many residues is below 2^63
 MAX_DIRECT_PRODUCTS = 4096  # in a product of matrices: more are faster by BLAS
 MAX_LIMB_TERMS = 2048  # products of limbs below 2^42 of which a sum is exact in float64
-MAX_RECORDED_SQUARES = (
-    20_000  # numbers of one array: squares of larger ones are forgotten
-)
-MAX_LOG_TERMS = 200_000  # and logarithms of larger ones
+# Numbers of one array: squares of larger ones, or logarithms, are not recorded
+MAX_RECORDED_SQUARES = 20_000
+MAX_LOG_TERMS = 200_000
+# Numbers of theta: of more, one is 0 by chance modulo the small primes of `Towers`
+LARGE_THETA = 20_000
+MIN_ZERO_POINTS = 4  # at which an excess has to be 0 where there are roots
 MAX_DENOMINATOR = 1e6  # of the fractions that floats may be rounded from
 LOG_2 = log(2.0)
 MULTIPLES_OF_LOG_2 = {k * LOG_2: k for k in (1, 2, 3)}  # by their floats
-# It keeps floats from a division by 0, and stands for 0
+# Programs add it so that they never divide by 0; in a field it stands for 0
 SMALLEST_NORMAL = float(np.finfo(float).tiny)
 # The floats that stand for pi^(a/2) 2^(b/2), as they may be rounded, by (a, b)
 IRRATIONAL_FLOATS = {
@@ -58,11 +59,6 @@ IRRATIONAL_FLOATS = {
     for size in [pi ** (a / 2) * 2.0 ** (b / 2)]
     for bound in (0.0, size, np.inf)
 }
-
-
-# numbers of theta: of more, one is 0 by chance modulo the small primes of `Towers`
-LARGE_THETA = 20_000
-MIN_ZERO_POINTS = 4  # at which an excess is to be 0 where there are roots
 
 
 class Untraceable(TypeError):
@@ -77,12 +73,33 @@ def hash64(*parts: Any) -> int:
 
 @cache
 def mixing_key(seed: int, name: str) -> tuple[np.uint64, ...]:
-    """Return the key of `mix64` by which a random function is drawn."""
+    """Return the key of `mix64` by which a random function is drawn.
+
+    Parameters
+    ----------
+    seed : int
+        The seed of the field.
+    name : str
+        The name of the function.
+    """
     return tuple(np.uint64(hash64(seed, name, i)) for i in range(3))
 
 
 def mix64(x: Array, key: tuple[np.uint64, ...]) -> Array:
-    """Return a keyed pseudo-random function of 64 bits: rounds of the finaliser of splitmix64."""
+    """Return a keyed pseudo-random function of 64 bits: rounds of the finaliser of splitmix64.
+
+    Parameters
+    ----------
+    x : array of int64
+        The arguments.
+    key : tuple of uint64
+        What `mixing_key` returns.
+
+    Returns
+    -------
+    array of uint64
+        As if drawn at random for each argument.
+    """
     z = x.astype(np.uint64) ^ key[0]
     for round_key in key[1:]:
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -92,7 +109,7 @@ def mix64(x: Array, key: tuple[np.uint64, ...]) -> Array:
 
 
 def _blockwise(function: Callable[..., Array], *arrays: Array) -> Array:
-    """Return an elementwise function, block by block: its scratch stays in the cache."""
+    """Return function(*arrays), block by block so that its scratch stays in the cache."""
     if np.broadcast(*arrays).size <= CACHE_BLOCK_SIZE:
         return function(*arrays)
     access: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
@@ -106,10 +123,11 @@ def _blockwise(function: Callable[..., Array], *arrays: Array) -> Array:
 
 
 def _fractions(floats: Array) -> tuple[Array, Array]:
-    """Return numerators and denominators: of 0.1 or 1/3, as they are rounded, 1/10 and 1/3.
+    """Return numerators and denominators of the fractions for which floats stand.
 
-    The convergents of continued fractions up to a denominator of 10^6, the first that is rounded to
-    the float; below 1000 there is at most one. Of other floats the float itself, and 1.
+    For 0.1 or 1/3, as they are rounded, these are 1/10 and 1/3: the first convergent of the
+    continued fraction that is rounded to the float, up to a denominator of 10^6. Below 1000 there
+    is at most one. Other floats stand for themselves: the numerator is the float, above 1.
     """
     numerators = floats.copy()
     denominators = np.ones(floats.shape, np.int64)
@@ -154,6 +172,12 @@ def random_prime(rng: random.Random) -> int:
             return p
 
 
+@lru_cache(1000)
+def prime_of_seed(seed: int) -> int:
+    """Return the prime of a seed: finding it takes as long as a small proof, so it is kept."""
+    return random_prime(random.Random(hash64("prime", seed)))
+
+
 @dataclass
 class ZeroTest:
     """How an excess has been tested for 0 so far, at random points of one field after the other.
@@ -171,12 +195,20 @@ class ZeroTest:
     zero_levels: Array | bool = True  # levels of the field on which no point excludes 0
 
     def start(self) -> None:
-        """Begin with the points of another field."""
+        """Forget the points of the last field, before those of another one."""
         self.n_points = self.n_zero = 0
         self.zero_levels = True
 
     def record(self, field: Field, excess: Array) -> None:
-        """Take note of the excess (..., C) at another point of a field."""
+        """Record the excess at another random point of a field.
+
+        Parameters
+        ----------
+        field : Field
+            The field, after the function has run in it.
+        excess : array, shape (..., C)
+            What is 0 if the gradient is right.
+        """
         channels = (excess == 0).reshape(-1, field.n_channels).all(axis=0)
         levels = channels.reshape(field.n_levels, -1).all(axis=1)
         # an identity holds on the same level everywhere
@@ -312,11 +344,11 @@ class Field:
         return self.random_function("unwritten", self.one)
 
     def from_integers(self, integers: Any) -> Array:
-        """Return the residues of int64."""
+        """Return the residues of integers."""
         return np.asarray(integers, np.int64)[..., None] % self.p
 
     def from_floats(self, floats: Array) -> Array:
-        """Return the residues of floats, of the fractions that they stand for; 0 of nan.
+        """Return the residues of the fractions for which floats stand; 0 for nan.
 
         Infinity is a random number: what is right for any is right for large ones and in the limit.
         """
@@ -361,7 +393,13 @@ class Field:
         return residue
 
     def irrational(self, a: int, b: int) -> Array:
-        """Return pi^(a/2) 2^(b/2): a root of 2, and of pi a random root."""
+        """Return pi^(a/2) 2^(b/2): a root of 2, and of pi a random root.
+
+        Parameters
+        ----------
+        a, b : int
+            The exponents, in halves.
+        """
         root_of_pi = self.random_function("root of pi", self.one)
         if a <= 0:
             root_of_pi = self.inv(root_of_pi)
@@ -391,11 +429,23 @@ class Field:
         self.at_pole |= bool((is_zero_at_theta & ~is_zero).any())
 
     def add(self, a: Array, b: Array) -> Array:
-        """Return a + b."""
+        """Return a + b.
+
+        Parameters
+        ----------
+        a, b : array, shape (..., C)
+            The terms.
+        """
         return (a + b) % self.p
 
     def sub(self, a: Array, b: Array) -> Array:
-        """Return a - b."""
+        """Return a - b.
+
+        Parameters
+        ----------
+        a, b : array, shape (..., C)
+            What is subtracted from, and what is.
+        """
         return (a - b) % self.p
 
     def neg(self, a: Array) -> Array:
@@ -403,15 +453,39 @@ class Field:
         return self.sub(np.zeros(1, np.int64), a)
 
     def sum(self, a: Array, axis: Any) -> Array:
-        """Return sums over axes."""
+        """Return sums over axes.
+
+        Parameters
+        ----------
+        a : array, shape (..., C)
+            The terms.
+        axis : int or tuple of int
+            Axes other than that of the channels.
+        """
         return np.add.reduce(a, axis=axis) % self.p
 
     def cumsum(self, a: Array, axis: int) -> Array:
-        """Return cumulative sums along an axis."""
+        """Return cumulative sums along an axis.
+
+        Parameters
+        ----------
+        a : array, shape (..., C)
+            The terms.
+        axis : int
+            An axis other than that of the channels.
+        """
         return np.cumsum(a, axis) % self.p
 
     def power(self, a: Array, n: Any) -> Array:
-        """Return a^n for an integer n that is not negative, or an array of such."""
+        """Return a^n for an integer n that is not negative, or an array of such.
+
+        Parameters
+        ----------
+        a : array, shape (..., C)
+            The base.
+        n : int or array of int
+            The exponent; an array is broadcast against a.
+        """
         out = np.broadcast_to(self.one, np.broadcast_shapes(a.shape, np.shape(n)))
         for shift in range(int(np.max(n, initial=0)).bit_length())[::-1]:
             out = self.mul(out, out)
@@ -423,7 +497,7 @@ class Field:
         return out
 
     def is_representative(self, a: Array) -> Array:
-        """Return whether of the pair a and -a it is a that stands for both."""
+        """Return whether a, of the pair a and -a, represents both."""
         return a > self.p - a
 
     # --- roots
@@ -444,7 +518,7 @@ class Field:
         self.squares.append(RecordedSquare(square, root, floats.flatten()))
 
     def sqrt(self, u: Array) -> Array:
-        """Return roots: |t| of squares that were computed, else the field's, of either sign."""
+        """Return square roots: |t| for a recorded square t^2, else a root of either sign."""
         roots = self.root(u)
         self.n_roots += 1
         flat = u.reshape(-1, self.n_channels)
@@ -464,7 +538,7 @@ class Field:
         return flat_roots.reshape(roots.shape)
 
     def root(self, u: Array) -> Array:
-        """Return u^((p + 1) / 4), a root of u or of -u; in the second case any number."""
+        """Return a root of u, u^((p + 1) / 4); a random number where u has none."""
         r = self.power(u, (self.p + 1) // 4)
         wrong = self.mul(r, r) != u
         if wrong.any():
@@ -478,7 +552,15 @@ class Field:
     # of exp is right whether that is so or not: e^a = e^(a - t) u for any such u and t.
 
     def exp(self, a: Array, log_terms: Array | None = None) -> Array:
-        """Return e^a; of a = a0 + k log u with k = 1 or -1 it is e^a0 u^k."""
+        """Return e^a. Where a = a0 + k log u with k = 1 or -1 this is e^a0 u^k.
+
+        Parameters
+        ----------
+        a : array, shape (..., C)
+            The exponents.
+        log_terms : array, shape (..., 3, C), optional
+            The terms k log u that they contain, as u, k log u and k.
+        """
         self.transcendental = True
         if log_terms is None:
             return self._exp(a)
@@ -490,7 +572,7 @@ class Field:
         return self.mul(self._exp(self.sub(a, t)), u)
 
     def log(self, u: Array) -> tuple[Array, Array | None]:
-        """Return t = log u, and its term (u, t, 1), (..., 3, C), by which exp finds u again."""
+        """Return t = log u, and its log term (u, t, 1) by which `exp` finds u again."""
         self.transcendental = True
         t = self._log(u)
         if u.size > MAX_LOG_TERMS:
@@ -499,25 +581,31 @@ class Field:
 
     @cached_property
     def no_log_term(self) -> Array:
-        """The term of a number in which no logarithm is known: 1 times log 1 = 0."""
+        """The log term of a number in which no logarithm is known: 1 log 1 = 0."""
         return np.array([self.one, 0 * self.one, self.one])
 
     def add_log_terms(self, first: Array, second: Array) -> Array:
-        """Return the term of a sum: of both if k is the same, else of the one with k = 1."""
+        """Return the log terms of a sum: merged where k is the same, else those with k = 1.
+
+        Parameters
+        ----------
+        first, second : array, shape (..., 3, C)
+            The terms of both numbers.
+        """
         second = self._with_factor(second, first[..., 2, :])
         u, t, k = _unpack(first)
         v, s, m = _unpack(second)
-        both = np.stack([self.mul(u, v), self.add(t, s), k], axis=-2)
+        merged = np.stack([self.mul(u, v), self.add(t, s), k], axis=-2)
         same = (k == m).all(axis=-1)
         if same.all():
-            return both
+            return merged
         is_empty = (t == 0).all(axis=-1)
         is_simple = (m == self.one).all(axis=-1) & (s != 0).any(axis=-1)
         chosen = np.where((is_empty | is_simple)[..., None, None], second, first)
-        return np.where(same[..., None, None], both, chosen)
+        return np.where(same[..., None, None], merged, chosen)
 
     def _with_factor(self, log_terms: Array, k: Array) -> Array:
-        """Return the terms with factor k, where they have -k: k log u is -k log 1/u."""
+        """Return log terms with factor k where they have -k: -k log u is k log 1/u."""
         u, t, factor = _unpack(log_terms)
         opposite = (factor == self.neg(k)).all(axis=-1)
         if not opposite.any():
@@ -526,12 +614,20 @@ class Field:
         return np.where(opposite[..., None, None], inverted, log_terms)
 
     def negate_log_terms(self, log_terms: Array) -> Array:
-        """Return the terms of -x."""
+        """Return the log terms of -x."""
         u, t, k = _unpack(log_terms)
         return np.stack([self.inv(u), self.neg(t), k], axis=-2)
 
     def scale_log_terms(self, log_terms: Array, a: Array) -> Array:
-        """Return the terms of a multiple a x."""
+        """Return the log terms of a multiple a x.
+
+        Parameters
+        ----------
+        log_terms : array, shape (..., 3, C)
+            The terms of x.
+        a : array, shape (..., C)
+            The factor.
+        """
         u, t, k = _unpack(log_terms)
         k = self.mul(k, a)
         return np.stack([np.broadcast_to(part, k.shape) for part in (u, t, k)], axis=-2)
@@ -583,7 +679,7 @@ class Prime(Field):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.p = random_prime(random.Random(hash64("prime", seed)))
+        self.p = prime_of_seed(seed)
         self.modulus = np.uint64(self.p)
         self.p_reciprocal = 1.0 / self.p
         self.one = self.from_integers(1)
@@ -625,7 +721,7 @@ class Prime(Field):
         return r
 
     def inv(self, a: Array) -> Array:
-        """Return 1 / a by Euclid of a product tree's root, and three products each; 1/0 is 0."""
+        """Return 1 / a by one inverse for a tree of products, and three products each; 1/0 is 0."""
         flat: Array = np.where(a == 0, 1, a).reshape(-1)
         levels: list[Array] = []
         while len(flat) > 8:
@@ -652,7 +748,7 @@ class Prime(Field):
         return self._sum_by_halves(np.cumsum, a, axis)
 
     def _sum_by_halves(self, sum_: Callable[..., Array], a: Array, axis: Any) -> Array:
-        """Return sums of lower and of upper 25 bits, which do not overflow, put together."""
+        """Return sums, of lower and of upper 25 bits apart so that none overflows."""
         low = sum_(a & LOW_HALF, axis) % self.p
         high = sum_(a >> 25, axis) % self.p
         return self.add(low, self._product(high, np.array(1 << 25)))
@@ -759,7 +855,7 @@ class Gauss(Prime):
         return self._as_complex(super().draw(shape))
 
     def from_integers(self, integers: Any) -> Array:
-        """Return the residues of int64."""
+        """Return the residues of integers."""
         return self._as_complex(super().from_integers(integers))
 
     def _as_complex(self, x: Array) -> Array:
@@ -767,7 +863,7 @@ class Gauss(Prime):
         return np.concatenate([x, np.zeros(x.shape, np.int64)], axis=-1)
 
     def is_representative(self, a: Array) -> Array:
-        """Return whether of the pair a and -a it is a that stands for both."""
+        """Return whether a, of the pair a and -a, represents both."""
         x, y = a[..., :1], a[..., 1:]
         return np.where(x != 0, x > self.p - x, y > self.p - y)
 
@@ -904,7 +1000,7 @@ class Towers(Field):
         return (bits % self.p.astype(np.uint64)).astype(np.int64)
 
     def _exp(self, a: Array) -> Array:
-        """Return (g^2)^a; on the lowest level any number."""
+        """Return (g^2)^a; random numbers on the lowest level."""
         squares = np.array([g * g for g, _ in self.tables] + [1] * self.n_chains)
         out = self.power(squares, np.roll(a, -self.n_chains, axis=-1))
         lowest = self.random_function("exp", a)[..., -self.n_chains :]
@@ -912,7 +1008,7 @@ class Towers(Field):
         return np.where(a == 0, 1, out)
 
     def _log(self, u: Array) -> Array:
-        """Return half the discrete logarithm of u or of -u; on the first level any number."""
+        """Return half the discrete logarithm of u or of -u; random numbers on the first level."""
         t = self.random_function("log", u)
         has_odd = False  # odd powers of g are no squares: the logarithm is that of -u
         for c, (_, logarithms) in enumerate(self.tables):

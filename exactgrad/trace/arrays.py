@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from math import inf, prod
 from numbers import Integral
@@ -93,7 +94,7 @@ class Exact(NDArrayOperatorsMixin):
         self.residues = residues
         self.floats = np.asarray(floats)
         self.log_terms = log_terms
-        # like NumPy's scalars, which are no views; what x[..., 0] returns is a view
+        # a scalar is no view, as in NumPy; what x[0, ...] returns is a view and no scalar
         self.is_scalar = not self.floats.ndim
 
     @property  # type: ignore[misc]
@@ -211,7 +212,13 @@ class Exact(NDArrayOperatorsMixin):
         )
 
     def swapaxes(self, axis1: int, axis2: int) -> Exact:
-        """Return a view with two axes exchanged."""
+        """Return a view with two axes exchanged.
+
+        Parameters
+        ----------
+        axis1, axis2 : int
+            The axes.
+        """
         first = axis1 % self.ndim
         second = axis2 % self.ndim
         return self.map_views(lambda part, _: part.swapaxes(first, second))
@@ -241,7 +248,15 @@ class Exact(NDArrayOperatorsMixin):
         return self.reshape(-1, order=order).copy()
 
     def view(self, dtype: Any = float, type: Any = np.ndarray) -> Exact:
-        """Return a view of all numbers; refuse to see them as another type or class."""
+        """Return a view of all numbers; refuse to see them as another type or class.
+
+        Parameters
+        ----------
+        dtype : dtype
+            A float dtype, or np.ndarray.
+        type : type
+            np.ndarray.
+        """
         if type is not np.ndarray or np.dtype(dtype) not in (np.float64, np.object_):
             raise Untraceable(f"exact numbers are seen as {dtype} and {type}")
         return self.map_views(lambda part, _: part[...])
@@ -252,7 +267,15 @@ class Exact(NDArrayOperatorsMixin):
         return Exact(self.field, residues, self.floats.copy(), self.log_terms)
 
     def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Exact:
-        """Return the numbers; refuse to round them to integers."""
+        """Return the numbers; refuse to round them to integers.
+
+        Parameters
+        ----------
+        dtype : dtype
+            A dtype of floats or objects.
+        copy : bool
+            Whether a copy is returned, or the array itself.
+        """
         if np.dtype(dtype).kind not in "fcO":
             raise Untraceable(f"exact numbers are made {np.dtype(dtype)}")
         if copy:
@@ -285,9 +308,9 @@ class Exact(NDArrayOperatorsMixin):
         name = ufunc.__name__
         out = kwargs.pop("out", None)
         where = kwargs.pop("where", True)
-        dtype = kwargs.pop("dtype", None) or float
+        dtype = kwargs.pop("dtype", None)
         kwargs = {key: kwargs[key] for key in kwargs if key not in IGNORED_KEYWORDS}
-        if np.dtype(dtype).kind != "f":
+        if dtype is not None and np.dtype(dtype).kind != "f":
             raise Untraceable(f"np.{name} with a dtype")
         handler = UFUNC_METHODS.get(method, {}).get(name)
         if handler is None and method == "__call__":
@@ -431,7 +454,15 @@ def _chain_rule(x: Exact, slope: Array) -> Array:
 
 
 def lift(x: Any, field: Field) -> Exact:
-    """Return integers, floats, fractions, or nested lists of these, as exact numbers."""
+    """Return integers, floats, fractions, or nested lists of these, as exact numbers.
+
+    Parameters
+    ----------
+    x : Exact, number, array or nested list
+        What is lifted; exact numbers are returned as they are.
+    field : Field
+        The field. Exact numbers of another one are of an earlier call, and are refused.
+    """
     if type(x) is Exact:
         if x.field is not field:
             raise Untraceable(
@@ -486,7 +517,7 @@ def lift_all(*values: Any) -> list[Exact]:
 
 
 def _log_terms_of(x: Exact) -> Array:
-    """Return the terms of logarithms; of numbers that contain none, 0 log 1."""
+    """Return the log terms of x; of numbers that contain none, 1 log 1 = 0."""
     if x.log_terms is not None:
         return x.log_terms
     shape = (*x.shape, 3, x.field.n_channels)
@@ -516,10 +547,10 @@ def add(x: Any, y: Any, sign: int = 1) -> Exact:
         floats = x.floats - y.floats
     log_terms = None
     if x.log_terms is not None or y.log_terms is not None:
-        left, right = np.broadcast_arrays(_log_terms_of(x), _log_terms_of(y))
+        x_terms, y_terms = np.broadcast_arrays(_log_terms_of(x), _log_terms_of(y))
         if sign == -1:
-            right = field.negate_log_terms(right)
-        log_terms = field.add_log_terms(left, right)
+            y_terms = field.negate_log_terms(y_terms)
+        log_terms = field.add_log_terms(x_terms, y_terms)
     return Exact(field, residues, floats, log_terms)
 
 
@@ -541,7 +572,13 @@ def _gate(mask: Array, x: Exact) -> Exact:
 
 
 def multiply(x: Any, y: Any) -> Exact:
-    """Return x y: (x y)' = x y' + x' y."""
+    """Return x y: (x y)' = x y' + x' y.
+
+    Parameters
+    ----------
+    x, y : Exact or array
+        The factors, which are broadcast. An array of bool is a gate.
+    """
     for mask, factor in ((x, y), (y, x)):
         if type(mask) is not Exact and getattr(mask, "dtype", None) == np.bool_:
             return _gate(mask, factor)
@@ -564,7 +601,13 @@ def multiply(x: Any, y: Any) -> Exact:
 
 
 def divide(x: Any, y: Any) -> Exact:
-    """Return the quotient q = x / y: q' = (x' - q y') / y."""
+    """Return the quotient q = x / y: q' = (x' - q y') / y.
+
+    Parameters
+    ----------
+    x, y : Exact or array
+        Numerator and denominator, which are broadcast.
+    """
     x, y = lift_all(x, y)
     field = x.field
     reciprocal = field.inv(y.primal)
@@ -585,7 +628,15 @@ def divide(x: Any, y: Any) -> Exact:
 
 
 def power(x: Any, n: Any) -> Exact:
-    """Return x^n: by products for integers n, by a root for halves, else exp(n log x)."""
+    """Return x^n: by products for integers n, by a root for halves, else exp(n log x).
+
+    Parameters
+    ----------
+    x : Exact or array
+        The base.
+    n : number, array or Exact
+        The exponent. If it is exact, or differs between entries, x has to be positive.
+    """
     constant = 0.25 if type(n) is Exact else n
     doubled = np.asarray(constant, float) * 2
     twice = 0.5
@@ -689,25 +740,14 @@ def _where(condition: Any, *branches: Any) -> Any:
     return np.where(comparison_of(np.not_equal)(condition, 0), *branches)
 
 
-def of_floats(
-    function: Callable[..., Any], records_path: bool = True
-) -> Callable[..., Any]:
-    """Return a function that sees the floats of exact numbers alone.
-
-    Parameters
-    ----------
-    function : callable
-        NumPy's function.
-    records_path : bool
-        Whether what it returns counts as a comparison. It does not if it depends on
-        shapes alone.
-    """
+def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that sees floats alone; what it returns counts as comparisons."""
 
     def of_exact(*args: Any, **kwargs: Any) -> Any:
         floats = (x.floats if type(x) is Exact else x for x in args)
         result = function(*floats, **kwargs)
         field = field_of(args)
-        if records_path and field is not None:
+        if field is not None:
             for values in result if isinstance(result, tuple) else (result,):
                 content = np.frombuffer(np.asarray(values).tobytes(), np.uint8)
                 field.path.append(np.unpackbits(content).astype(bool))
@@ -716,16 +756,11 @@ def of_floats(
     return of_exact
 
 
-def _finiteness_test(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return np.isfinite or the like, which see the pole at theta and nothing near it."""
-    of_exact = of_floats(function, records_path=False)
-
-    def is_finite(x: Exact, **kwargs: Any) -> Any:
-        if x.field.at_pole and not np.isfinite(x.floats).all():
-            raise Untraceable(KINK_MESSAGE)
-        return of_exact(x, **kwargs)
-
-    return is_finite
+def _test_finiteness(function: Callable[..., Any], x: Exact, **kwargs: Any) -> Any:
+    """Return np.isfinite(x) or the like; refuse at a pole, which theta alone is on."""
+    if x.field.at_pole and not np.isfinite(x.floats).all():
+        raise Untraceable(KINK_MESSAGE)
+    return function(x.floats, **kwargs)
 
 
 def _larger(x: Any, y: Any) -> Exact:
@@ -783,26 +818,24 @@ UFUNCS |= {
 for _name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
     UFUNCS[_name] = comparison_of(getattr(np, _name))
 for _name in ("isfinite", "isnan", "isinf"):
-    UFUNCS[_name] = _finiteness_test(getattr(np, _name))
+    UFUNCS[_name] = partial(_test_finiteness, getattr(np, _name))
 
 # --- functions that move numbers
 
 
-def _by_position(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that moves numbers: NumPy's moves their positions, and 0 stays 0."""
-
-    def moved(x: Exact, *args: Any, **kwargs: Any) -> Exact:
-        positions = np.arange(1, x.size + 1).reshape(x.shape)
-        positions = function(positions, *args, **kwargs)
-        out = x.reshape(-1)[np.maximum(positions - 1, 0)]
-        if not np.all(positions):
-            out[positions == 0] = 0.0
-        return out
-
-    return moved
+def _by_position(
+    function: Callable[..., Any], x: Exact, *args: Any, **kwargs: Any
+) -> Exact:
+    """Return numbers moved as a function of NumPy's moves positions; where it puts a 0 is a 0."""
+    positions = np.arange(1, x.size + 1).reshape(x.shape)
+    positions = function(positions, *args, **kwargs)
+    out = x.reshape(-1)[np.maximum(positions - 1, 0)]
+    if not np.all(positions):
+        out[positions == 0] = 0.0
+    return out
 
 
-_take_along_axis = _by_position(np.take_along_axis)
+_take_along_axis = partial(_by_position, np.take_along_axis)
 for _name in (
     "take",
     "take_along_axis",
@@ -813,7 +846,7 @@ for _name in (
     "tril",
     "triu",
 ):
-    FUNCTIONS[_name] = _by_position(getattr(np, _name))
+    FUNCTIONS[_name] = partial(_by_position, getattr(np, _name))
 
 
 def concatenate(arrays: Any, axis: Any = 0, casting: Any = None) -> Exact:
@@ -841,7 +874,15 @@ def concatenate(arrays: Any, axis: Any = 0, casting: Any = None) -> Exact:
 
 
 def stack(arrays: Any, axis: int = 0) -> Exact:
-    """Return arrays of one shape as one array, along a new axis."""
+    """Return arrays of one shape as one array, along a new axis.
+
+    Parameters
+    ----------
+    arrays : sequence of Exact or array
+        Arrays of one shape.
+    axis : int
+        Which axis of the result numbers the arrays.
+    """
     expanded = [x[(FULL_SLICE,) * (axis % (x.ndim + 1)) + (None,)] for x in arrays]
     return concatenate(expanded, axis)
 
@@ -927,7 +968,7 @@ def as_strided(
     """
     shape = x.shape if shape is None else tuple(map(operator.index, shape))
     strides = x.strides if strides is None else tuple(map(operator.index, strides))
-    # of two numbers that are written into the same memory the order of writing decides
+    # where entries overlap the last one written would count, by an order that nobody fixes
     span = x.itemsize
     for step, n in sorted(
         (abs(step), n) for step, n in zip(strides, shape, strict=True) if n > 1
@@ -954,8 +995,8 @@ def as_strided(
         )
 
     low, high = np.lib.array_utils.byte_bounds(x.floats)
-    start, end = np.lib.array_utils.byte_bounds(view(x.floats, ()))
-    if prod(shape) and (start < low or end > high):
+    view_low, view_high = np.lib.array_utils.byte_bounds(view(x.floats, ()))
+    if prod(shape) and (view_low < low or view_high > high):
         raise Untraceable("as_strided reads what lies beside its array")
     return x.map_views(view)
 
@@ -975,7 +1016,15 @@ def _meshgrid(*arrays: Any, **kwargs: Any) -> Any:
 
 
 def broadcast_to(x: Exact, shape: tuple[int, ...]) -> Exact:
-    """Return a view of a larger shape."""
+    """Return a view of a larger shape.
+
+    Parameters
+    ----------
+    x : Exact
+        The array.
+    shape : tuple of int
+        The shape of the view.
+    """
     return x.map_views(lambda part, channels: np.broadcast_to(part, shape + channels))
 
 
@@ -1094,34 +1143,32 @@ def _prod(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
     return factors[0].reshape(_reduced_shape(x, axis, keepdims))
 
 
-def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the largest or smallest numbers over axes, by np.argmax or np.argmin."""
+def _extreme(
+    pick: Callable[..., Any],
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+) -> Exact:
+    """Return the largest or smallest numbers over axes, which np.argmax or np.argmin picks."""
+    flat = _flatten_axes(x, axis)
+    positions = np.expand_dims(pick(flat.floats, axis=-1), -1)
+    extreme = _take_along_axis(flat, positions, -1)
+    _refuse_ties(flat, extreme)
+    x.field.path.append(np.ravel(np.arange(flat.shape[-1]) == positions))
+    extreme = extreme.reshape(_reduced_shape(x, axis, keepdims))
+    if initial is None:
+        return extreme
     choose = _larger if pick is np.argmax else _smaller
-
-    def largest(
-        x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None
-    ) -> Exact:
-        flat = _flatten_axes(x, axis)
-        positions = np.expand_dims(pick(flat.floats, axis=-1), -1)
-        extreme = _take_along_axis(flat, positions, -1)
-        _refuse_ties(flat, extreme)
-        x.field.path.append(np.ravel(np.arange(flat.shape[-1]) == positions))
-        extreme = extreme.reshape(_reduced_shape(x, axis, keepdims))
-        if initial is None:
-            return extreme
-        return choose(extreme, initial)
-
-    return largest
+    return choose(extreme, initial)
 
 
-def _arg_extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
+def _arg_extreme(
+    pick: Callable[..., Any], x: Any, axis: Any = None, keepdims: bool = False
+) -> Any:
     """Return np.argmax or np.argmin, which refuse ties."""
-
-    def position(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        _extreme(pick)(x, axis)
-        return pick(x.floats, axis=axis, keepdims=keepdims)
-
-    return position
+    _extreme(pick, x, axis)
+    return pick(x.floats, axis=axis, keepdims=keepdims)
 
 
 def _argsort(x: Any, axis: Any = -1, kind: Any = None) -> Array:
@@ -1156,8 +1203,8 @@ def _add_at(x: Any, index: Any, y: Any, sign: int = 1) -> None:
         x[entry] = add(x[entry], terms[i], sign)
 
 
-_largest = _extreme(np.argmax)
-_smallest = _extreme(np.argmin)
+_largest = partial(_extreme, np.argmax)
+_smallest = partial(_extreme, np.argmin)
 REDUCTIONS |= {
     "add": sum_over,
     "multiply": _prod,
@@ -1177,7 +1224,15 @@ UFUNC_METHODS |= {
 
 
 def uninitialized(field: Field, shape: Any) -> Exact:
-    """Return np.empty: one random number everywhere, so that nothing is proved by it."""
+    """Return np.empty: one random number everywhere, so that nothing is proved by it.
+
+    Parameters
+    ----------
+    field : Field
+        The field of the numbers.
+    shape : int or tuple of int
+        The shape.
+    """
     floats = np.full(shape, np.nan)
     primal = np.broadcast_to(field.uninitialized, (*floats.shape, field.n_channels))
     return Exact(field, dual_residues(field, primal), floats)
@@ -1213,8 +1268,8 @@ def _transpose(x: Exact, axes: Any = None) -> Exact:
 FUNCTIONS |= {
     "amax": _largest,
     "amin": _smallest,
-    "argmax": _arg_extreme(np.argmax),
-    "argmin": _arg_extreme(np.argmin),
+    "argmax": partial(_arg_extreme, np.argmax),
+    "argmin": partial(_arg_extreme, np.argmin),
     "argsort": _argsort,
     "as_strided": as_strided,
     "broadcast_arrays": _broadcast_arrays,

@@ -31,7 +31,6 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar, copy_context
 from enum import Enum
-from itertools import chain
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -168,7 +167,7 @@ class GlobalNames(dict[str, Any]):
         return copy
 
     def prepare(self, code: CodeType) -> None:
-        """Copy what code reads by other ways than its global names; note what it assigns."""
+        """Copy what code reads otherwise than as globals; record which of these it assigns."""
         if dis.opmap["STORE_GLOBAL"] in code.co_code[::2]:
             instructions = dis.get_instructions(code)
             self.assigned |= {
@@ -261,7 +260,7 @@ def _is_python(cls: type) -> bool:
 
 
 def _is_copied(cls: type) -> bool:
-    """Return whether copies of a class and its objects work: a user's, written in Python."""
+    """Return whether a class can be copied: it is a user's, and written in Python."""
     if type(cls) not in METACLASSES and not _is_copied(type(cls)):
         return False
     if cls in C_BASES or issubclass(cls, BaseException | Enum):
@@ -282,16 +281,15 @@ def _attribute_types(cls: type) -> dict[str, type]:
 
 def _make_class_copy(cls: type, metaclass: type, bases: tuple[type, ...]) -> type:
     """Return the copy of a class, which all calls share while the attributes are the same."""
-    known = CLASS_COPIES.get(cls)
-    if known is not None:
-        copy, original_types, copy_types = known
-        if (
-            original_types == _attribute_types(cls)
-            and copy_types == _attribute_types(copy)
-            and type(copy) is metaclass
-            and copy.__bases__ == bases
-        ):
-            return copy
+    shared = CLASS_COPIES.get(cls)
+    if (
+        shared is not None
+        and shared.original_types == _attribute_types(cls)
+        and shared.copy_types == _attribute_types(shared.copy)
+        and type(shared.copy) is metaclass
+        and shared.copy.__bases__ == bases
+    ):
+        return shared.copy
     names: dict[str, Any] = {}
     for name, value in vars(cls).items():
         if name.startswith("__") and type(value) in (str, tuple, NoneType):
@@ -305,7 +303,7 @@ def _make_class_copy(cls: type, metaclass: type, bases: tuple[type, ...]) -> typ
     if "__init_subclass__" in names:  # it has been called, for the original
         names["__init_subclass__"] = classmethod(lambda cls, **options: None)
     make = ABCMeta.__new__ if issubclass(metaclass, ABCMeta) else type.__new__
-    copy = make(metaclass, cls.__name__, bases, names)
+    copy: type = make(metaclass, cls.__name__, bases, names)
     CLASS_COPIES[cls] = ClassCopy(copy, _attribute_types(cls), _attribute_types(copy))
     return copy
 
@@ -388,17 +386,15 @@ class Copies:
         """Return whether a value of a copy can be given to others, and what is given then."""
         if id(value) in self.originals:
             return True, self.originals[id(value)]
-        items: Iterable[Any] = ()
-        if type(value) in (list, tuple, set):
-            items = value
-        elif type(value) is dict:
-            items = chain(value, value.values())
-        elif type(value) not in PLAIN_TYPES:
-            known = self.copies.get(id(value))
-            return known is not None and known[1] is value, value
-        if PLAIN_TYPES.issuperset(map(type, items)):
+        if type(value) in PLAIN_TYPES:
             return True, value
-        items = chain(value, value.values()) if type(value) is dict else value
+        if type(value) is dict:
+            items = [*value, *value.values()]
+        elif type(value) in (list, tuple, set):
+            items = [*value]
+        else:
+            entry = self.copies.get(id(value))
+            return entry is not None and entry[1] is value, value
         return all(self.to_original(item) == (True, item) for item in items), value
 
     def _import(self, *args: Any, **kwargs: Any) -> Any:
@@ -412,9 +408,9 @@ class Copies:
         cls = type(value)
         if cls in SHARED_TYPES:
             return value
-        known = self.copies.get(id(value))
-        if known is not None:
-            return known[1]
+        entry = self.copies.get(id(value))
+        if entry is not None:
+            return entry[1]
         self.copies[id(value)] = value, value  # until there is a copy: it may lead here
         stand_in = STAND_INS.get(id(value)) or scipy_stand_in(value)
         if stand_in is not None:
@@ -440,8 +436,9 @@ class Copies:
         """Return the global names of a function's copy; None if those stay as they are."""
         original = function.__globals__
         if id(original) not in self.global_names:
-            names = None if _is_library(original) else GlobalNames(self, original)
-            self.global_names[id(original)] = names
+            self.global_names[id(original)] = None
+            if not _is_library(original):
+                self.global_names[id(original)] = GlobalNames(self, original)
         return self.global_names[id(original)]
 
     def _copy_function(self, function: FunctionType) -> Any:
@@ -474,10 +471,9 @@ class Copies:
         return copy
 
     def _copy_cell(self, cell: CellType) -> CellType:
-        known = self.copies.get(id(cell))
-        if known is not None:
-            known_copy: CellType = known[1]
-            return known_copy
+        if id(cell) in self.copies:
+            earlier_copy: CellType = self.copies[id(cell)][1]
+            return earlier_copy
         try:
             content = cell.cell_contents
         except ValueError:  # it is empty
@@ -494,68 +490,60 @@ class Copies:
         self.unfilled.append(fill)
         return copy
 
+    def _rebuild(
+        self, value: Any, parts: tuple[Any, ...], make: Callable[..., Any]
+    ) -> Any:
+        """Return what `make` makes of the copies of parts, or the value if none is copied."""
+        copies = tuple(map(self._copy, parts))
+        if all(map(operator.is_, parts, copies)):
+            return value
+        return self._register(value, make(*copies))
+
     def _copy_method(self, method: MethodType) -> Any:
-        function = self._copy(method.__func__)
-        instance = self._copy(method.__self__)
-        if function is method.__func__ and instance is method.__self__:
-            return method
-        return self._register(method, MethodType(function, instance))
+        return self._rebuild(method, (method.__func__, method.__self__), MethodType)
 
     def _copy_partial(self, partial: functools.partial[Any]) -> Any:
-        function = self._copy(partial.func)
-        args = self._copy(partial.args)
-        keywords = self._copy(partial.keywords)
-        if (
-            function is partial.func
-            and args is partial.args
-            and keywords is partial.keywords
-        ):
-            return partial
-        return self._register(partial, functools.partial(function, *args, **keywords))
+        return self._rebuild(
+            partial,
+            (partial.func, partial.args, partial.keywords),
+            lambda function, args, keywords: functools.partial(
+                function, *args, **keywords
+            ),
+        )
 
     def _copy_cached(self, cached: Any) -> Any:
-        function = self._copy(cached.__wrapped__)
         cache = functools.lru_cache(**cached.cache_parameters())
-        return self._register(cached, cache(function))
+        return self._register(cached, cache(self._copy(cached.__wrapped__)))
 
     def _copy_wrapped(self, wrapper: Any) -> Any:
-        return self._register(wrapper, type(wrapper)(self._copy(wrapper.__func__)))
+        return self._rebuild(wrapper, (wrapper.__func__,), type(wrapper))
 
     def _copy_property(self, original: property) -> Any:
-        copy = property(
-            self._copy(original.fget),
-            self._copy(original.fset),
-            self._copy(original.fdel),
-            original.__doc__,
+        functions = original.fget, original.fset, original.fdel
+        return self._rebuild(
+            original, functions, functools.partial(property, doc=original.__doc__)
         )
-        return self._register(original, copy)
 
     def _copy_variable(self, variable: ContextVar[Any]) -> Any:
+        def make(value: Any) -> ContextVar[Any]:
+            return ContextVar(variable.name, default=value)
+
         try:
-            value = variable.get()
-        except LookupError:
+            return self._rebuild(variable, (variable.get(),), make)
+        except LookupError:  # it has no value
             return variable
-        copy = self._copy(value)
-        if copy is value:
-            return variable
-        return self._register(variable, ContextVar(variable.name, default=copy))
 
     def _copy_reference(self, reference: ref[Any]) -> Any:
-        value = reference()
-        copy = self._copy(value)
-        if copy is value:
-            return reference
-        return self._register(reference, ref(copy))
+        return self._rebuild(reference, (reference(),), ref)
 
     def _copy_built_in(self, method: BuiltinFunctionType) -> Any:
         """Return the method of a container that is copied."""
         container = method.__self__
         if type(container) not in CONTAINER_TYPES:
             return method
-        copy = self._copy(container)
-        if copy is container:
-            return method
-        return self._register(method, getattr(copy, method.__name__))
+        return self._rebuild(
+            method, (container,), lambda copy: getattr(copy, method.__name__)
+        )
 
     def _copy_module(self, module: ModuleType) -> Any:
         if _is_library(vars(module)):
@@ -568,8 +556,11 @@ class Copies:
         """Return a copy if anything in it is one, or if it is to be a container of its own."""
         cls = type(value)
         is_mapping = hasattr(value, "keys")
-        keys = [*value] if is_mapping else []
-        items = [*keys, *(value.values() if is_mapping else value)]
+        items = [*value]
+        keys: list[Any] = []
+        if is_mapping:
+            keys = items
+            items = [*keys, *value.values()]
         all_shared = SHARED_TYPES.issuperset(map(type, items))
         if all_shared and not own_containers:
             return value
@@ -584,7 +575,7 @@ class Copies:
             self.copies[id(value)] = value, value
             return value
         values = copies[len(keys) :]
-        pairs = list(zip(copies[: len(keys)], values, strict=True)) if keys else []
+        pairs = [*zip(copies[: len(keys)], values, strict=is_mapping)]
         if cls is tuple:
             return self._register(value, tuple(values))
         if cls is MappingProxyType:

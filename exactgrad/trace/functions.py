@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import check_callable
+from ..fields.finite import LOG_2
 from .arrays import (
     FUNCTIONS,
     UFUNCS,
@@ -35,7 +36,6 @@ __all__ = ["SPECIAL", "exp", "function", "log", "polygamma", "sqrt"]
 Array = NDArray[Any]
 SPECIAL: Handlers = {}  # the ufuncs of scipy.special
 SQRT_PI = math.sqrt(math.pi)
-LOG_2 = math.log(2.0)
 SMALL_EXPONENT = -60  # decimals below 1e-60 take a series in place of the formula
 
 
@@ -99,7 +99,7 @@ def _float_function(name: str) -> Callable[..., Array]:
 
 
 def _from_formula(formula: Callable[..., Any], name: str) -> Callable[..., Exact]:
-    """Return a function whose residues a formula has, and whose floats the named function."""
+    """Return a function with the residues of a formula and the floats of a named function."""
 
     def of_exact(*args: Any) -> Exact:
         operands = lift_all(*args)
@@ -172,7 +172,7 @@ def function(
 def _precise_near_zero(
     series: Callable[[Exact], Exact], formula: Callable[[Exact], Exact]
 ) -> Callable[[Exact], Exact]:
-    """Return a function whose formula loses the digits of small x: decimals get more.
+    """Return a formula that gets more decimals where small x would lose its digits.
 
     Below 1e-60 the first terms of the series are exact to all digits.
     """

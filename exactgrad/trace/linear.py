@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -30,19 +31,27 @@ SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
 
 
 def matmul(x: Any, y: Any) -> Exact:
-    """Return the product of matrices: (X Y)' = X' Y + X Y'."""
+    """Return the product of matrices: (X Y)' = X' Y + X Y'.
+
+    Parameters
+    ----------
+    x, y : Exact or array, shape (..., n, k) and (..., k, m)
+        The matrices, or stacks of them. One axis makes a row of x and a column of y.
+    """
     x, y = lift_all(x, y)
     field = x.field
     floats = np.matmul(x.floats, y.floats)
-    left = x.reshape(1, -1) if x.ndim == 1 else x
-    right = y.reshape(-1, 1) if y.ndim == 1 else y
+    if x.ndim == 1:
+        x = x.reshape(1, -1)
+    if y.ndim == 1:
+        y = y.reshape(-1, 1)
     tangent = None
     if x.has_tangent:
-        tangent = field.matmul(left.tangent, right.primal)
+        tangent = field.matmul(x.tangent, y.primal)
     if y.has_tangent:
-        change = field.matmul(left.primal, right.tangent)
+        change = field.matmul(x.primal, y.tangent)
         tangent = change if tangent is None else field.add(tangent, change)
-    primal = field.matmul(left.primal, right.primal)
+    primal = field.matmul(x.primal, y.primal)
     residues = dual_residues(field, primal, tangent)
     return Exact(field, residues.reshape((*floats.shape, 2, field.n_channels)), floats)
 
@@ -62,8 +71,8 @@ def einsum(
         Ignored.
     """
     arrays = lift_all(*operands)
-    left, arrow, result_letters = subscripts.replace(" ", "").partition("->")
-    terms = left.split(",")
+    all_terms, arrow, result_letters = subscripts.replace(" ", "").partition("->")
+    terms = all_terms.split(",")
     n_dots = [
         x.ndim - len(term.replace("...", ""))
         for term, x in zip(terms, arrays, strict=True)
@@ -134,7 +143,13 @@ def _contract(
 
 
 def dot(x: Any, y: Any) -> Any:
-    """Return np.dot."""
+    """Return np.dot.
+
+    Parameters
+    ----------
+    x, y : Exact or array
+        Numbers, vectors or matrices, as np.dot takes them.
+    """
     x, y = lift_all(x, y)
     if not x.ndim or not y.ndim:
         return x * y
@@ -156,19 +171,15 @@ def _vecdot(x: Any, y: Any, axis: int = -1) -> Exact:
 # --- linear algebra
 
 
-def _of_stacks(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that takes stacks of matrices, from one of single matrices."""
-
-    def of_stack(*operands: Any) -> Any:
-        arrays = lift_all(*operands)
-        if arrays[0].ndim == 2:
-            return function(*arrays)
-        results = [of_stack(*row) for row in zip(*arrays, strict=True)]
-        if isinstance(results[0], SlogdetResult):
-            return SlogdetResult(*map(stack, zip(*results, strict=True)))
-        return stack(results)
-
-    return of_stack
+def _of_stacks(function: Callable[..., Any], *operands: Any) -> Any:
+    """Return a function of matrices for each of a stack of them."""
+    arrays = lift_all(*operands)
+    if arrays[0].ndim == 2:
+        return function(*arrays)
+    results = [_of_stacks(function, *row) for row in zip(*arrays, strict=True)]
+    if isinstance(results[0], SlogdetResult):
+        return SlogdetResult(*map(stack, zip(*results, strict=True)))
+    return stack(results)
 
 
 def _eliminate(matrix: Exact, right: Any = None) -> tuple[Exact, Exact]:
@@ -234,12 +245,12 @@ FUNCTIONS |= {
     "dot": dot,
     "einsum": einsum,
     "inner": lambda x, y: np.tensordot(x, y, ((-1,), (-1,))),
-    "linalg.cholesky": _of_stacks(_cholesky),
-    "linalg.det": _of_stacks(_determinant),
-    "linalg.inv": _of_stacks(_inverse),
+    "linalg.cholesky": partial(_of_stacks, _cholesky),
+    "linalg.det": partial(_of_stacks, _determinant),
+    "linalg.inv": partial(_of_stacks, _inverse),
     "linalg.pinv": _pseudo_inverse,
-    "linalg.slogdet": _of_stacks(_slogdet),
-    "linalg.solve": _of_stacks(_solve),
+    "linalg.slogdet": partial(_of_stacks, _slogdet),
+    "linalg.solve": partial(_of_stacks, _solve),
     "vdot": _vdot,
 }
 Exact.dot = dot  # type: ignore[attr-defined]

@@ -14,6 +14,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import partial
 from itertools import repeat
 from types import FunctionType, ModuleType
 from typing import Any
@@ -35,23 +36,19 @@ def _holds_floats(dtype: Any) -> bool:
     return dtype is None or np.dtype(dtype).kind in "fO"
 
 
-def _constant_maker(name: str) -> Callable[..., Any]:
+def _constant(name: str, field: Field, *args: Any, **kwargs: Any) -> Any:
     """Return np.zeros, np.ones or np.eye with exact numbers in place of floats."""
-
-    def make(field: Field, *args: Any, **kwargs: Any) -> Any:
-        array = getattr(np, name)(*args, **kwargs)
-        if array.dtype.kind != "f":
-            return array
-        return lift(array.astype(float), field)
-
-    return make
+    array = getattr(np, name)(*args, **kwargs)
+    if array.dtype.kind != "f":
+        return array
+    return lift(array.astype(float), field)
 
 
 def _full(
     field: Field, shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any
 ) -> Any:
     if field_of(fill_value) is None:
-        return _constant_maker("full")(field, shape, fill_value, dtype, **kwargs)
+        return _constant("full", field, shape, fill_value, dtype, **kwargs)
     out = lift(np.zeros(shape), field)
     out[...] = fill_value
     return out
@@ -63,30 +60,31 @@ def _empty(field: Field, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
     return uninitialized(field, shape)
 
 
-def _converter(name: str) -> Callable[..., Any]:
+def _converted(
+    name: str,
+    field: Field,
+    values: Any,
+    dtype: Any = None,
+    ndmin: int = 0,
+    **kwargs: Any,
+) -> Any:
     """Return np.array or np.asarray, also of exact numbers and of lists of them."""
-
-    def convert(
-        field: Field, values: Any, dtype: Any = None, ndmin: int = 0, **kwargs: Any
-    ) -> Any:
-        if field_of(values) is None:
-            if ndmin:
-                kwargs["ndmin"] = ndmin
-            return getattr(np, name)(values, dtype, **kwargs)
+    if field_of(values) is None:
         if ndmin:
-            array = convert(field, values, dtype, **kwargs)
-            return array.reshape((1,) * (ndmin - array.ndim) + array.shape)
-        if not _holds_floats(dtype):
-            raise Untraceable(f"np.{name} makes {np.dtype(dtype)} of exact numbers")
-        if type(values) is not Exact:
-            return lift(values, field)
-        copies = name == "array" and kwargs.get("copy", True) is True
-        reorders = name == "ascontiguousarray" and not values.flags.c_contiguous
-        if copies or reorders:
-            return values.copy()
-        return values
-
-    return convert
+            kwargs["ndmin"] = ndmin
+        return getattr(np, name)(values, dtype, **kwargs)
+    if ndmin:
+        array = _converted(name, field, values, dtype, **kwargs)
+        return array.reshape((1,) * (ndmin - array.ndim) + array.shape)
+    if not _holds_floats(dtype):
+        raise Untraceable(f"np.{name} makes {np.dtype(dtype)} of exact numbers")
+    if type(values) is not Exact:
+        return lift(values, field)
+    copies = name == "array" and kwargs.get("copy", True) is True
+    reorders = name == "ascontiguousarray" and not values.flags.c_contiguous
+    if copies or reorders:
+        return values.copy()
+    return values
 
 
 class _ConcatenatingIndex:
@@ -108,22 +106,22 @@ def _broadcast(field: Field, *arrays: Any) -> Any:
 
 
 MAKERS: Handlers = {
-    "array": _converter("array"),
-    "asanyarray": _converter("asanyarray"),
-    "asarray": _converter("asarray"),
-    "ascontiguousarray": _converter("ascontiguousarray"),
+    "array": partial(_converted, "array"),
+    "asanyarray": partial(_converted, "asanyarray"),
+    "asarray": partial(_converted, "asarray"),
+    "ascontiguousarray": partial(_converted, "ascontiguousarray"),
     "broadcast": _broadcast,
     "empty": _empty,
-    "eye": _constant_maker("eye"),
+    "eye": partial(_constant, "eye"),
     "full": _full,
-    "identity": _constant_maker("identity"),
-    "ones": _constant_maker("ones"),
-    "zeros": _constant_maker("zeros"),
+    "identity": partial(_constant, "identity"),
+    "ones": partial(_constant, "ones"),
+    "zeros": partial(_constant, "zeros"),
 }
 
 
 def _maker(name: str) -> Callable[..., Any]:
-    """Return a function that is NumPy's own outside of proofs, and in one that of `MAKERS`."""
+    """Return a function that calls NumPy's maker, or in a proof that of `MAKERS`."""
     original = getattr(np, name)
 
     @functools.wraps(original)
@@ -170,7 +168,7 @@ class Vectorize(np.vectorize):
 
 
 def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return `as_strided`, which unlike NumPy's other functions does not ask its arguments."""
+    """Return `as_strided`, which unlike NumPy's other functions does not dispatch by itself."""
     if field_of(x) is None:
         return np.lib.stride_tricks.as_strided(x, *args, **kwargs)
     return FUNCTIONS["as_strided"](x, *args, **kwargs)

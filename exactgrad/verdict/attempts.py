@@ -63,7 +63,8 @@ class Claim(ABC):
         names: Sequence[str],
         data: tuple[Condition, ...],
     ) -> None:
-        self.arguments, self.names = arguments, names
+        self.arguments = arguments
+        self.names = names
         self.data = data  # what the caller says of each argument
 
     @abstractmethod
@@ -105,7 +106,19 @@ class Claim(ABC):
         reason: str = "",
         errors: Errors = (),
     ) -> Conclusion:
-        """Return the conclusion where there is a reason why nothing is proved, errors, or none."""
+        """Return *not proved* for a reason, *refuted* for errors, and *proved* if there is neither.
+
+        Parameters
+        ----------
+        data : tuple of Condition
+            The data for which the functions were run.
+        field : Field or None
+            The field of the last run.
+        reason : str
+            Why nothing is proved. By default nothing stands against it.
+        errors : tuple or callable
+            What is wrong. By default nothing.
+        """
         if reason:
             return Conclusion(Verdict.NOT_PROVED, data, field, reason)
         if errors:
@@ -116,13 +129,21 @@ class Claim(ABC):
 
 
 def attempt(claim: Claim) -> Conclusion:
-    """Return what can be concluded of a claim, for all data or for as many as possible."""
+    """Return what can be concluded of a claim, for all data or for as many as possible.
+
+    Raises
+    ------
+    Exception
+        What the functions themselves raise where they are called with floats.
+    """
     try:
         conclusion = claim.conclude(claim.data)
         if not claim.depends_on_data(conclusion):
             return conclusion
         data = weakest_conditions(claim.arguments, conclusion.data, claim.holds)
-        changed = [i for i, own in enumerate(conclusion.data) if data[i] is not own]
+        changed = [
+            i for i, condition in enumerate(data) if condition is not conclusion.data[i]
+        ]
         if not changed:
             return conclusion
         return claim.conclude_for_some(conclusion, data, changed)

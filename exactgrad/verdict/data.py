@@ -122,7 +122,8 @@ def _symmetric() -> list[Condition]:
         for total in (1, 0)
     ]
     diagonals = [_diagonal(value) for value in (1, 0)]
-    pairs = [_all(SYMMETRIC, other) for other in (*diagonals, *row_sums, *sums)]
+    conditions = (*diagonals, *row_sums, *sums)
+    pairs = [_all(SYMMETRIC, condition) for condition in conditions]
     triples = [_all(*three) for three in product([SYMMETRIC], diagonals, sums)]
     return pairs + triples
 
@@ -157,7 +158,15 @@ def conditions_of(argument: Any) -> list[Condition]:
 def keep_zeros(
     arguments: Sequence[Any], data: tuple[Condition, ...]
 ) -> tuple[Condition, ...]:
-    """Return the data with the zeros of free arrays held at 0, if they hold other numbers too."""
+    """Return the data with the zeros of free arrays held at 0, if they hold other numbers too.
+
+    Parameters
+    ----------
+    arguments : sequence
+        The arguments of the function.
+    data : tuple of Condition
+        What is known of each of them.
+    """
     return tuple(
         ZEROS
         if condition is FREE and any(map(ZEROS.holds, _float_arrays(argument)))
@@ -233,7 +242,15 @@ def argument_names(
 def parse_fixed(
     names: list[str], fixed: Iterable[str | int] | str
 ) -> tuple[Condition, ...]:
-    """Return `FIXED` for each argument that is fixed by its name or position, else `FREE`."""
+    """Return `FIXED` for each argument that is fixed by its name or position, else `FREE`.
+
+    Parameters
+    ----------
+    names : list of str
+        Of all arguments.
+    fixed : str, int, or several of them
+        Names and positions. Others than those of arguments raise an error.
+    """
     chosen = check_fixed(fixed, names)
     return tuple(
         FIXED if name in chosen or i in chosen else FREE for i, name in enumerate(names)
@@ -241,14 +258,31 @@ def parse_fixed(
 
 
 def describe_data(names: Sequence[str], data: Sequence[Condition]) -> str:
-    """Return for which data a proof holds, such as ``for these y``; nothing if for all."""
+    """Return for which data a proof holds, such as ``for these y``; nothing if for all.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the arguments.
+    data : sequence of Condition
+        What holds for each of them in the proof.
+    """
     pairs = list(zip(names, data, strict=True))
     fixed = " and ".join(name for name, condition in pairs if condition is FIXED)
-    kept = " and ".join(
+    conditions = " and ".join(
         condition.text.format(name) for name, condition in pairs if condition.text
     )
-    phrases = [f"for these {fixed}" if fixed else "", f"where {kept}" if kept else ""]
+    phrases = [
+        f"for these {fixed}" if fixed else "",
+        f"where {conditions}" if conditions else "",
+    ]
     return " ".join(filter(None, phrases))
+
+
+def _with_condition(
+    data: tuple[Condition, ...], i: int, condition: Condition
+) -> tuple[Condition, ...]:
+    return (*data[:i], condition, *data[i + 1 :])
 
 
 def weakest_conditions(
@@ -274,23 +308,20 @@ def weakest_conditions(
         each of them keeps a condition.
     """
     free = [i for i, condition in enumerate(data) if condition is FREE]
-    kept = {i: conditions_of(arguments[i]) for i in free}
-
-    def replaced(
-        i: int, condition: Condition, data: tuple[Condition, ...]
-    ) -> tuple[Condition, ...]:
-        return (*data[:i], condition, *data[i + 1 :])
+    conditions = {i: conditions_of(arguments[i]) for i in free}
 
     fixed = conditioned = data
     for i in free:
-        fixed = replaced(i, FIXED, fixed)
-        strongest = (FIXED, *kept[i])[-1]
-        conditioned = replaced(i, strongest, conditioned)
+        fixed = _with_condition(fixed, i, FIXED)
+        strongest = (FIXED, *conditions[i])[-1]
+        conditioned = _with_condition(conditioned, i, strongest)
     starts = (start for start in (fixed, conditioned) if proves(start))
     weakest = next(starts, data)
-    for i in free if weakest != data else ():
-        for condition in (FREE, *kept[i]):
-            weaker = replaced(i, condition, weakest)
+    if weakest == data:
+        return data
+    for i in free:
+        for condition in (FREE, *conditions[i]):
+            weaker = _with_condition(weakest, i, condition)
             if weakest[i] is not condition and proves(weaker):
                 weakest = weaker
                 break

@@ -46,7 +46,7 @@ __all__ = [
 
 Array = NDArray[Any]
 # of the largest derivative: smaller ones are held to that error
-SMALLEST_SHARE = Decimal("1e-20")
+MIN_DERIVATIVE_SHARE = Decimal("1e-20")
 # what the rounding of float constants may do to a derivative
 CONSTANT_RTOL = Decimal("1e-15")
 MAX_FACTOR_TERMS = 10**6  # of the product of a factor's numerator and denominator
@@ -132,7 +132,7 @@ def deferred_errors(
 def find_errors(
     problem: ProofProblem, theta: Array, is_zero: bool, evidence: Evidence
 ) -> tuple[str, tuple[WrongDerivative, ...]]:
-    """Return why nothing is concluded at theta, and what is wrong; both may be empty.
+    """Return which derivatives are wrong at theta, or the reason why nothing is concluded.
 
     Parameters
     ----------
@@ -143,6 +143,13 @@ def find_errors(
         Whether the excess vanishes in the field, which then does not know what is wrong.
     evidence : Evidence
         What measures the slopes.
+
+    Returns
+    -------
+    reason : str
+        Empty if the errors are certain, or if there are none.
+    errors : tuple of WrongDerivative
+        Empty if there is a reason, or if all derivatives are right as far as can be seen.
     """
     if is_zero and isinstance(evidence, FloatEvidence):
         return FLOATS_DIFFER.format("slope", evidence.by_hand, evidence.right), ()
@@ -162,7 +169,7 @@ def find_errors(
         for i, (error, uncertainty) in enumerate(
             zip(errors, uncertainties, strict=True)
         ):
-            scale = max(abs(error.by_hand), SMALLEST_SHARE * largest)
+            scale = max(abs(error.by_hand), MIN_DERIVATIVE_SHARE * largest)
             tolerance = uncertainty + DECIMAL_RTOL * scale
             errors[i] = error._replace(seen=not abs(error.excess) <= tolerance)
         visible = [abs(error.excess) for error in errors if error.seen]

@@ -66,7 +66,10 @@ class Slopes(NamedTuple):
 
 
 class Evidence:
-    """What is known at theta; as it stands, by the floats that a proof has carried along."""
+    """What the numbers at theta say of a gradient.
+
+    This base class says that all is well: by the floats that a proof has carried along.
+    """
 
     # what it says of a gradient that is neither proved nor wrong
     right_so_far: ClassVar[str] = ""
@@ -94,7 +97,8 @@ class DecimalEvidence(Evidence):
     right_so_far = "all derivatives are right to 35 digits here, but "
 
     def __init__(self, problem: ProofProblem, theta: Array) -> None:
-        self.problem, self.theta = problem, theta
+        self.problem = problem
+        self.theta = theta
         for self.n_digits in (N_DIGITS, 5 * N_DIGITS):
             with localcontext(context(self.n_digits)):
                 self.field = Digits(problem.seed)
@@ -135,11 +139,11 @@ class DecimalEvidence(Evidence):
     def rounding(self) -> Decimal:
         """Return how far the excess moves, at most, where floats are rounded in six other ways."""
         with localcontext(context(self.n_digits)):
-            excess, *shaken = (
+            excess, *shaken_excesses = (
                 self.problem.excess(self.theta, Digits(self.problem.seed, shake))[0]
                 for shake in range(7)
             )
-            return max(abs(other - excess) for other in shaken)
+            return max(abs(shaken - excess) for shaken in shaken_excesses)
 
     def numbers(self) -> tuple[Decimal, ...]:
         """Return value and gradient."""
@@ -185,7 +189,8 @@ class FloatEvidence(Evidence):
     grad: Any = None
 
     def __init__(self, problem: ProofProblem, theta: Array) -> None:
-        self.problem, self.theta = problem, theta
+        self.problem = problem
+        self.theta = theta
         direction = np.random.default_rng(problem.seed).standard_normal(theta.size)
         self.by_hand, self.right, _ = self.slopes(direction, DIFFERENCE_STEPS[:1])
         self.exists = bool(np.isfinite([self.by_hand, self.right]).all())
@@ -195,11 +200,17 @@ class FloatEvidence(Evidence):
     def slopes(
         self, direction: Array, steps: tuple[float, ...] = DIFFERENCE_STEPS
     ) -> Slopes:
-        """Return the slopes along a direction (D,), the right one by differences of fourth order.
+        """Return the slopes along a direction, the right one by differences of fourth order.
 
-        Of several steps the one counts whose slope is nearest to that by hand.
+        Parameters
+        ----------
+        direction : ndarray of shape (D,)
+        steps : tuple of float
+            Steps of the differences, for a theta and a direction of unit size. Of several the one
+            counts whose slope is nearest to that by hand.
         """
-        f, arguments = self.problem.value_and_grad, self.problem.arguments
+        f = self.problem.value_and_grad
+        arguments = self.problem.arguments
         length = max(1e-300, float(abs(direction).max()))
         unit = max(1.0, float(abs(self.theta).max())) / length
 
@@ -210,7 +221,8 @@ class FloatEvidence(Evidence):
 
         with np.errstate(all="ignore"):
             grad = np.ravel(f(self.theta.copy(), *copy_leaves(arguments))[1])
-            self.grad = grad if self.grad is None else self.grad
+            if self.grad is None:
+                self.grad = grad
             self.is_stateful |= not np.array_equal(grad, self.grad, equal_nan=True)
             by_hand = float(grad @ direction)
             estimates = [difference(step * unit) for step in steps]
@@ -227,11 +239,11 @@ def gather_evidence(
     field: Field,
     decimals: Callable[[], DecimalEvidence],
 ) -> Evidence:
-    """Return what is known at theta: by decimals of a large one only where floats are not enough.
+    """Return what the numbers at theta say of a gradient.
 
-    Where the field knows all laws its primes are small, and decimals are computed as well. Where no
-    root's sign has to be looked at and nothing is divided by 0, the floats of a proof say that
-    value and gradient exist.
+    Sixty digits say it, of a large theta only where floats are not enough. Where the field knows
+    all laws its primes are small, and decimals are computed as well. Where no root's sign has to be
+    looked at and nothing is divided by 0, the floats of a proof say that value and gradient exist.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ THESE_NUMBERS = "for these numbers alone: by what theta or the constants have in
 
 
 class GradientClaim(Claim):
-    """That a function returns the gradient of its value, on the path that theta takes.
+    """The claim that a function returns the gradient of its value, on the path that theta takes.
 
     Parameters
     ----------
@@ -47,10 +47,11 @@ class GradientClaim(Claim):
 
     def __init__(self, problem: ProofProblem, theta: Array) -> None:
         super().__init__(problem.arguments, problem.names, problem.data)
-        self.problem, self.theta = problem, theta
+        self.problem = problem
+        self.theta = theta
 
     def conclude(self, data: tuple[Condition, ...]) -> Conclusion:
-        """Return the conclusion; a kink at a zero of the data is passed by where it may stay 0."""
+        """Return the conclusion for such data; if their zeros lie on a kink, where they stay 0."""
         try:
             return self.conclude_on_path(data)
         except TraceError as error:
@@ -61,7 +62,8 @@ class GradientClaim(Claim):
 
     def conclude_on_path(self, data: tuple[Condition, ...]) -> Conclusion:
         """Return the conclusion on the path of comparisons that theta takes."""
-        problem, theta = self.problem._replace(data=data), self.theta
+        problem = self.problem._replace(data=data)
+        theta = self.theta
         decimals = cache(partial(DecimalEvidence, problem, theta))
 
         def is_refuted() -> bool:
@@ -93,7 +95,7 @@ class GradientClaim(Claim):
         return vanishes(excess, self.problem.seed, self.theta.size)[0]
 
     def depends_on_data(self, conclusion: Conclusion) -> bool:
-        """Return whether it is not proved, for another reason than that the function is random."""
+        """Return whether it is not proved, though theta has a value that calls agree on."""
         return (
             conclusion.verdict is Verdict.NOT_PROVED
             and conclusion.field is not None
@@ -103,20 +105,27 @@ class GradientClaim(Claim):
     def conclude_for_some(
         self, conclusion: Conclusion, data: tuple[Condition, ...], changed: list[int]
     ) -> Conclusion:
-        """Return *proved for these data*; *not proved* if they have to be fixed unasked."""
+        """Return *proved for these data*; *not proved* if they have to be fixed unasked.
+
+        Parameters
+        ----------
+        conclusion, data, changed
+            As in `Claim.conclude_for_some`.
+        """
         restricted = self.conclude(data)
         if restricted.field is None or not restricted.verdict.is_proof:
             return conclusion
         names = " and ".join(self.names[i] for i in changed)
         wrong_names = self._wrong_names(conclusion.data, restricted.field)
-        others = f"with other {names} {wrong_names}"
+        with_other_data = f"with other {names} {wrong_names}"
         if all(data[i] is not FIXED for i in changed):
-            return replace(restricted, reason=others)
+            return replace(restricted, reason=with_other_data)
         fixed = tuple(self.names[i] for i in changed)
         for_data = describe_data(self.names, restricted.data)
         reason = (
-            f"all {self.theta.size} derivatives are exact {for_data} alone; {others}. Say fixed="
-            f"{fixed} if that is meant, or pass whole numbers as integers, which are constants"
+            f"all {self.theta.size} derivatives are exact {for_data} alone; {with_other_data}. "
+            f"Say fixed={fixed} if that is meant, or pass whole numbers as integers, which are "
+            "constants"
         )
         return Conclusion(Verdict.NOT_PROVED, restricted.data, restricted.field, reason)
 
@@ -130,9 +139,9 @@ class GradientClaim(Claim):
         candidates = list(error_candidates(problem, self.theta, is_zero=True))
         wrong = []
         for candidate in candidates:
-            again = type(field)(field.seed)
-            direction = again.from_floats(candidate.direction)
-            if run(problem, self.theta, again, direction).excess().any():
+            fresh = type(field)(field.seed)
+            direction = fresh.from_floats(candidate.direction)
+            if run(problem, self.theta, fresh, direction).excess().any():
                 wrong.append(candidate.name)
         names = ", ".join(wrong[:MAX_NAMES_SHOWN])
         names += ", ..." * (len(wrong) > MAX_NAMES_SHOWN)
@@ -142,7 +151,7 @@ class GradientClaim(Claim):
 def _reason_and_errors(
     problem: ProofProblem, theta: Array, is_zero: bool, evidence: Evidence
 ) -> tuple[str, Errors]:
-    """Return why nothing is concluded, and what is wrong; which it is, is deferred if it can be."""
+    """Return what `find_errors` does; which derivatives are wrong is deferred if it can be."""
     if not (isinstance(evidence, DecimalEvidence) and evidence.refutes):
         return find_errors(problem, theta, is_zero, evidence)
     if evidence.is_stateful:

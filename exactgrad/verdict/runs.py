@@ -71,7 +71,15 @@ class ProofProblem(NamedTuple):
     copies: Copies  # of the function, and of what it reaches
 
     def excess(self, theta: Array, field: Field) -> Array:
-        """Return `Evaluation.excess` at random numbers of a field."""
+        """Return the slope of the value less that of the gradient, at random numbers of a field.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (D,)
+            The point whose floats choose the path of comparisons.
+        field : Field
+            Where the function is computed.
+        """
         return run(self, theta, field).excess()
 
 
@@ -107,6 +115,12 @@ def vanishes(
     is_refuted : callable, optional
         Whether no law can make the excess 0: it is called before a field is tried that knows more
         laws than the first. By default they are all tried.
+
+    Returns
+    -------
+    is_zero : bool
+    field : Field
+        It holds the path of comparisons that was taken.
     """
     test = ZeroTest(size)
     field_types: tuple[type[Field], ...] = (Prime, Gauss, Towers)

@@ -26,7 +26,7 @@ __all__ = ["EqualityClaim"]
 
 Array = NDArray[Any]
 # relative difference of two values that the rounding of constants may make
-CONSTANT_RTOL = Decimal("1e-13")
+VALUE_RTOL = Decimal("1e-13")
 # that show that values exist, where a field says that they are the same
 N_DIGITS_TO_EXIST = 20
 LAW_RTOL = Decimal("1e-25")  # of slopes that are the same by laws alone
@@ -46,7 +46,7 @@ class Difference(NamedTuple):
 
 
 class EqualityClaim(Claim):
-    """That two functions have the same values, up to constants.
+    """The claim that two functions have the same values, up to constants.
 
     Parameters
     ----------
@@ -71,7 +71,8 @@ class EqualityClaim(Claim):
         seed: int,
     ) -> None:
         super().__init__(arguments, names, data)
-        self.functions, self.seed = (first, second), seed
+        self.functions = (first, second)
+        self.seed = seed
         self.copies = Copies()
         # of the values; of a single number until they are known
         self.structure = Tree.of(0.0, "value")
@@ -82,7 +83,7 @@ class EqualityClaim(Claim):
         with localcontext(context(N_DIGITS)):
             n_digits = N_DIGITS_TO_EXIST if field else N_DIGITS
             difference = self._difference(data, n_digits)
-            if field and not (difference.relative <= CONSTANT_RTOL).all():
+            if field and not (difference.relative <= VALUE_RTOL).all():
                 difference = self._difference(data, N_DIGITS)
             errors = self._errors(difference)
         if not all(number.is_finite() for number in difference.absolute.ravel()):
@@ -98,9 +99,9 @@ class EqualityClaim(Claim):
             largest = difference.absolute[:, 0].max()
             reason = f"the values are {largest:.1g} apart, {UNKNOWN_IDENTITY}"
             return self.conclusion(data, field, reason)
-        return self.conclusion(
-            data, field, "" if field.argument_moves else NOTHING_MOVES
-        )
+        if not field.argument_moves:
+            return self.conclusion(data, field, NOTHING_MOVES)
+        return self.conclusion(data, field)
 
     def holds(self, data: tuple[Condition, ...]) -> bool:
         """Return whether both values move alike in a field."""
@@ -116,7 +117,13 @@ class EqualityClaim(Claim):
     def conclude_for_some(
         self, conclusion: Conclusion, data: tuple[Condition, ...], changed: list[int]
     ) -> Conclusion:
-        """Return *proved for these data* if they keep a condition, and are not fixed."""
+        """Return *proved for these data* if they keep a condition, and are not fixed.
+
+        Parameters
+        ----------
+        conclusion, data, changed
+            As in `Claim.conclude_for_some`.
+        """
         if any(data[i] is FIXED for i in changed):
             return conclusion
         restricted = self.conclude(data)
@@ -183,8 +190,8 @@ class EqualityClaim(Claim):
         """Return the numbers whose values differ, or else their slopes."""
         errors = []
         for n, (value_rtol, slope_rtol) in enumerate(difference.relative):
-            k = int(value_rtol <= CONSTANT_RTOL)  # 0: the value, 1: the slope
-            if not (value_rtol, slope_rtol)[k] <= CONSTANT_RTOL:
+            k = int(value_rtol <= VALUE_RTOL)  # 0: the value, 1: the slope
+            if not (value_rtol, slope_rtol)[k] <= VALUE_RTOL:
                 name = SLOPE_OF * k + self.structure.coordinate(n)
                 errors.append(
                     WrongDerivative(

@@ -9,7 +9,7 @@ import pytest
 from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
 from bbb_numpy.cli.main import main
 from bbb_numpy.cli.modelling import SAMPLING_OPTIONS, add_model_options
-from bbb_numpy.learners.inference import KERNELS, Sampling, sampled
+from bbb_numpy.learners.inference import KERNELS, Sampling, sampler_names
 from bbb_numpy.training.schedules import schedule_for
 
 TASKS = ("regression", "classification")
@@ -78,4 +78,4 @@ def test_options_stand_in_groups(capsys):
         *("options", "the table", "how the file is written", "the model", "training"),
         *("sampling", "output"),
     ]
-    assert f"For --inference {', '.join(sampled())} only." in out
+    assert f"For --inference {', '.join(sampler_names())} only." in out

@@ -240,7 +240,7 @@ def test_numbers_are_read_as_decimal_and_thousands_say(run, tmp_path):
     run("fit", data, "--target", "y", *german, *SHORT)
     assert load("model.npz").x_mean_[0] == pytest.approx(np.mean([1234.5, -0.25, 7]))
     _, err = run("fit", data, "--target", "y", "--decimal", ".", "--thousands", ".", ends=2)
-    assert "cannot have '.' as --decimal and --thousands" in err
+    assert "--decimal and --thousands must be different signs; got '.' for both" in err
 
 
 def test_missing_inputs_become_the_median_of_fit(run, tmp_path):

@@ -37,7 +37,7 @@ TYPED = [
     ([*EVALUATE, "price", "--json", ""], "'' cannot be written: name a file"),
     ([*EVALUATE, "price", "--plot", "plot"], "plot names no picture: end it in .png"),
     ([*FIT, "--prior", "laplace", "--estimator", "flipout"], "Flipout needs KL(q || prior) in"),
-    ([*FIT, "--decimal", ".", "--thousands", "."], "cannot have '.' as --decimal and --thousands"),
+    ([*FIT, "--decimal", ".", "--thousands", "."], "must be different signs; got '.' for both"),
     ([*KIND, "--task", "regression"], "'a' is no number, as the target of regression must be; for"),
     ([*KIND, "--likelihood", "student-t"], "student-t is not for classification"),
     ([*KIND, "--plot", "a.png"], "one input column; the target holds classes. Leave it out"),

@@ -34,7 +34,7 @@ from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLand
 from bbb_numpy.learners import checkpoint
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.columns import Column
-from bbb_numpy.learners.inference import Sampling, can_train_on
+from bbb_numpy.learners.inference import Sampling, supports_partial_fit
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.kl_weights import (
     CyclicalWarmUp,
@@ -273,7 +273,7 @@ def outcomes_of_learner(name, path):
     before = predictions(model)
     if isinstance(model.inference, Sampling):
         model.set_params(warm_start=True).fit(X, y)
-    elif not can_train_on(model.inference):
+    elif not supports_partial_fit(model.inference):
         model.fit(X, y)
     else:
         model.partial_fit(X, y)

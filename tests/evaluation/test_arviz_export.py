@@ -27,10 +27,10 @@ def az():
 
 def left_out(az, exported):
     """ArviZ's estimates of log P(y_i | the other rows): of each row, and their sum."""
-    found = az.loo(exported, pointwise=True)
-    if hasattr(found, "elpd_i"):
-        return found.elpd_i, found.elpd
-    return found.loo_i, found.elpd_loo
+    loo = az.loo(exported, pointwise=True)
+    if hasattr(loo, "elpd_i"):
+        return loo.elpd_i, loo.elpd
+    return loo.loo_i, loo.elpd_loo
 
 
 def drawn(joint, positions):
@@ -40,9 +40,12 @@ def drawn(joint, positions):
     """
     shape = positions.shape[:2]
     log_density = joint(positions.reshape(-1, positions.shape[-1]))[0].reshape(shape)
-    told = dict(zip(Info._fields, RNG(0).uniform(1, 9, (6, *shape)), strict=True))
-    told |= {"divergent": told["divergent"] > 5, "depth": np.floor(told["depth"])}
-    return Draws(positions, log_density, told, NUTS(0.2), joint, joint.layout, 60, 0, True)
+    info = dict(zip(Info._fields, RNG(0).uniform(1, 9, (6, *shape)), strict=True))
+    info |= {
+        "divergent": info["divergent"] > 5,
+        "depth": np.floor(info["depth"]),
+    }
+    return Draws(positions, log_density, info, NUTS(0.2), joint, joint.layout, 60, 0, True)
 
 
 def loaded(draws):
@@ -67,15 +70,15 @@ def network():
 @pytest.mark.equation("D33")
 def test_the_groups_hold_weights_scales_statistics_and_the_log_density_of_rows(network):
     """Likelihood of the rows and prior make up the density of the chain."""
-    exported, told = to_arviz(network), network.stats
+    exported, statistics = to_arviz(network), network.stats
     prior = replace(network.target, power=0.0)(network.flat)[0].reshape(60, 4)
     total = exported.log_likelihood.y.values.sum(axis=-1).T + prior
     np.testing.assert_allclose(total, network.log_density, rtol=0, atol=1e-10)
     blocks = {name: network.block(name) for name in ("W0", "b0", "W1", "b1", "log_noise")}
     blocks["noise"] = np.exp(blocks["log_noise"])
-    named = {"acceptance_rate": told["acceptance"], "diverging": told["divergent"],
-             "energy": told["energy"], "n_steps": told["gradients"], "tree_depth": told["depth"],
-             "lp": network.log_density}  # fmt: skip
+    named = {"acceptance_rate": statistics["acceptance"], "diverging": statistics["divergent"],
+             "energy": statistics["energy"], "n_steps": statistics["gradients"],
+             "tree_depth": statistics["depth"], "lp": network.log_density}  # fmt: skip
     for group, expected in ((exported.posterior, blocks), (exported.sample_stats, named)):
         assert set(group.data_vars) == set(expected)
         for name, values in expected.items():
@@ -100,8 +103,8 @@ def test_rows_of_ones_own_count_once_in_place_of_those_that_the_chains_saw():
 
 def test_arviz_1_gets_all_groups_in_one_dictionary(network, monkeypatch):
     """Whichever ArviZ is there; that this one accepts them, the other tests show."""
-    known = SimpleNamespace(__version__="1.0.0", from_dict=lambda groups: groups)
-    monkeypatch.setattr(arviz_export, "import_arviz", lambda: known)
+    arviz_1 = SimpleNamespace(__version__="1.0.0", from_dict=lambda groups: groups)
+    monkeypatch.setattr(arviz_export, "import_arviz", lambda: arviz_1)
     assert {*to_arviz(network)} == {"posterior", "sample_stats", "log_likelihood"}
 
 
@@ -110,13 +113,13 @@ def test_arviz_1_gets_all_groups_in_one_dictionary(network, monkeypatch):
 
 def leave_one_out(estimator, x, y):
     """log P(y_i | the other rows) (N,) of the conjugate model, exactly (D8)."""
-    found = []
+    log_densities = []
     for i in range(len(x)):
         q = exact_posterior(estimator, np.delete(x, i, axis=0), np.delete(y, i, axis=0))
         phi = np.append(x[i], 1.0)
         variance = estimator.model.likelihood.scale**2 + phi @ np.linalg.solve(q.precision, phi)
-        found.append(stats.norm.logpdf(y[i, 0], phi @ q.mean, np.sqrt(variance)))
-    return np.array(found)
+        log_densities.append(stats.norm.logpdf(y[i, 0], phi @ q.mean, np.sqrt(variance)))
+    return np.array(log_densities)
 
 
 @pytest.mark.equation("D8", "D33")
@@ -150,9 +153,9 @@ def rearranged(draws, order, signs):
     """Exchange the hidden units of the last chain, and turn their signs."""
     positions, signs = draws.positions.copy(), np.array(signs, float)
     blocks = draws.layout.views(positions)
-    for name, axis, turn in (("W0", -1, signs), ("b0", -1, signs), ("W1", -2, signs[:, None])):
-        last = blocks[name][:, -1]  # (T, ...)
-        last[...] = np.take(last, order, axis=axis) * turn
+    for name, axis, factors in (("W0", -1, signs), ("b0", -1, signs), ("W1", -2, signs[:, None])):
+        last_chain = blocks[name][:, -1]  # (T, ...)
+        last_chain[...] = np.take(last_chain, order, axis=axis) * factors
     return drawn(draws.target, positions)
 
 
@@ -162,26 +165,28 @@ def rearranged(draws, order, signs):
 def test_units_in_another_order_change_the_weights_r_hat_and_no_function(order, signs):
     """tanh is odd: negating what goes into a unit and what comes out of it changes nothing."""
     draws = around_a_mode()
-    before = convergence.convergence(draws)
-    after = convergence.convergence(rearranged(draws, order, signs))
-    assert before.worst("weights").r_hat < 1.02
-    assert after.worst("weights").r_hat > 1.5
-    assert after.worst("weights").ess_bulk < 10
+    agreeing = convergence.convergence(draws)
+    permuted = convergence.convergence(rearranged(draws, order, signs))
+    assert agreeing.worst("weights").r_hat < 1.02
+    assert permuted.worst("weights").r_hat > 1.5
+    assert permuted.worst("weights").ess_bulk < 10
     # To the bit, since all are of ranks; but for a tie that rounding breaks in R-hat, which ranks
     # distances from the median too: of 800 draws the two in the middle have the same
-    kept, found = ([o for o in c.lines if o.space == "functions"] for c in (before, after))
-    assert [replace(o, r_hat=0.0) for o in found] == [replace(o, r_hat=0.0) for o in kept]
-    assert [o.r_hat for o in found] == pytest.approx([o.r_hat for o in kept], abs=1e-3)
-    assert (before.mixed, after.mixed) == (True, True)
-    assert "order of hidden units" in str(after)
+    expected, functions = (
+        [o for o in c.lines if o.space == "functions"] for c in (agreeing, permuted)
+    )
+    assert [replace(o, r_hat=0.0) for o in functions] == [replace(o, r_hat=0.0) for o in expected]
+    assert [o.r_hat for o in functions] == pytest.approx([o.r_hat for o in expected], abs=1e-3)
+    assert (agreeing.mixed, permuted.mixed) == (True, True)
+    assert "order of hidden units" in str(permuted)
 
 
 def test_the_table_is_that_of_arviz(az, network):
-    found = {line.name: line for line in convergence.convergence(network).lines}
+    lines = {line.name: line for line in convergence.convergence(network).lines}
     exported = to_arviz(network)
-    assert found["W0"].r_hat == float(az.rhat(exported).W0.max())
-    assert found["log_noise"].ess_tail == float(az.ess(exported, method="tail").log_noise.min())
-    assert (found["W0"].n_numbers, found["E[y|x] at 12 rows"].n_numbers) == (6, 12)
+    assert lines["W0"].r_hat == float(az.rhat(exported).W0.max())
+    assert lines["log_noise"].ess_tail == float(az.ess(exported, method="tail").log_noise.min())
+    assert (lines["W0"].n_numbers, lines["E[y|x] at 12 rows"].n_numbers) == (6, 12)
     elsewhere = convergence.convergence(network, np.eye(2), weights=False)
     assert elsewhere.lines[0].name == "E[y|x] at 2 rows"
     assert convergence.function_r_hats(network, np.eye(2)).max() == elsewhere.lines[0].r_hat
@@ -190,13 +195,13 @@ def test_the_table_is_that_of_arviz(az, network):
 
 
 def test_a_loaded_learner_asks_for_rows_and_never_judges_by_its_weights(network):
-    found = convergence.convergence(loaded(network))
-    assert [(line.space, line.name) for line in found.lines] == [
+    table = convergence.convergence(loaded(network))
+    assert [(line.space, line.name) for line in table.lines] == [
         *(("functions", name) for name in ("log density", "log_noise")),
         *(("weights", name) for name in ("W0", "b0", "W1", "b1")),
     ]
-    said = " ".join(str(found).split())
-    assert all(what in said for what in ("E[y|x] are not judged", "give x", "hidden units"))
+    text = " ".join(str(table).split())
+    assert all(phrase in text for phrase in ("E[y|x] are not judged", "give x", "hidden units"))
     for judged in (network,), (loaded(network), X):
         assert "not judged" not in str(convergence.convergence(*judged))
 
@@ -206,8 +211,8 @@ def test_chains_that_stand_still_have_not_converged():
     stuck = np.broadcast_to(draws.positions[:1], draws.positions.shape).copy()
     # of four draws there is no variance, to the last bit
     for positions, least in ((stuck, 100.0), (stuck[:4], np.inf)):
-        found = convergence.convergence(drawn(draws.target, positions))
-        assert found.worst("functions").r_hat >= least
+        table = convergence.convergence(drawn(draws.target, positions))
+        assert table.worst("functions").r_hat >= least
     with pytest.raises(ValueError, match="no number ever changes"):
         convergence.convergence(drawn(draws.target, np.repeat(stuck[:, :1], 4, axis=1)))
 
@@ -225,17 +230,19 @@ ENOUGH = convergence.Line("functions", "E[y|x]", 5, r_hat=1.0099, ess_bulk=400.0
 def test_four_mixed_chains_have_400_effective_draws_and_an_r_hat_below_1_01(change, mixed):
     """Of the log density and the functions; weights, which modes permute, are not asked."""
     lines = (replace(ENOUGH, name="log density"), replace(ENOUGH, **change))
-    found = convergence.Convergence(1000, 4, lines)
-    said = "No lack of convergence is seen." if mixed else "Wanted are R-hat < 1.01 and 100 eff"
-    assert found.mixed is mixed
-    assert said in str(found)
+    table = convergence.Convergence(1000, 4, lines)
+    verdict = "No lack of convergence is seen." if mixed else "Wanted are R-hat < 1.01 and 100 eff"
+    assert table.mixed is mixed
+    assert verdict in str(table)
 
 
 def test_any_divergence_is_told_however_well_chains_agree():
-    clean, one = (str(convergence.Convergence(1000, 4, (ENOUGH,), n_divergent=k)) for k in (0, 1))
-    told = "1 of 4000 draws followed a divergence: there may be a narrow place from which"
+    clean, divergent = (
+        str(convergence.Convergence(1000, 4, (ENOUGH,), n_divergent=k)) for k in (0, 1)
+    )
+    sentence = "1 of 4000 draws followed a divergence: there may be a narrow place from which"
     assert "diverg" not in clean
-    assert one.startswith(f"{clean}\n{told}")
+    assert divergent.startswith(f"{clean}\n{sentence}")
 
 
 def test_the_worst_of_a_space_has_the_largest_r_hat_and_the_smallest_sizes():

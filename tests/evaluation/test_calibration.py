@@ -74,14 +74,14 @@ def test_the_sorted_form_is_the_double_sum():
     rng = RNG(11)
     draws, y = rng.standard_cauchy((31, 4, 2)), rng.normal(0, 2, (4, 2))
     for count, fair in ((31, False), (31, True), (2, True)):
-        some = draws[:count]
+        first_draws = draws[:count]
         pairs = count * (count - 1) if fair else count**2
-        expected = np.abs(some - y).mean(axis=0)
-        expected -= 0.5 * np.abs(some[:, None] - some).sum(axis=(0, 1)) / pairs
-        assert crps_draws(some, y, fair=fair) == pytest.approx(expected, rel=1e-12)
+        expected = np.abs(first_draws - y).mean(axis=0)
+        expected -= 0.5 * np.abs(first_draws[:, None] - first_draws).sum(axis=(0, 1)) / pairs
+        assert crps_draws(first_draws, y, fair=fair) == pytest.approx(expected, rel=1e-12)
     assert crps_draws(y[None], y) == pytest.approx(np.zeros((4, 2)))
-    near, far = np.round(draws * 2.0**20) / 2.0**20, 2.0**30  # exact far out
-    moved = crps_draws(near + far, near[0] + far)
+    near, shift = np.round(draws * 2.0**20) / 2.0**20, 2.0**30  # exact far out
+    moved = crps_draws(near + shift, near[0] + shift)
     assert moved == pytest.approx(crps_draws(near, near[0]), rel=1e-11)
 
 
@@ -92,9 +92,9 @@ def test_the_fair_crps_of_draws_has_the_closed_form_as_its_mean():
     means, scales = mixture(rng, draws=3, rows=1, outputs=1)
     repeats, count = 4000, 5
     drawn = draw_from(rng, means, scales, repeats * count).reshape(count, repeats, 1)
-    found = crps_draws(drawn, np.full((repeats, 1), 0.7), fair=True)
-    error = found.std(ddof=1) / sqrt(repeats)
-    assert abs(found.mean() - crps_mixture(means, scales, [[0.7]])[0, 0]) < 4 * error
+    crps = crps_draws(drawn, np.full((repeats, 1), 0.7), fair=True)
+    error = crps.std(ddof=1) / sqrt(repeats)
+    assert abs(crps.mean() - crps_mixture(means, scales, [[0.7]])[0, 0]) < 4 * error
 
 
 @pytest.mark.parametrize(

@@ -37,13 +37,13 @@ shares = st.floats(0.0, 1.0)
 
 
 @pytest.mark.equation("D57")
-@given(q=shares, most=st.floats(0.0, 20.0))
-def test_the_inverse_is_the_first_float_beyond(q, most):
-    p = invert_kl(q, most)
+@given(q=shares, bound=st.floats(0.0, 20.0))
+def test_the_inverse_is_the_first_float_beyond(q, bound):
+    p = invert_kl(q, bound)
     assert q <= p <= 1.0
     if p < 1.0:
-        assert binary_kl(q, p) > most
-        assert p == q or binary_kl(q, nextafter(p, q)) <= most
+        assert binary_kl(q, p) > bound
+        assert p == q or binary_kl(q, nextafter(p, q)) <= bound
 
 
 @pytest.mark.equation("D57")
@@ -77,8 +77,8 @@ def test_the_moment_of_the_kl_is_at_most_two_roots_of_the_rows():
         assert rows <= moment(rows) ** 2 <= 4 * rows, rows  # exactly, as fractions
     for rows, p in product((1, 5, 40), (0.01, 0.3, 0.9)):
         weights = stats.binom.pmf(np.arange(rows + 1), rows, p)
-        each = [exp(rows * binary_kl(k / rows, p)) for k in range(rows + 1)]
-        assert weights @ each == pytest.approx(float(moment(rows)), rel=1e-9)
+        exponentials = [exp(rows * binary_kl(k / rows, p)) for k in range(rows + 1)]
+        assert weights @ exponentials == pytest.approx(float(moment(rows)), rel=1e-9)
 
 
 @pytest.mark.equation("D57")
@@ -151,23 +151,23 @@ def test_the_risk_is_that_of_networks_drawn_for_every_row_alone(name):
     x, y = np.array([[-2.0], [-0.3], [0.1], [1.5]]), np.array([[0.0], [1.0], [1.0], [0.0]])
     p = chance_of_one(PACKED["mean field"][1], x)
     expected = float(np.mean(np.where(y == 1, 1 - p, p)))
-    found = certificate(estimator, theta, x, y, rng=rng, samples=4000)
-    assert abs(found.risk - expected) < 4 * 0.5 / np.sqrt(4 * 4000)
+    risks = certificate(estimator, theta, x, y, rng=rng, samples=4000)
+    assert abs(risks.risk - expected) < 4 * 0.5 / np.sqrt(4 * 4000)
     # the same row many times: mistakes are as independent as coins, not those of one network
-    many = np.full((400, 1), 0.3), np.ones((400, 1))
-    found = [certificate(estimator, theta, *many, rng=rng, samples=1).risk for _ in range(60)]
+    repeated = np.full((400, 1), 0.3), np.ones((400, 1))
+    risks = [certificate(estimator, theta, *repeated, rng=rng, samples=1).risk for _ in range(60)]
     p = float(chance_of_one(PACKED["mean field"][1], 0.3))
-    assert 0.5 < np.var(found) / (p * (1 - p) / 400) < 1.8
+    assert 0.5 < np.var(risks) / (p * (1 - p) / 400) < 1.8
 
 
 @pytest.mark.equation("D57")
 def test_a_certificate_holds_for_more_data_sets_than_it_promises():
     """Rows of a noisy line train a q on the bound; its risk is an integral over x and weights."""
-    places, weights = np.polynomial.hermite_e.hermegauss(41)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(41)
     weights = weights / weights.sum()
     estimator = ClosedFormKL(binary_model(), MeanField(0.1, 0.0), PACBayes(60, 0.25))
     recipe, flipped = Recipe(Adam(0.05), epochs=40, batch_size=60), 0.1
-    right = np.where(places > 0, 1 - flipped, flipped)  # P(y = 1)
+    right = np.where(nodes > 0, 1 - flipped, flipped)  # P(y = 1)
     bounds, risks = [], []
     for seed in range(60):
         rng = np.random.default_rng(seed)
@@ -175,10 +175,10 @@ def test_a_certificate_holds_for_more_data_sets_than_it_promises():
         y = ((x > 0) ^ (rng.random(x.shape) < flipped)).astype(float)
         state = start(estimator, rng, recipe.optimizer)
         theta = fit(estimator, state, x, y, recipe, rng=rng, progress=False).theta
-        found = certificate(estimator, theta, x, y, rng=rng, delta=0.25, delta_draws=0.1)
-        p = chance_of_one(theta, places)
+        certified = certificate(estimator, theta, x, y, rng=rng, delta=0.25, delta_draws=0.1)
+        p = chance_of_one(theta, nodes)
         risks.append(weights @ (p * (1 - right) + (1 - p) * right))
-        bounds.append(found.bound)
+        bounds.append(certified.bound)
     assert np.mean(np.array(bounds) < risks) <= 0.35
     assert np.median(bounds) < 0.45  # and it says something
 
@@ -200,8 +200,10 @@ def test_a_q_that_is_its_prior_has_a_certificate_though_its_kl_rounds():
     for seed in range(20):
         sd = 0.3 * (1 + 1e-15 * np.random.default_rng(seed).standard_normal(2))
         theta = MeanField().pack(np.zeros(2), sd)
-        found = certificate(ClosedFormKL(model), theta, np.ones((9, 1)), np.ones((9, 1)), rng=rng)
-        assert 0.0 <= found.kl < 1e-15
+        certified = certificate(
+            ClosedFormKL(model), theta, np.ones((9, 1)), np.ones((9, 1)), rng=rng
+        )
+        assert 0.0 <= certified.kl < 1e-15
 
 
 BINARY = ClosedFormKL(binary_model())
@@ -253,10 +255,10 @@ def test_classes_in_float32_and_their_networks_with_a_hidden_layer():
     x = rng.standard_normal((500, 2))
     f = model.predict(theta[None, : model.layout.size], x.astype(np.float32))[0]
     y = np.eye(3)[f.argmax(1)]  # what the mean weights say, of which draws differ little
-    found = certificate(estimator, theta, x, y, rng=rng, samples=20)
-    assert 0.0 < found.risk < found.risk_bound < found.bound < 1.0
-    assert (found.n_rows, found.risk < 0.15) == (500, True)
+    certified = certificate(estimator, theta, x, y, rng=rng, samples=20)
+    assert 0.0 < certified.risk < certified.risk_bound < certified.bound < 1.0
+    assert (certified.n_rows, certified.risk < 0.15) == (500, True)
     # KL by the textbook
     mean, rho = np.split(theta.astype(float), 2)
     sd = np.log1p(np.exp(rho))
-    assert found.kl == pytest.approx(np.sum((mean**2 + sd**2 - 1) / 2 - np.log(sd)), rel=1e-12)
+    assert certified.kl == pytest.approx(np.sum((mean**2 + sd**2 - 1) / 2 - np.log(sd)), rel=1e-12)

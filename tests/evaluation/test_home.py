@@ -16,11 +16,11 @@ ARVIZ = SimpleNamespace(rhat=None)
 @pytest.mark.parametrize("usual", [None, "usual"])
 def test_arviz_gets_a_folder_where_the_users_cannot_be_made(usual, monkeypatch):
     """It keeps in it the day on which it last said something."""
-    seen = []
+    folders = []
 
     def imported(name):
         folder = os.environ.get(convergence.CACHE_VARIABLE)
-        seen.append(folder)
+        folders.append(folder)
         if folder == usual:
             raise NotADirectoryError(20, "Not a directory", "~/.cache/arviz")
         assert Path(folder).is_dir()
@@ -32,9 +32,9 @@ def test_arviz_gets_a_folder_where_the_users_cannot_be_made(usual, monkeypatch):
         monkeypatch.setenv(convergence.CACHE_VARIABLE, usual)
     monkeypatch.setattr(convergence, "import_module", imported)
     assert convergence.import_arviz() is ARVIZ
-    assert len(seen) == 2
+    assert len(folders) == 2
     assert os.environ.get(convergence.CACHE_VARIABLE) == usual
-    assert not Path(seen[1]).exists()
+    assert not Path(folders[1]).exists()
 
 
 PROGRAM = """
@@ -50,10 +50,10 @@ print(import_arviz().rhat(np.random.default_rng(0).standard_normal((4, 50))) > 0
 def test_a_home_folder_that_is_none_does_no_harm(home, tmp_path):
     pytest.importorskip("arviz")
     (tmp_path / "a file").touch()
-    environment = {name: one for name, one in os.environ.items() if name[:4] != "XDG_"}
+    environment = {name: value for name, value in os.environ.items() if name[:4] != "XDG_"}
     environment["HOME"] = str(tmp_path / home) if home else ""
     command = [sys.executable, "-c", PROGRAM]
-    done = subprocess.run(
+    completed = subprocess.run(
         command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.stdout == "True\n", done.stderr
+    assert completed.stdout == "True\n", completed.stderr

@@ -38,13 +38,13 @@ def problem():
 @pytest.mark.equation("M22")
 def test_prior_predictions_have_the_moments_of_the_model(problem):
     # y ~ N(0, s^2 Phi Phi' + noise^2 I) before any data
-    at = prior_predictive(joint_of(problem), RNG(1), 20_000)
+    predictions = prior_predictive(joint_of(problem), RNG(1), 20_000)
     variance = (problem.x**2).sum(axis=1) + 1.0
-    assert at.targets.shape == at.mean.shape == (20_000, 25, 1)
-    assert (at.sd == 0.5).all()
-    for values, expected in ((at.targets, variance + 0.25), (at.mean, variance)):
-        found = values[..., 0].var(axis=0) / expected
-        assert np.abs(found - 1.0).max() < 5 * np.sqrt(2.0 / 20_000)
+    assert predictions.targets.shape == predictions.mean.shape == (20_000, 25, 1)
+    assert (predictions.sd == 0.5).all()
+    for values, expected in ((predictions.targets, variance + 0.25), (predictions.mean, variance)):
+        ratio = values[..., 0].var(axis=0) / expected
+        assert np.abs(ratio - 1.0).max() < 5 * np.sqrt(2.0 / 20_000)
     elsewhere = prior_predictive(joint_of(problem), RNG(1), 5, np.zeros((3, 2)))
     assert elsewhere.mean.shape == (5, 3, 1)
     assert np.ptp(elsewhere.mean, axis=1).max() == 0.0  # at one x, one function has one value
@@ -55,11 +55,11 @@ def test_the_p_value_of_the_sum_of_squares_is_that_of_chi_squared():
     # with the weights known, T(replicated) is chi squared with N degrees of freedom
     model = Model(MLP((1, 1)), GaussianPrior(1.0), GaussianLikelihood(2.0))
     joint = LogJoint(model, np.zeros((6, 1)), np.full((6, 1), 2.0))
-    found = posterior_check(joint, np.zeros((40_000, 2)), RNG(3))["sum of squared residuals"]
-    assert (found.observed == 6).all()
+    check = posterior_check(joint, np.zeros((40_000, 2)), RNG(3))["sum of squared residuals"]
+    assert (check.observed == 6).all()
     # P(chi2_6 > t) = e^(-t/2) (1 + t/2 + (t/2)^2 / 2)
     exact = np.exp(-3.0) * (1.0 + 3.0 + 4.5)
-    assert abs(found.p_value - exact) < 4 * (exact * (1 - exact) / 40_000) ** 0.5
+    assert abs(check.p_value - exact) < 4 * (exact * (1 - exact) / 40_000) ** 0.5
 
 
 @pytest.mark.parametrize("name", QUANTITIES)
@@ -78,18 +78,18 @@ def test_p_values_count_equals_half():
 
 @pytest.mark.equation("M22")
 def test_reweighted_draws_are_those_of_the_other_posterior(problem):
-    one, other = closed.exact(problem), closed.exact(problem, prior_scale=1.4)
-    draws = draws_of(one, RNG(9), 20_000)
-    found = reweight(joint_of(problem), joint_of(problem, 1.4), draws)
-    assert found.weights.sum() == pytest.approx(1.0, abs=1e-12)
-    spread = (found.weights[:, None] * (draws - other.posterior.mean)) ** 2
-    off = found.mean(draws) - other.posterior.mean
+    narrow, wide = closed.exact(problem), closed.exact(problem, prior_scale=1.4)
+    draws = draws_of(narrow, RNG(9), 20_000)
+    reweighted = reweight(joint_of(problem), joint_of(problem, 1.4), draws)
+    assert reweighted.weights.sum() == pytest.approx(1.0, abs=1e-12)
+    spread = (reweighted.weights[:, None] * (draws - wide.posterior.mean)) ** 2
+    off = reweighted.mean(draws) - wide.posterior.mean
     assert np.abs(off / np.sqrt(spread.sum(axis=0))).max() < 4
-    assert np.abs(one.posterior.mean - other.posterior.mean).max() > 0.0
+    assert np.abs(narrow.posterior.mean - wide.posterior.mean).max() > 0.0
     # the mean ratio is the Bayes factor of the two priors, exactly known
-    exact = other.log_evidence - one.log_evidence
-    error = (1.0 / found.effective_sample_size - 1.0 / len(draws)) ** 0.5
-    assert abs(found.log_ratio - exact) < 4 * error
+    exact = wide.log_evidence - narrow.log_evidence
+    error = (1.0 / reweighted.effective_sample_size - 1.0 / len(draws)) ** 0.5
+    assert abs(reweighted.log_ratio - exact) < 4 * error
     assert abs(exact) > 10 * error
 
 
@@ -99,9 +99,9 @@ def test_the_same_prior_changes_nothing_and_a_distant_one_warns(problem):
     same = reweight(joint_of(problem), joint_of(problem), draws)
     assert np.allclose(same.weights, 1.0 / 500)
     assert (same.effective_sample_size, same.log_ratio) == pytest.approx((500.0, 0.0), abs=1e-9)
-    with pytest.warns(UserWarning, match=r"of 500 draws are effective") as told:
+    with pytest.warns(UserWarning, match=r"of 500 draws are effective") as warned:
         reweight(joint_of(problem), joint_of(problem, 0.05), draws)
-    assert told[0].filename == __file__, "the line that asked is shown"
+    assert warned[0].filename == __file__, "the line that asked is shown"
 
 
 @pytest.mark.parametrize(

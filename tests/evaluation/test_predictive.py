@@ -36,25 +36,25 @@ THETA = np.array([1.0, -2.0, 0.5, 0.3, -1.0, 0.1])
 @pytest.mark.equation("D4")
 def test_in_the_linear_model_both_deviations_have_closed_forms():
     estimator, x, _ = linear_problem(noise=0.3)
-    found = predict(estimator, THETA, x, rng=rng(), samples=20_000)
-    mean, deviation = of_lines(THETA, x)
-    assert np.abs(found.epistemic[:, 0] / deviation - 1).max() < 4 / np.sqrt(2 * 20_000)
-    assert np.abs((found.mean[:, 0] - mean) / deviation).max() < 4.5 / np.sqrt(20_000)
-    assert np.allclose(found.aleatoric, 0.3, rtol=1e-12)
-    assert np.allclose(found.total**2, found.epistemic**2 + 0.09, rtol=1e-12)
+    prediction = predict(estimator, THETA, x, rng=rng(), samples=20_000)
+    mean, sd = of_lines(THETA, x)
+    assert np.abs(prediction.epistemic[:, 0] / sd - 1).max() < 4 / np.sqrt(2 * 20_000)
+    assert np.abs((prediction.mean[:, 0] - mean) / sd).max() < 4.5 / np.sqrt(20_000)
+    assert np.allclose(prediction.aleatoric, 0.3, rtol=1e-12)
+    assert np.allclose(prediction.total**2, prediction.epistemic**2 + 0.09, rtol=1e-12)
 
 
 @pytest.mark.equation("D5")
 def test_log_predictive_density_of_the_linear_model_is_a_normal_density():
     estimator, x, y = linear_problem(noise=0.5)
     theta = np.array([0.3, 0.2, 0.4, -1.0, -1.0, -1.0])
-    found = log_predictive_density(estimator, theta, x, y, rng=rng(), samples=50_000)
-    mean, deviation = of_lines(theta, x)
-    law = stats.norm(mean, np.hypot(deviation, 0.5))
+    density = log_predictive_density(estimator, theta, x, y, rng=rng(), samples=50_000)
+    mean, sd = of_lines(theta, x)
+    law = stats.norm(mean, np.hypot(sd, 0.5))
     exact = law.logpdf(y[:, 0])
     near = np.abs(y[:, 0] - mean) < 3 * law.std()  # far in the tail samples are no estimate
     assert near.sum() > 20
-    assert np.abs(found - exact)[near].max() < 0.05
+    assert np.abs(density - exact)[near].max() < 0.05
 
 
 def test_one_sample_has_no_epistemic_deviation():
@@ -66,24 +66,24 @@ def test_one_sample_has_no_epistemic_deviation():
 def test_small_blocks_of_rows_and_samples_give_what_one_block_gives(monkeypatch):
     estimator, x, y = linear_problem()
 
-    def everything():
-        found = predict(estimator, THETA, x, rng=rng(), samples=7)
+    def all_predictions():
+        moments = predict(estimator, THETA, x, rng=rng(), samples=7)
         f = sample_functions(estimator, THETA, x, rng=rng(), samples=7)
         density = log_predictive_density(estimator, THETA, x, y, rng=rng(), samples=7)
-        return np.column_stack([*found, density, f[:, :, 0].T])
+        return np.column_stack([*moments, density, f[:, :, 0].T])
 
-    whole = everything()
+    of_one_block = all_predictions()
     monkeypatch.setattr(predictive, "BLOCK_NUMBERS", 24)  # two samples, six of the 40 rows
-    assert np.allclose(everything(), whole, rtol=1e-12, atol=1e-12)
+    assert np.allclose(all_predictions(), of_one_block, rtol=1e-12, atol=1e-12)
 
 
 def test_what_cannot_be_predicted_with_is_refused_by_name():
     estimator, x, _ = linear_problem()
-    for other in (object(), Reparameterised, estimator.model):
+    for no_estimator in (object(), Reparameterised, estimator.model):
         with pytest.raises(
             TypeError, match=r"^estimator must be an object of type GradientEstimator"
         ):
-            predict(other, np.zeros(6), x, rng=rng())
+            predict(no_estimator, np.zeros(6), x, rng=rng())
     for theta, shape in ((np.zeros(5), r"\(5,\)"), (np.array(0.0), r"\(\)")):
         with pytest.raises(ValueError, match=f"^theta must hold the 6 numbers .*; got {shape}"):
             predict(estimator, theta, x, rng=rng())
@@ -101,22 +101,22 @@ def test_the_epistemic_entropy_is_the_mutual_information_of_class_and_weights():
     # sum over samples and classes of p(s, k) log [p(s, k) / (p(s) p(k))], a divergence, not a
     # difference of entropies
     estimator, theta, x = class_problem()
-    found = predict_classes(estimator, theta, x, rng=rng(), samples=50)
+    prediction = predict_classes(estimator, theta, x, rng=rng(), samples=50)
     p = sample_functions(estimator, theta, x, rng=rng(), samples=50)
     information = (p / 50 * np.log(p / p.mean(axis=0))).sum(axis=(0, 2))
-    assert np.allclose(found.epistemic, information, rtol=1e-9)
-    assert np.all(found.epistemic > 1e-3)
+    assert np.allclose(prediction.epistemic, information, rtol=1e-9)
+    assert np.all(prediction.epistemic > 1e-3)
 
 
 @pytest.mark.equation("D29")
 def test_one_logit_is_two_classes_the_second_of_them_yes():
     estimator, theta, x = class_problem(BernoulliLikelihood(), 1)
-    found = predict_classes(estimator, theta, x, rng=rng(), samples=30)
+    prediction = predict_classes(estimator, theta, x, rng=rng(), samples=30)
     p = sample_functions(estimator, theta, x, rng=rng(), samples=30)[:, :, 0]
-    assert np.allclose(found.proba, np.stack([1 - p.mean(axis=0), p.mean(axis=0)], axis=1))
-    assert np.allclose(found.aleatoric[0], stats.bernoulli(p[:, 0]).entropy().mean())
-    one = class_problem(CategoricalLikelihood(), 1)
-    alone = predict_classes(*one, rng=rng(), samples=3)
+    assert np.allclose(prediction.proba, np.stack([1 - p.mean(axis=0), p.mean(axis=0)], axis=1))
+    assert np.allclose(prediction.aleatoric[0], stats.bernoulli(p[:, 0]).entropy().mean())
+    one_class = class_problem(CategoricalLikelihood(), 1)
+    alone = predict_classes(*one_class, rng=rng(), samples=3)
     assert np.array_equal(alone.proba, np.ones((7, 1)))  # the only class there is
 
 
@@ -137,13 +137,15 @@ def test_noise_that_depends_on_x_is_averaged_over_the_weights_and_added_to_the_s
     f, rho = np.split(estimator.model.predict(w, x), 2, axis=-1)
     variance = ((0.1 + softplus(rho)) ** 2).mean(axis=0)
     expected = f.mean(axis=0), f.std(axis=0, ddof=1), np.sqrt(variance)
-    found = predict(estimator, theta, x, rng=rng(), samples=256)
-    assert np.allclose(found, expected, rtol=1e-9, atol=1e-12)
-    assert np.allclose(found.total**2, found.epistemic**2 + found.aleatoric**2, rtol=1e-12)
+    prediction = predict(estimator, theta, x, rng=rng(), samples=256)
+    assert np.allclose(prediction, expected, rtol=1e-9, atol=1e-12)
+    assert np.allclose(
+        prediction.total**2, prediction.epistemic**2 + prediction.aleatoric**2, rtol=1e-12
+    )
     targets = sample_targets(estimator, theta, x, rng=rng(), samples=40_000)
     assert targets.shape == (40_000, 7, 2)
-    many = predict(estimator, theta, x, rng=rng(), samples=40_000)
-    squares = ((targets - many.mean) / many.total) ** 2
+    moments = predict(estimator, theta, x, rng=rng(), samples=40_000)
+    squares = ((targets - moments.mean) / moments.total) ** 2
     error = squares.std(axis=0) / np.sqrt(40_000)
     assert np.all(np.abs(squares.mean(axis=0) - 1) < 4.5 * error)
 
@@ -157,5 +159,5 @@ def test_the_density_of_the_mixture_is_the_log_predictive_density(likelihood):
     y = np.random.default_rng(5).standard_normal((7, 2))
     law = stats.norm(*mixture(estimator, theta, x, rng=rng(), samples=300))
     together = np.log(law.pdf(y).prod(axis=-1).mean(axis=0))  # outputs share their weights
-    found = log_predictive_density(estimator, theta, x, y, rng=rng(), samples=300)
-    assert np.allclose(found, together, rtol=1e-10)
+    density = log_predictive_density(estimator, theta, x, y, rng=rng(), samples=300)
+    assert np.allclose(density, together, rtol=1e-10)

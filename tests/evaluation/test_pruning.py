@@ -45,16 +45,16 @@ def test_the_ratio_is_that_of_mean_and_deviation():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.98, 1.0])
 def test_removed_weights_are_exactly_zero_in_every_sample_and_others_untouched(share, dtype):
-    family, theta, rank = spread_out(dtype)
-    before = theta.copy()
-    pruned = prune(family, theta, share)
+    estimator, theta, rank = spread_out(dtype)
+    copy_of_theta = theta.copy()
+    pruned = prune(estimator, theta, share)
     removed = rank <= round(share * SIZE)
     assert removed.sum() == round(share * SIZE)
-    noise = family.draw_weights(np.random.default_rng(1), 50, dtype)
-    w = family.weights(pruned, noise).copy()
+    noise = estimator.draw_weights(np.random.default_rng(1), 50, dtype)
+    w = estimator.weights(pruned, noise).copy()
     assert (w[:, removed] == 0.0).all()
-    assert (w[:, ~removed] == family.weights(theta, noise)[:, ~removed]).all()
-    assert (theta == before).all(), "the theta passed in is never changed"
+    assert (w[:, ~removed] == estimator.weights(theta, noise)[:, ~removed]).all()
+    assert (theta == copy_of_theta).all(), "the theta passed in is never changed"
     assert pruned.dtype == dtype
     assert (pruned[2 * SIZE :] == theta[2 * SIZE :]).all(), "learned noise is no weight"
 

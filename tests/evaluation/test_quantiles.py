@@ -59,9 +59,9 @@ def test_a_quantile_is_the_inverse_of_the_distribution_function(name):
     built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
     levels = np.broadcast_to(np.reshape(LEVELS, (-1, 1, 1)), (len(LEVELS), 5, 2))
     for samples in (3, 40):
-        found = quantiles(built, theta, x, LEVELS, rng=rng(), samples=samples)
-        there = partial(distribution_function, built, theta, x, samples=samples)
-        reached = [there(y, rng=rng()) for y in found]
+        ys = quantiles(built, theta, x, LEVELS, rng=rng(), samples=samples)
+        cdf = partial(distribution_function, built, theta, x, samples=samples)
+        reached = [cdf(y, rng=rng()) for y in ys]
         np.testing.assert_allclose(reached, levels, rtol=1e-12, atol=1e-14)
 
 
@@ -69,19 +69,19 @@ def test_a_quantile_is_the_inverse_of_the_distribution_function(name):
 def test_the_distribution_function_of_gaussian_noise_is_the_pit():
     built, theta, x = model_of(CHECKED_LIKELIHOODS["heteroscedastic"])
     y = np.random.default_rng(1).standard_normal((5, 2))
-    means, deviations = mixture(built, theta, x, rng=rng(), samples=30)
-    found = distribution_function(built, theta, x, y, rng=rng(), samples=30)
-    assert np.allclose(found, pit(means, deviations, y), rtol=1e-13)
+    means, scales = mixture(built, theta, x, rng=rng(), samples=30)
+    probabilities = distribution_function(built, theta, x, y, rng=rng(), samples=30)
+    assert np.allclose(probabilities, pit(means, scales, y), rtol=1e-13)
 
 
 @pytest.mark.equation("D46")
 @pytest.mark.parametrize("q", [0.0, 1e-9, 0.05, 0.3, 0.5, 0.8, 0.95, 1 - 1e-9])
 def test_the_quantile_of_counts_is_the_smallest_number_that_reaches_q(q):
     rates = np.array([0.01, 2.0, 3.0, 40.0])
-    found = quantile_of(PoissonLikelihood(), np.log(rates)[:, None], [q])[0, 0]
-    assert found == int(found) >= 0
-    assert stats.poisson.sf(found, rates).mean() <= 1 - q
-    assert not found or stats.poisson.cdf(found - 1, rates).mean() < q
+    count = quantile_of(PoissonLikelihood(), np.log(rates)[:, None], [q])[0, 0]
+    assert count == int(count) >= 0
+    assert stats.poisson.sf(count, rates).mean() <= 1 - q
+    assert not count or stats.poisson.cdf(count - 1, rates).mean() < q
 
 
 @pytest.mark.equation("D46")
@@ -89,21 +89,21 @@ def test_the_smallest_number_is_told_from_its_neighbours_far_out_in_both_tails()
     """There only the smaller of F and 1 - F has digits."""
     for rate in np.geomspace(0.5, 300.0, 40):
         for q in (1e-30, 1e-9, 1 - 2.0**-53, 1 - 2.0**-50):
-            found = module._smallest_count(PoissonLikelihood(), [np.array([[rate]])], q)[0]
-            left, right = stats.poisson(rate).cdf, stats.poisson(rate).sf
+            count = module._smallest_count(PoissonLikelihood(), [np.array([[rate]])], q)[0]
+            cdf, sf = stats.poisson(rate).cdf, stats.poisson(rate).sf
             if q < 0.5:
-                assert left(found) >= q
-                assert not found or left(found - 1) < q
+                assert cdf(count) >= q
+                assert not count or cdf(count - 1) < q
             else:
-                assert right(found) <= 1 - q < right(found - 1)
+                assert sf(count) <= 1 - q < sf(count - 1)
 
 
 @pytest.mark.equation("D46")
 def test_the_quantile_of_zeros_and_ones_is_one_of_them():
     # p = mean of 0.2 and 0.4: F(0) = 0.7
     logits = np.log([[0.2 / 0.8], [0.4 / 0.6]])
-    found = quantile_of(BernoulliLikelihood(), logits, [0.0, 0.69, 0.71, 1.0])
-    assert found.ravel().tolist() == [0, 0, 1, 1]
+    classes = quantile_of(BernoulliLikelihood(), logits, [0.0, 0.69, 0.71, 1.0])
+    assert classes.ravel().tolist() == [0, 0, 1, 1]
     # each output by itself
     assert quantile_of(BernoulliLikelihood(), [[-9.0, 9.0]], 0.5).tolist() == [[0, 1]]
 
@@ -117,11 +117,11 @@ def test_quantiles_at_the_ends_and_of_what_is_not_finite():
 @pytest.mark.parametrize("name", ["heteroscedastic", "poisson", "student-t-learned"])
 def test_blocks_of_rows_and_samples_change_nothing(name, monkeypatch):
     built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
-    whole = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
+    of_one_block = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
     monkeypatch.setattr(module, "BLOCK_NUMBERS", 170)
     monkeypatch.setattr("bbb_numpy.evaluation.predictive.BLOCK_NUMBERS", 700)
-    cut = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
-    assert np.allclose(cut, whole, rtol=1e-12)
+    of_many_blocks = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
+    assert np.allclose(of_many_blocks, of_one_block, rtol=1e-12)
 
 
 class Gumbel(GaussianLikelihood):
@@ -136,8 +136,8 @@ class Gumbel(GaussianLikelihood):
 def test_a_new_likelihood_has_quantiles_as_soon_as_it_has_a_distribution_function():
     levels = np.array([1e-9, 0.05, 0.3, 0.5, 0.7, 0.95, 1 - 1e-9])
     for scale in (2.0, 1e100):
-        found = quantile_of(Gumbel(scale), [[3.0]], levels)[:, 0]
-        np.testing.assert_allclose(found, stats.gumbel_r.ppf(levels, 3.0, scale), rtol=1e-9)
+        ys = quantile_of(Gumbel(scale), [[3.0]], levels)[:, 0]
+        np.testing.assert_allclose(ys, stats.gumbel_r.ppf(levels, 3.0, scale), rtol=1e-9)
 
 
 def test_a_likelihood_without_a_distribution_function_is_refused_by_name():
@@ -153,8 +153,8 @@ def test_what_is_not_known_has_no_quantile(name):
     """Not even one of 0 and 1, of which a comparison with nan would make 0."""
     built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
     theta[0] = np.nan
-    found = quantiles(built, theta, x, LEVELS, rng=rng(), samples=3)
-    assert np.isnan(found).all()
+    ys = quantiles(built, theta, x, LEVELS, rng=rng(), samples=3)
+    assert np.isnan(ys).all()
     assert np.isnan(
         distribution_function(built, theta, x, np.ones((5, 2)), rng=rng(), samples=3)
     ).all()
@@ -180,7 +180,7 @@ def test_no_smaller_set_of_classes_has_the_coverage(counts, coverage):
     size = chosen.sum()
     assert proba[chosen].sum() >= coverage - 1e-12
     every = range(len(proba))
-    best = max(sum(proba[list(some)]) for some in combinations(every, size - 1))
+    best = max(sum(proba[list(subset)]) for subset in combinations(every, size - 1))
     assert best < coverage + 1e-12
     assert proba[chosen].min() >= proba[~chosen].max(initial=0)
 
@@ -202,11 +202,11 @@ def test_sets_of_classes_at_their_ends():
 @pytest.mark.parametrize("name", ["gaussian", "heteroscedastic", "poisson"])
 def test_the_covariance_is_that_of_the_functions_with_noise_on_the_diagonal(name):
     built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
-    found = covariance(built, theta, x, rng=rng(), samples=50)
+    cov = covariance(built, theta, x, rng=rng(), samples=50)
     functions = sample_functions(built, theta, x, rng=rng(), samples=50)
     total = predict(built, theta, x, rng=rng(), samples=50).total
     for k in range(2):
-        wanted = np.cov(functions[:, :, k], rowvar=False)
-        np.fill_diagonal(wanted, total[:, k] ** 2)
-        assert np.allclose(found[:, :, k], wanted, rtol=1e-9, atol=1e-12 * wanted.max())
-        assert np.linalg.eigvalsh(found[:, :, k]).min() > 0
+        expected = np.cov(functions[:, :, k], rowvar=False)
+        np.fill_diagonal(expected, total[:, k] ** 2)
+        assert np.allclose(cov[:, :, k], expected, rtol=1e-9, atol=1e-12 * expected.max())
+        assert np.linalg.eigvalsh(cov[:, :, k]).min() > 0

@@ -26,9 +26,9 @@ def coins(rng, rows, tilt=0.0):
 @pytest.mark.parametrize(("ones", "rows"), [(0, 7), (7, 7), (3, 10), (1, 1), (50, 1000)])
 def test_wilson_ends_are_z_deviations_of_their_own_binomial_away(ones, rows):
     low, high = wilson(ones, rows)
-    for end in (low, high):
-        if end not in (0, 1):
-            away = abs(ones / rows - end) / np.sqrt(end * (1 - end) / rows)
+    for bound in (low, high):
+        if bound not in (0, 1):
+            away = abs(ones / rows - bound) / np.sqrt(bound * (1 - bound) / rows)
             assert erf(away / sqrt(2.0)) == pytest.approx(0.95, rel=1e-12)
     assert 0 <= low <= ones / rows <= high <= 1
     assert (low == 0, high == 1) == (ones == 0, ones == rows)
@@ -40,10 +40,10 @@ def test_the_table_counts_every_row_once_with_its_mean_and_share(binning):
     p, y = coins(np.random.default_rng(0), 500)
     table = reliability(p, y, 8, binning)
     assert table.n_rows.sum() == 500
-    for low, high, *found in zip(*table[:5], strict=True):
+    for low, high, *bin_of_table in zip(*table[:5], strict=True):
         inside = (p >= low) & ((p < high) | (p == p.max()) & (p <= high))
         expected = [inside.sum(), p[inside].mean(), y[inside].mean()]  # rows, stated, seen
-        assert found == pytest.approx(expected, rel=1e-12)
+        assert bin_of_table == pytest.approx(expected, rel=1e-12)
     if binning == "equal mass":
         assert np.ptp(table.n_rows) <= 2
 

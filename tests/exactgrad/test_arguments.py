@@ -155,7 +155,7 @@ def test_a_theta_that_is_no_array_of_floats_is_named(call, name):
 @pytest.mark.parametrize("call", [*PROOFS.values(), *CHECKS.values()])
 def test_a_theta_of_no_numbers_or_of_a_matrix_is_refused(call):
     for empty in (np.zeros(0), {}, [np.zeros((2, 0))]):
-        with pytest.raises(ValueError, match="theta is empty"):
+        with pytest.raises(ValueError, match="theta must hold at least one number"):
             call(empty)
     with pytest.raises(ValueError, match=r"got a matrix: give np\.asarray\(theta\)"):
         call(np.asmatrix(POINT))

@@ -137,7 +137,7 @@ def test_of_second_derivatives_the_gradient_is_proved_first_where_there_is_a_val
 
 
 def test_a_transposed_jacobian_is_refused_in_words():
-    with pytest.raises(ValueError, match=r"has shape \(3, 2\); it must begin with \(2,\)"):
+    with pytest.raises(ValueError, match=r"must begin with \(2,\); got \(3, 2\)"):
         bbb_numpy.prove_jacobian(lambda t: t[:2], lambda t: np.eye(3, 2), V)
     square = bbb_numpy.prove_jacobian(
         lambda t: np.array([t[1], 2 * t[0]]), lambda t: np.array([[0, 2], [1, 0]]), V[:2]
@@ -241,7 +241,7 @@ def test_gradients_in_structures_are_proved_and_their_coordinates_named_by_path(
 UNLIKE = {
     "a part that is missing": (lambda p: (p["a"].sum(), {"a": 1 + 0 * p["a"]}), r"parts \['a', 'b"),
     "a part of another shape": (
-        lambda p: (p["a"].sum(), {"a": 1.0, "b": 0 * p["b"]}), r"shape \(\) at a, which must be"),
+        lambda p: (p["a"].sum(), {"a": 1.0, "b": 0 * p["b"]}), r"at a; got \(\)"),
     "an array": (lambda p: (p["a"].sum(), p["a"]), r"got \['theta'\]"),
     "no value": (lambda p: p, "must return"),
 }  # fmt: skip
@@ -306,5 +306,7 @@ def test_values_that_are_arrays_are_compared_entry_by_entry():
     assert str(wrong).startswith("refuted: 1 of 4 values is wrong\n  value[1, 0]: by hand ")
     both = prove_same(lambda x: {"a": x, "b": (x, x)}, lambda x: {"b": (x, 2 * x), "a": x}, V)
     assert [one.name for one in both.wrong] == ["b[1][0]", "b[1][1]", "b[1][2]"]
-    with pytest.raises(ValueError, match=r"the second value has shape \(3,\) at value"):
+    with pytest.raises(
+        ValueError, match=r"the second value must have shape .* at value; got \(3,\)"
+    ):
         prove_same(gram, lambda x: x[0], X)

@@ -247,7 +247,12 @@ def returning(value, grad):
         ((smooth, np.array([0.0, np.nan])), {}, ValueError, "nan or infinity"),
         ((lambda theta: 3.0, np.ones(2)), {}, ValueError, r"must return \(value, grad\)"),
         ((returning(np.ones(2), np.ones(2)), np.ones(2)), {}, ValueError, "a single number"),
-        ((returning(1.0, np.ones(3)), np.ones(2)), {}, ValueError, r"shape \(3,\), theta has \(2,"),
+        (
+            (returning(1.0, np.ones(3)), np.ones(2)),
+            {},
+            ValueError,
+            r"shape \(2,\) of theta; got \(3,",
+        ),
         (
             (lambda theta: (np.abs(theta).sum(), np.sign(theta.real)), np.array([1.0, -2.0])),
             {},

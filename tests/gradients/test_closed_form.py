@@ -125,13 +125,13 @@ def test_deviations_however_wide_have_the_kl_term_and_the_gradient_of_the_other_
     theta = local.init(np.random.default_rng(0), dtype)
     local.layout.views(theta)["rho"][::2] = rho
     none = np.zeros((0, 2), dtype), np.zeros((0, 1), dtype)
-    found, expected = (
+    actual, expected = (
         built.value_and_grad(theta, built.draw(np.random.default_rng(1), 1, 0, dtype), *none)
         for built in (local, closed)
     )
     digits = 10 * float(np.finfo(dtype).eps)
-    assert found.value == pytest.approx(expected.value, rel=digits)
-    assert found.grad == pytest.approx(expected.grad, rel=digits)
+    assert actual.value == pytest.approx(expected.value, rel=digits)
+    assert actual.grad == pytest.approx(expected.grad, rel=digits)
 
 
 @pytest.mark.equation("D21")

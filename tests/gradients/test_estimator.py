@@ -51,8 +51,8 @@ def test_log_likelihood_and_weights_are_those_of_the_model(which):
     params = family.layout.views(theta)
     expected = family.model.evaluate(w, params, case.x, case.y, Buffers()).log_likelihood
     for buffers in ([], [Buffers()]):
-        found = family.log_likelihood(theta, eps, case.x, case.y, *buffers)
-        assert np.array_equal(found, expected)
+        log_likelihood = family.log_likelihood(theta, eps, case.x, case.y, *buffers)
+        assert np.array_equal(log_likelihood, expected)
     assert w.shape == (3, family.model.layout.size)
 
 
@@ -63,9 +63,9 @@ def test_all_noise_is_drawn_from_the_generator_that_was_passed(which):
     assert first.dtype == np.float32
     assert first.shape == built.noise_shape(4, 2)
     assert len(first) == 4
-    again = np.full_like(first, np.nan)
-    built.fill(np.random.default_rng(3), again)  # as training does, step by step
-    assert np.array_equal(first, again)
+    refilled = np.full_like(first, np.nan)
+    built.fill(np.random.default_rng(3), refilled)  # as training does, step by step
+    assert np.array_equal(first, refilled)
 
 
 @pytest.mark.equation("K1")
@@ -114,9 +114,9 @@ def test_the_gates_of_local_reparameterisation_are_those_of_the_drawn_outputs():
     zeta = 20.0 * case.noise  # the drawn part of an output is of the size of its mean, or larger
     drawn = np.sqrt(x**2 @ sigma**2 + sigma_bias**2) * zeta[:, : 4 * 6].reshape(-1, 4, 6)
     expected = x @ mean + mean_bias + drawn > 0
-    found = case.estimator.gates(case.theta, zeta, x)
-    assert np.array_equal(found, expected.ravel())
-    assert not np.array_equal(found, case.estimator.gates(case.theta, 100.0 * zeta, x))
+    gates = case.estimator.gates(case.theta, zeta, x)
+    assert np.array_equal(gates, expected.ravel())
+    assert not np.array_equal(gates, case.estimator.gates(case.theta, 100.0 * zeta, x))
 
 
 @pytest.mark.equation("D30")

@@ -18,8 +18,10 @@ from bbb_numpy.registry import LIKELIHOODS, POSTERIORS
 
 def value_of(which):
     """What a value depends on: estimators that sample weights share theirs, antithetic or not."""
-    own = which.estimator if which.estimator in ("local-reparameterisation", "flipout") else ""
-    return which._replace(estimator=own or which.estimator.startswith("closed-form"))
+    estimator = (
+        which.estimator if which.estimator in ("local-reparameterisation", "flipout") else ""
+    )
+    return which._replace(estimator=estimator or which.estimator.startswith("closed-form"))
 
 
 # of the different values those in which every three parts meet; before a commit every two
@@ -43,8 +45,8 @@ def case_of(which, far_left):
 
 def unproved(proofs):
     """What is not proved, by name: the first three."""
-    found = ((str(which), str(proof)) for which, proof in proofs if not proof.proved)
-    return dict(islice(found, 3))
+    failures = ((str(which), str(proof)) for which, proof in proofs if not proof.proved)
+    return dict(islice(failures, 3))
 
 
 @pytest.mark.equation("D44")
@@ -52,16 +54,20 @@ def unproved(proofs):
 @pytest.mark.parametrize("posterior", POSTERIORS)
 def test_every_gradient_is_that_of_its_value_exactly(posterior, likelihood):
     every = PAIRS if posterior == "low-rank" else CHECKED  # all of them: the next, in a minute
-    own = [w for w in every if (w.posterior, w.likelihood) == (posterior, likelihood)]
-    assert own
-    assert unproved((which, prove_gradient(VALID.index(which), which)) for which in own) == {}
+    combinations = [w for w in every if (w.posterior, w.likelihood) == (posterior, likelihood)]
+    assert combinations
+    assert (
+        unproved((which, prove_gradient(VALID.index(which), which)) for which in combinations) == {}
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.equation("D44")
 def test_every_gradient_of_a_low_rank_is_that_of_its_value_exactly():
-    own = [which for which in VALID if which.posterior == "low-rank"]
-    assert unproved((which, prove_gradient(VALID.index(which), which)) for which in own) == {}
+    combinations = [which for which in VALID if which.posterior == "low-rank"]
+    assert (
+        unproved((which, prove_gradient(VALID.index(which), which)) for which in combinations) == {}
+    )
 
 
 @pytest.mark.slow  # every field says no before it is called so
@@ -79,9 +85,9 @@ def test_far_left_the_slope_of_q_at_fixed_weights_is_rounded_and_not_called_prov
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 @pytest.mark.parametrize("posterior", POSTERIORS)
 def test_every_value_is_the_textbook_formula_exactly(posterior, likelihood):
-    own = [w for w in VALUES if (w.posterior, w.likelihood) == (posterior, likelihood)]
-    assert own
-    proofs = ((w, prove_value(case_of(w, far_left=-4.0), VALID.index(w))) for w in own)
+    combinations = [w for w in VALUES if (w.posterior, w.likelihood) == (posterior, likelihood)]
+    assert combinations
+    proofs = ((w, prove_value(case_of(w, far_left=-4.0), VALID.index(w))) for w in combinations)
     assert unproved(proofs) == {}
 
 

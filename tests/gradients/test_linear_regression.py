@@ -27,8 +27,8 @@ def sampled_free_energy(estimator, theta, x, y, samples=40_000, seed=0):
     """Mean and standard error of F over weight samples, from value_and_grad's own terms."""
     noise = estimator.draw(np.random.default_rng(seed), samples)
     t = estimator.value_and_grad(theta, noise, x, y).terms
-    each = t.posterior - t.prior - t.likelihood
-    return each.mean(), each.std() / np.sqrt(samples)
+    costs = t.posterior - t.prior - t.likelihood
+    return costs.mean(), costs.std() / np.sqrt(samples)
 
 
 def kl_to_posterior(theta, exact):
@@ -43,14 +43,14 @@ def kl_to_posterior(theta, exact):
 @pytest.mark.equation("D63")
 def test_a_natural_step_on_all_rows_and_a_pass_with_steps_1_over_t_end_at_the_posterior():
     problem = closed.draw(np.random.default_rng(1))
-    exact, begin = closed.exact(problem), closed.Natural(np.full(3, 7.0), 5.0 * np.eye(3))
-    one, other = closed.natural_step(begin, problem, slice(None), 1.0), begin
+    exact, initial = closed.exact(problem), closed.Natural(np.full(3, 7.0), 5.0 * np.eye(3))
+    after_one_step, after_a_pass = closed.natural_step(initial, problem, slice(None), 1.0), initial
     order = np.random.default_rng(2).permutation(40).reshape(10, 4)
     for t, rows in enumerate(order, start=1):
-        other = closed.natural_step(other, problem, rows, 1.0 / t)
-    for found in (one, other):
-        np.testing.assert_allclose(found.precision, exact.precision, rtol=1e-12)
-        mean = np.linalg.solve(found.precision, found.location)
+        after_a_pass = closed.natural_step(after_a_pass, problem, rows, 1.0 / t)
+    for q in (after_one_step, after_a_pass):
+        np.testing.assert_allclose(q.precision, exact.precision, rtol=1e-12)
+        mean = np.linalg.solve(q.precision, q.location)
         np.testing.assert_allclose(mean, exact.posterior.mean, rtol=1e-9)
 
 
@@ -58,18 +58,18 @@ def test_a_natural_step_on_all_rows_and_a_pass_with_steps_1_over_t_end_at_the_po
 @pytest.mark.slow
 def test_the_noise_of_constant_and_of_falling_natural_steps_is_what_the_formula_says():
     rng, problem = np.random.default_rng(0), closed.draw(np.random.default_rng(0))
-    truth, begin = closed.exact(problem).precision[0, 0], closed.Natural(np.zeros(3), np.eye(3))
+    truth, initial = closed.exact(problem).precision[0, 0], closed.Natural(np.zeros(3), np.eye(3))
     ends = []
     for _ in range(300):
-        falling = constant = begin
+        falling = constant = initial
         for t in range(1, 401):
             rows = rng.integers(40, size=4)
             falling = closed.natural_step(falling, problem, rows, 1.0 / t)
             constant = closed.natural_step(constant, problem, rows, 0.1)
         ends.append([falling.precision[0, 0] - truth, constant.precision[0, 0] - truth])
     single = 40 * np.std(problem.x[:, 0] ** 2) / 0.3**2 / 2  # of one estimate, four rows
-    found = np.sqrt(np.mean(np.square(ends), axis=0)) / single
-    np.testing.assert_allclose(found, [400**-0.5, (0.1 / 1.9) ** 0.5], rtol=4 / 600**0.5)
+    relative_noise = np.sqrt(np.mean(np.square(ends), axis=0)) / single
+    np.testing.assert_allclose(relative_noise, [400**-0.5, (0.1 / 1.9) ** 0.5], rtol=4 / 600**0.5)
 
 
 def inverse_softplus(sigma):
@@ -113,10 +113,10 @@ def regression(request):
 def train(estimator, problem, seed=0, epochs=3000, samples=8, rate=5e-2, variational=None):
     """Train on all rows at once and return theta."""
     rng, optimizer = np.random.default_rng(seed), Adam(rate, schedule=Cosine())
-    begin = start(estimator, rng, optimizer, variational=variational)
+    initial = start(estimator, rng, optimizer, variational=variational)
     return fit(
         estimator,
-        begin,
+        initial,
         problem.x,
         problem.y,
         Recipe(optimizer=optimizer, epochs=epochs, batch_size=len(problem.x), samples=samples),
@@ -186,25 +186,25 @@ def test_the_eubo_is_trained_to_the_inclusive_optimum(regression, family):
     deviation = truth.posterior.deviation
     target = truth.posterior if full else closed.inclusive_optimum(truth)
     wide = np.diag(4.0 * deviation**2) if full else 2.0 * deviation
-    begin = family.pack(truth.posterior.mean + deviation, wide)
+    packed = family.pack(truth.posterior.mean + deviation, wide)
     estimator = SelfNormalised(problem.model, family, EUBO())
     ends = [
         closed.gaussian(
             estimator,
-            train(estimator, problem, seed, 600, 250, 2e-2, variational=begin).theta,
+            train(estimator, problem, seed, 600, 250, 2e-2, variational=packed).theta,
         )
         for seed in range(5)
     ]
-    found = np.array(
+    thetas = np.array(
         [np.concatenate([(q.mean - target.mean) / deviation, q.deviation / deviation - 1])
          for q in ends]
     )  # fmt: skip
-    error = found.std(axis=0, ddof=1) / np.sqrt(len(ends))
+    error = thetas.std(axis=0, ddof=1) / np.sqrt(len(ends))
     bias = 10.0 / 250  # of the self-normalised gradient, of the order 1 / samples
     # Weights of unequal size scatter the ends by more on some data than on others: so that a mean
     # could be wrong unseen by a fifth at most, of the way from the start, which is 1.
     assert np.all(4 * error + bias < 0.2)
-    assert np.all(np.abs(found.mean(axis=0)) < 4 * error + bias)
+    assert np.all(np.abs(thetas.mean(axis=0)) < 4 * error + bias)
     if full:
         assert max(closed.kl(truth.posterior, q) for q in ends) < 5e-3
     else:  # and not at the reverse one: a correlation above 0.7 makes that narrower by 29 %
@@ -226,8 +226,8 @@ def test_the_doubly_reparameterised_gradient_has_no_variance_at_the_posterior(re
     problem, truth = regression
     theta = FullRank().pack(*truth.posterior)
     for maker, expected in ((DoublyReparameterised, True), (Reparameterised, False)):
-        found = worst_variance(maker, problem, FullRank(), theta, Renyi(0.0), samples=5)
-        assert (found < 1e-20) == expected
+        variance = worst_variance(maker, problem, FullRank(), theta, Renyi(0.0), samples=5)
+        assert (variance < 1e-20) == expected
 
 
 def worst_variance(maker, problem, posterior, theta, objective=free_energy, samples=1):
@@ -295,9 +295,9 @@ def test_a_learned_prior_scale_ends_at_the_mean_square_of_the_weights(regression
     # there, and only there, the slope is 0: exactly, as the complexity cost has no noise
     noise = exact_noise(len(q.mean))
     for factor, zero in ((1.0, True), (1.1, False)):
-        there = theta.copy()
-        there[-1] = 0.5 * np.log(factor * mean_square)
-        _, grad, _ = estimator.value_and_grad(there, noise, problem.x, problem.y)
+        at_scale = theta.copy()
+        at_scale[-1] = 0.5 * np.log(factor * mean_square)
+        _, grad, _ = estimator.value_and_grad(at_scale, noise, problem.x, problem.y)
         assert (abs(grad[-1]) < 1e-12) == zero
     if isinstance(family, FullRank):  # q is the posterior, so the evidence is at its maximum
         top = closed.exact(problem, variance**0.5).log_evidence

@@ -20,8 +20,10 @@ SAMPLED = [which for which in VALID if which.estimator in ("reparameterised", "a
 @st.composite
 def family_cases(draw, **parts):
     """A problem of any combination with these parts that differentiates through sampled weights."""
-    own = [w for w in SAMPLED if all(getattr(w, part) == name for part, name in parts.items())]
-    which = draw(st.sampled_from(own))
+    combinations = [
+        w for w in SAMPLED if all(getattr(w, part) == name for part, name in parts.items())
+    ]
+    which = draw(st.sampled_from(combinations))
     built = build_estimator(which, 2, draw(st.sampled_from([(), (3,), (2, 2)])), 2, draw(NAMES))
     rng, rows = np.random.default_rng(draw(seeds)), draw(st.integers(1, 3))
     return draw_case(

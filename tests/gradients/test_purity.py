@@ -35,17 +35,17 @@ def model_pass(model, w, params, x, y, seed=0):
     c_prior, c_likelihood = np.random.default_rng(seed).standard_normal((2, len(w))).astype(w.dtype)
 
     def forward(buffers):
-        found = model.evaluate(w, params, x, y, buffers)
+        evaluation = model.evaluate(w, params, x, y, buffers)
         joint = model.forward(w, params, x, y, buffers)
         if isinstance(model, ReplicatedModel):  # which only trains
-            return found, joint
-        return found, joint, model.predict(w, x, buffers)
+            return evaluation, joint
+        return evaluation, joint, model.predict(w, x, buffers)
 
     def backward(saved, buffers):
-        alone, both = blank(params), blank(params)
+        alone, d_params = blank(params), blank(params)
         d_alone = model.likelihood_vjp(saved[0], c_likelihood, alone, buffers)
-        d_both = model.vjp(saved[1], c_prior, c_likelihood, both, buffers)
-        return d_alone, alone, d_both, both
+        d_both = model.vjp(saved[1], c_prior, c_likelihood, d_params, buffers)
+        return d_alone, alone, d_both, d_params
 
     return Pass((w, params, x, y, c_prior, c_likelihood), forward, backward)
 
@@ -64,8 +64,10 @@ def joint_pass(which, seed, samples=2, rows=3, dtype=np.float64):
 @given(data=st.data())
 def test_every_model_is_pure(which, data):
     drawn = st.tuples(seeds, st.integers(1, 3), st.integers(0, 3), DTYPES)
-    other = data.draw(st.sampled_from(JOINTS))
-    assert faults(joint_pass(which, *data.draw(drawn)), joint_pass(other, *data.draw(drawn))) == {}
+    another = data.draw(st.sampled_from(JOINTS))
+    assert (
+        faults(joint_pass(which, *data.draw(drawn)), joint_pass(another, *data.draw(drawn))) == {}
+    )
 
 
 # --- estimators: forward and backward in one call
@@ -125,12 +127,14 @@ def test_the_log_joint_gives_the_same_bits_whatever_was_asked_before(which):
     repeated = (np.tile(part, (3, 1)) for part in (case.x, case.y))  # with weights, once each
     for x, y in ((case.x, case.y), tuple(repeated)):
         target = LogJoint(case.estimator.model, x, y)
-        asked = [0.5 * rng.standard_normal((chains, target.layout.size)) for chains in (3, 1, 3)]
-        asked += [asked[0].astype(complex) + 1e-30j, asked[1].astype(np.float32)]
-        expected = [bits(replace(target)(position)) for position in asked]
-        with sealed((x, y, asked)):
-            first = [target(position) for position in asked]
+        positions = [
+            0.5 * rng.standard_normal((chains, target.layout.size)) for chains in (3, 1, 3)
+        ]
+        positions += [positions[0].astype(complex) + 1e-30j, positions[1].astype(np.float32)]
+        expected = [bits(replace(target)(position)) for position in positions]
+        with sealed((x, y, positions)):
+            first = [target(position) for position in positions]
             for _ in range(2):
-                again = [target(position) for position in reversed(asked)][::-1]
-                assert [bits(found) for found in again] == expected
+                reversed_results = [target(position) for position in reversed(positions)][::-1]
+                assert [bits(found) for found in reversed_results] == expected
             assert [bits(found) for found in first] == expected  # fresh arrays, so they stay

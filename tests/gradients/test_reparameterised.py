@@ -45,10 +45,10 @@ def report(problem, method, max_coordinates=None):
 @examples(60)
 @given(problem=problems(rho=st.sampled_from(EXTREME_RHO)))
 def test_every_gradient_agrees_with_the_complex_step_to_1e_12(term, problem):
-    found = report(problem.with_objective(TERMS[term]), "complex")
-    assert found.passed, str(found)
-    assert found.tolerance == 1e-12
-    assert found.skipped == 0
+    check = report(problem.with_objective(TERMS[term]), "complex")
+    assert check.passed, str(check)
+    assert check.tolerance == 1e-12
+    assert check.skipped == 0
 
 
 @pytest.mark.equation("D9")
@@ -58,10 +58,10 @@ def test_at_most_two_percent_of_the_coordinates_are_skipped_at_kinks():
     rng = np.random.default_rng(0)
     for _ in range(8):
         problem = random_relu_problem(rng)
-        found = report(problem, "central", max_coordinates=8)
-        assert found.passed, str(found)
-        checked += sum(block.checked for block in found.blocks)
-        skipped += sum(block.skipped for block in found.blocks)
+        check = report(problem, "central", max_coordinates=8)
+        assert check.passed, str(check)
+        checked += sum(block.checked for block in check.blocks)
+        skipped += sum(block.skipped for block in check.blocks)
     assert checked > 100
     assert skipped <= 0.02 * (checked + skipped)
 
@@ -116,8 +116,8 @@ UNBIASED = [
 def test_the_mean_gradient_is_that_of_the_exact_free_energy(make, full):
     case = linear_case(full)
     estimator = make(case.model, case.posterior)
-    found = gradients_of(estimator, case.theta, case.x, case.y, calls=200, samples=40)
-    assert distance(found, case.grad) < 4
+    gradients = gradients_of(estimator, case.theta, case.x, case.y, calls=200, samples=40)
+    assert distance(gradients, case.grad) < 4
     noise = estimator.draw(np.random.default_rng(1), 20_000, len(case.x))
     value, _, _ = estimator.value_and_grad(case.theta, noise, case.x, case.y)
     assert value == pytest.approx(case.free_energy, rel=0.02)
@@ -132,11 +132,11 @@ def test_over_the_minibatches_of_an_epoch_it_adds_up_to_that_gradient(make, full
         make(case.model, case.posterior),
         [slice(0, 5), slice(5, 10), slice(10, 12)],
     )
-    each = [
+    gradients = [
         gradients_of(estimator, case.theta, case.x[rows], case.y[rows], 150, 10, seed, kl_weight)
         for seed, (rows, kl_weight) in enumerate(zip(batches, shares([5, 5, 2]), strict=True))
     ]
-    assert distance(np.sum(each, axis=0), case.grad) < 4
+    assert distance(np.sum(gradients, axis=0), case.grad) < 4
 
 
 @pytest.mark.equation("G4", "G6", "G8")
@@ -153,8 +153,8 @@ def test_the_self_normalised_gradient_is_that_of_the_upper_bound_for_many_sample
     d_sigma = 1 / sigma - (scale**2 + mu**2) / sigma**3
     exact = np.concatenate([mu / sigma**2, d_sigma * slope])
     none = np.zeros((0, 1))
-    found = gradients_of(estimator, theta, none, none, calls=50, samples=10_000)
-    assert distance(found, exact) < 4
+    gradients = gradients_of(estimator, theta, none, none, calls=50, samples=10_000)
+    assert distance(gradients, exact) < 4
     noise = estimator.draw(np.random.default_rng(5), 100_000)
     bound = estimator.value_and_grad(theta, noise, none, none).value
     upper = np.sum(np.log(sigma / scale) - 0.5 + (scale**2 + mu**2) / (2 * sigma**2))
@@ -186,8 +186,8 @@ def test_with_antithetic_noise_a_linear_function_has_no_error_at_all():
     size = case.model.layout.size
     for antithetic, exact in ((True, True), (False, False)):
         estimator = ClosedFormKL(case.model, case.posterior, antithetic=antithetic)
-        found = gradients_of(estimator, case.theta, case.x, case.y, calls=5, samples=2)
-        error = np.abs(found[:, :size] - case.grad[:size]).max()
+        gradients = gradients_of(estimator, case.theta, case.x, case.y, calls=5, samples=2)
+        error = np.abs(gradients[:, :size] - case.grad[:size]).max()
         assert bool(error < 1e-12 * np.abs(case.grad).max()) is exact
 
 
@@ -203,6 +203,6 @@ def test_a_minibatch_counts_as_its_share_of_n_over_b_copies_of_itself(make, obje
     noise = estimator.draw(np.random.default_rng(0), 3)
     value, grad, _ = estimator.value_and_grad(case.theta, noise, case.x, case.y, 0.25)
     copies = np.tile(case.x, (4, 1)), np.tile(case.y, (4, 1))
-    whole_value, whole, _ = estimator.value_and_grad(case.theta, noise, *copies, 1.0)
+    whole_value, grad_of_copies, _ = estimator.value_and_grad(case.theta, noise, *copies, 1.0)
     assert value == pytest.approx(0.25 * whole_value, rel=1e-12)
-    assert np.allclose(grad, 0.25 * whole, rtol=1e-10, atol=1e-12)
+    assert np.allclose(grad, 0.25 * grad_of_copies, rtol=1e-10, atol=1e-12)

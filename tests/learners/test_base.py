@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from fits import BOTH, classifier, numbers, regressor, state
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from small_learners import SMALL_LEARNERS, classifier, fitted_state, regression_rows, regressor
 
 from bbb_numpy import (
     HMC,
@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning"),
     pytest.mark.filterwarnings("ignore:SGHMC is not adjusted:UserWarning"),
 ]
-both = pytest.mark.parametrize(("make", "x", "y"), BOTH, ids=["numbers", "classes"])
+both = pytest.mark.parametrize(("make", "x", "y"), SMALL_LEARNERS, ids=["numbers", "classes"])
 
 # Copies of a row are drawn in another order than weights and so with other noise. Where neither
 # enters, this check passes: test_weights.py
@@ -79,10 +79,10 @@ def test_so_does_each_of_every_other_inference(estimator, check):
 @both
 def test_clones_and_pickles_give_the_same_numbers(make, x, y):
     model = make(prior=GaussianPrior(0.3), optimizer=SGD(1e-3)).fit(x, y)
-    assert state(clone(model).fit(x, y)) == state(model)
+    assert fitted_state(clone(model).fit(x, y)) == fitted_state(model)
     twin = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(twin.predict(x), model.predict(x))
-    assert state(twin.partial_fit(x, y)) == state(model.partial_fit(x, y))
+    assert fitted_state(twin.partial_fit(x, y)) == fitted_state(model.partial_fit(x, y))
 
 
 @both
@@ -100,11 +100,13 @@ def test_data_frames_carry_their_names(make, x, y):
 
 @both
 def test_the_same_seed_gives_the_same_bits(make, x, y):
-    assert state(make().fit(x, y)) == state(make().fit(x, y))
-    assert state(make().fit(x, y)) != state(make(random_state=1).fit(x, y))
-    assert state(make(random_state=None).fit(x, y)) != state(make(random_state=None).fit(x, y))
+    assert fitted_state(make().fit(x, y)) == fitted_state(make().fit(x, y))
+    assert fitted_state(make().fit(x, y)) != fitted_state(make(random_state=1).fit(x, y))
+    assert fitted_state(make(random_state=None).fit(x, y)) != fitted_state(
+        make(random_state=None).fit(x, y)
+    )
     model = make(random_state=np.random.default_rng(0))
-    assert state(model.fit(x, y)) != state(model.fit(x, y))
+    assert fitted_state(model.fit(x, y)) != fitted_state(model.fit(x, y))
 
 
 @pytest.mark.parametrize("name", ["theta_", "history_", "n_iter_", "noise_scale_", "classes_"])
@@ -126,7 +128,7 @@ def test_partial_fits_in_a_row_are_one_fit(make, x, y, optimizer):
     first = {} if make is regressor else {"classes": np.unique(y)[::-1]}
     parts = make(optimizer=optimizer).partial_fit(x, y, **first)
     parts.partial_fit(x, y, epochs=2).partial_fit(x, y)
-    assert state(parts) == state(whole)
+    assert fitted_state(parts) == fitted_state(whole)
     assert parts.n_iter_ == len(parts.history_) == 4
 
 
@@ -167,18 +169,18 @@ ZEROS = np.zeros((40, 3))
 )
 @pytest.mark.parametrize("method", ["fit", "partial_fit", "log_predictive_density"])
 def test_bad_data_are_named_and_change_nothing(method, x, y, message):
-    model = regressor().fit(*numbers())
-    before = state(model)
+    model = regressor().fit(*regression_rows())
+    before = fitted_state(model)
     with pytest.raises((TypeError, ValueError), match=message):
         getattr(model, method)(x, y)
     if method != "fit":
         with pytest.raises(ValueError, match="y has 2 outputs, the model was fitted with 1"):
-            getattr(model, method)(*numbers(outputs=2))
-    assert state(model) == before
+            getattr(model, method)(*regression_rows(outputs=2))
+    assert fitted_state(model) == before
 
 
 def test_divergence_keeps_the_last_finite_epoch_or_an_earlier_fit():
-    x, y = numbers()
+    x, y = regression_rows()
     rising = SGD(1e-4, lambda epoch, epochs: 1e80 ** (epoch // 2))
     explodes = {"batch_size": 4, "optimizer": rising}
     model = regressor(epochs=5, **explodes)
@@ -189,10 +191,10 @@ def test_divergence_keeps_the_last_finite_epoch_or_an_earlier_fit():
     np.testing.assert_array_equal(model.theta_, good.theta_)
     np.testing.assert_array_equal(model.predict(x), good.predict(x))
     model.set_params(optimizer=SGD(1e-4)).partial_fit(x, y)
-    before = state(model)
+    before = fitted_state(model)
     with pytest.raises(NonFiniteError, match="in epoch 0"):
         model.set_params(optimizer=SGD(1e80)).fit(x, y)
-    assert state(model) == before
+    assert fitted_state(model) == before
     assert np.isfinite(model.predict(x)).all()
 
 
@@ -210,7 +212,7 @@ def interrupt_after(monkeypatch, steps):
 
 
 def test_ctrl_c_leaves_the_last_finished_epoch(monkeypatch):
-    x, y = numbers()
+    x, y = regression_rows()
     constant = Adam(1e-2)
     two = regressor(epochs=2, optimizer=constant).fit(x, y)
     interrupt_after(monkeypatch, steps=5)  # two steps per epoch
@@ -226,24 +228,24 @@ def test_ctrl_c_after_training_keeps_the_whole_fit_without_its_report(monkeypatc
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    x, y = numbers()
+    x, y = regression_rows()
     whole = regressor(epochs=2).fit(x, y)
     monkeypatch.setattr("bbb_numpy.learners.base.diagnose_fit", interrupted)
-    with pytest.warns(UserWarning, match="after the fit, which is whole"):
+    with pytest.warns(UserWarning, match="after the fit, which is complete"):
         model = regressor(epochs=2).fit(x, y)
     assert not hasattr(model, "fit_report_")
     np.testing.assert_array_equal(model.predict(x), whole.predict(x))
 
 
 def test_ctrl_c_before_the_first_epoch_keeps_an_earlier_fit(monkeypatch):
-    x, y = numbers()
+    x, y = regression_rows()
     model, fresh = regressor().fit(x, y), regressor()
-    before = state(model)
+    before = fitted_state(model)
     interrupt_after(monkeypatch, steps=1)
     for method in (model.fit, model.partial_fit, fresh.fit):
         with pytest.warns(UserWarning, match="after 0 of"):
             method(x, y)
-    assert state(model) == before
+    assert fitted_state(model) == before
     assert np.isfinite(fresh.predict(x)).all()  # the start: all there is
 
 

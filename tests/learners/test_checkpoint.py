@@ -7,8 +7,8 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pandas as pd
 import pytest
-from fits import state
 from sklearn.exceptions import NotFittedError
+from small_learners import fitted_state
 
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised
@@ -54,7 +54,7 @@ def everything(model):
     if isinstance(given["random_state"], np.random.Generator):
         given["random_state"] = given["random_state"].bit_generator.state
     predicted = np.array(model.predict(data()[0], return_std=True))
-    return given, model.estimator_, model.theta_.dtype, state(model), predicted.tolist()
+    return given, model.estimator_, model.theta_.dtype, fitted_state(model), predicted.tolist()
 
 
 SHORT_NAMES = [
@@ -164,7 +164,7 @@ def test_a_path_of_this_machine_does_not_travel_with_a_model(model, tmp_path, mo
     save(model, tmp_path / "m")
     assert str(tmp_path).encode() not in (tmp_path / "m").read_bytes()
     assert load(tmp_path / "m").inference == replace(brief, checkpoint=None)
-    monkeypatch.setattr(storing, "_stored", lambda kind: kind.__match_args__)
+    monkeypatch.setattr(storing, "_stored_fields", lambda cls: cls.__match_args__)
     save(model, tmp_path / "earlier")
     assert load(tmp_path / "earlier").inference == replace(brief, checkpoint=str(tmp_path / "run"))
     monkeypatch.undo()

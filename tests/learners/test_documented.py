@@ -30,18 +30,22 @@ def documented(learner):
     return {name: (type_.strip(), " ".join(text.split())) for name, type_, text in blocks}
 
 
-def faults(told, signature):
+def faults(texts, signature):
     """What is wrong with a documentation: a list that a test compares with []."""
-    wanted = {name: one.default for name, one in signature.parameters.items() if name != "self"}
-    found = [f"{name}: not documented" for name in wanted if name not in told]
-    found += [f"{name}: no such parameter" for name in told if name not in wanted]
-    for name in told.keys() & wanted.keys():
-        type_, sep, default = told[name][0].partition(", default=")
-        if not sep or ast.literal_eval(default) != wanted[name]:
-            found.append(f"{name}: the default is {wanted[name]!r}, not {default or 'told'}")
-        if not type_.strip() or not told[name][1].endswith("."):
-            found.append(f"{name}: no type, or no sentence")
-    return sorted(found)
+    defaults = {
+        name: parameter.default
+        for name, parameter in signature.parameters.items()
+        if name != "self"
+    }
+    messages = [f"{name}: not documented" for name in defaults if name not in texts]
+    messages += [f"{name}: no such parameter" for name in texts if name not in defaults]
+    for name in texts.keys() & defaults.keys():
+        type_, sep, default = texts[name][0].partition(", default=")
+        if not sep or ast.literal_eval(default) != defaults[name]:
+            messages.append(f"{name}: the default is {defaults[name]!r}, not {default or 'told'}")
+        if not type_.strip() or not texts[name][1].endswith("."):
+            messages.append(f"{name}: no type, or no sentence")
+    return sorted(messages)
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
@@ -117,5 +121,5 @@ def test_without_docstrings_there_are_learners():
         "print(R().epochs, C(class_weight='balanced').get_params()['class_weight'])"
     )
     call = [sys.executable, "-OO", "-c", code]
-    done = subprocess.run(call, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["None", "balanced"]
+    completed = subprocess.run(call, capture_output=True, text=True, check=True)
+    assert completed.stdout.split() == ["None", "balanced"]

@@ -14,21 +14,15 @@ from sklearn import datasets
 from sklearn.exceptions import ConvergenceWarning
 
 from bbb_numpy import (
-    MLP,
     SGD,
     Adam,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
-    BernoulliLikelihood,
-    CategoricalLikelihood,
     Cosine,
-    DrawnWeights,
     FreeEnergy,
     GaussianLikelihood,
     GaussianPrior,
     LaplacePrior,
-    Model,
-    PoissonLikelihood,
     Sampling,
     StudentTLikelihood,
     load,
@@ -36,11 +30,11 @@ from bbb_numpy import (
 )
 from bbb_numpy.cli.main import main
 from bbb_numpy.evaluation.convergence import function_r_hats
-from bbb_numpy.learners import diagnosis, fit_measures
+from bbb_numpy.learners import diagnosis
 from bbb_numpy.learners.fit_report import CHECKS, FitReport, failed_checks
 from bbb_numpy.learners.rows import TrainingData
 from bbb_numpy.numeric.old_names import OLD_NAMES
-from bbb_numpy.training import EarlyStopping, Epoch
+from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.recipe import Rows
 
 ROWS = 64  # two batches
@@ -172,20 +166,20 @@ LONG = {"fewer units", "map", "narrower prior", "more rows", "longer warm-up", "
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in REMEDIES]
 )
 def test_a_fit_that_follows_the_advice_passes(name):
-    rows, params, advice, more, changes = REMEDIES[name]
+    rows, params, advice, other_rows, changes = REMEDIES[name]
     [message] = messages_of_fit(regressor(**params), *rows)
     assert advice in message.split("Likely cause: ")[1]
-    assert messages_of_fit(regressor(**params | changes), *(more or rows)) == []
+    assert messages_of_fit(regressor(**params | changes), *(other_rows or rows)) == []
 
 
 TAILS = np.sin(X[:, 0]) + 0.3 * np.random.default_rng(3).standard_t(2, ROWS)
 GIVEN = {"student-t": "student-t-learned", GaussianLikelihood(0.1): "gaussian-learned"}
 
 
-@pytest.mark.parametrize("given", GIVEN)
-def test_noise_that_is_given_too_small_is_seen_by_its_intervals(given):
+@pytest.mark.parametrize("likelihood", GIVEN)
+def test_noise_that_is_given_too_small_is_seen_by_its_intervals(likelihood):
     """Its intervals hold few of the rows that it was trained on; learned noise holds enough."""
-    model = regressor(likelihood=given, epochs=300)
+    model = regressor(likelihood=likelihood, epochs=300)
     [message] = messages_of_fit(model, X, TAILS)
     low, high = model.predict_interval(X, 0.9).T
     share = np.mean((low <= TAILS) & (high >= TAILS))
@@ -193,8 +187,8 @@ def test_noise_that_is_given_too_small_is_seen_by_its_intervals(given):
     assert coverage == pytest.approx(share, abs=2 / ROWS)
     assert share < 0.7
     assert f"the 90 % intervals hold {100 * coverage:.0f} % of the train" in message
-    assert f"learn it, as likelihood='{GIVEN[given]}'" in message
-    learned = regressor(likelihood=GIVEN[given])
+    assert f"learn it, as likelihood='{GIVEN[likelihood]}'" in message
+    learned = regressor(likelihood=GIVEN[likelihood])
     assert messages_of_fit(learned, X, TAILS) == []
     low, high = learned.predict_interval(X, 0.9).T
     assert np.mean((low <= TAILS) & (high >= TAILS)) > 0.85
@@ -279,8 +273,8 @@ def test_the_report_of_chains_says_how_far_they_agree():
     assert report.share_unmixed == np.mean(expected > 1.1)
     line = f"R-hat of the predictions, .* {report.r_hat:.4g}  at most 1.1"
     assert re.search(line, str(report))
-    one = regressor(inference=replace(model.inference, chains=1)).fit(X, Y).fit_report_
-    assert isnan(one.r_hat)
+    of_one_chain = regressor(inference=replace(model.inference, chains=1)).fit(X, Y).fit_report_
+    assert isnan(of_one_chain.r_hat)
 
 
 NARROW = {
@@ -311,24 +305,6 @@ def test_a_prior_too_narrow_for_y_is_named_and_the_width_that_is_told_mends_it(n
     assert model.fit_report_.log_density > model.fit_report_.baseline_density + 0.1
 
 
-def function_sd(prior, sizes, y=Y):
-    model = Model(MLP(sizes), prior, GaussianLikelihood())
-    return fit_measures.prior_function_sd(DrawnWeights(model), X, y[:, None], 0)
-
-
-@pytest.mark.parametrize("sizes", [(1, 1), (1, 20, 1), (1, 20, 20, 1), (1, 20, 20, 20, 1)])
-def test_functions_of_a_relu_network_vary_by_a_power_of_the_width_of_its_prior(sizes):
-    """Of c times as wide a prior the functions are c^layers times as large.
-
-    The last biases do not vary from row to row; from the third layer on others are lower powers.
-    """
-    narrow, wide = (function_sd(GaussianPrior(scale), sizes) for scale in (0.1, 0.2))
-    layers = len(sizes) - 1
-    assert wide / narrow == pytest.approx(2**layers, rel=1e-12 if layers < 3 else 0.2)
-    of_larger_y = function_sd(GaussianPrior(0.1), sizes, y=10 * Y)
-    assert of_larger_y == pytest.approx(narrow / 10, rel=1e-12)
-
-
 @pytest.mark.parametrize(("sd", "beyond"), [(1e-3, True), (0.046, True), (0.047, False)])
 def test_a_prior_is_out_of_reach_when_all_rows_together_cannot_pay_for_it(sd, beyond):
     """100 rows gain at most log 10 each, and r times as large a function costs r^2 / 2."""
@@ -349,8 +325,8 @@ def toys():
             counts = regressor(likelihood="poisson")
             yield f"counts {rows}", counts, x, rng.poisson(np.exp(1 + x[:, 0] / 2))
             yield f"counts without signal {rows}", counts, x, rng.poisson(4.0, rows)
-            other = rng.standard_normal((rows, 4))
-            yield f"classes without signal {rows}", classifier(), other, np.arange(rows) % 3
+            x4 = rng.standard_normal((rows, 4))
+            yield f"classes without signal {rows}", classifier(), x4, np.arange(rows) % 3
     yield "constant y", regressor(), x, np.full(rows, 3.0)
     yield "constant column", regressor(), np.c_[x, np.ones(rows)], noise
     yield "one-hot columns", regressor(), np.eye(rows)[:, :30], noise
@@ -398,50 +374,6 @@ def test_the_density_is_that_of_the_training_rows_and_the_base_knows_no_x():
     assert (report.n_rows, report.largest_x) == (ROWS, np.abs((X - X.mean()) / X.std()).max())
 
 
-@pytest.mark.parametrize(
-    ("likelihood", "y", "density", "free"),
-    [
-        (BernoulliLikelihood(), CLASSES[:, None], lambda y, p: np.where(y, p, 1 - p), 1),
-        (CategoricalLikelihood(), np.eye(3)[np.arange(ROWS) % 3 // 2 * 2], lambda y, p: y @ p, 2),
-        (PoissonLikelihood(), COUNTS[:, None], lambda y, p: stats.poisson(p).pmf(y), 1),
-    ],
-)
-def test_bases_of_classes_and_counts_are_their_rates(likelihood, y, density, free):
-    found, numbers = fit_measures.baseline_log_density(likelihood, y.astype(float), y.astype(float))
-    p = (y.sum(axis=0) + 0.5) / (len(y) + (1.0 if y.shape[1] == 1 else 1.5))
-    if isinstance(likelihood, PoissonLikelihood):
-        p = (y.sum(axis=0) + 0.5) / len(y)
-    expected = np.log(density(y, p)).reshape(len(y), -1)[:, 0]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    assert numbers == free
-
-
-def history(losses):
-    return [Epoch(0.0, 1.0, 100 * loss, 0.01, nan) for loss in losses]
-
-
-def test_the_slope_is_that_of_the_last_quarter_and_its_error_that_of_a_line():
-    time = np.arange(400)
-    noise = 0.01 * np.random.default_rng(0).standard_normal(400)
-    losses = np.where(time < 300, 50.0 - time, -0.001 * time) + noise
-    slope, error = fit_measures.loss_slope(history(losses), 100)
-    line = stats.linregress(time[300:], losses[300:])
-    assert slope == pytest.approx(400 * line.slope)
-    assert error == pytest.approx(400 * line.stderr)
-    assert all(map(isnan, fit_measures.loss_slope(history([1.0] * 3), 100)))
-
-
-def test_columns_are_squeezed_by_extreme_rows_and_by_nothing_else():
-    x = np.random.default_rng(0).standard_normal((500, 3))
-    x[:, 1] = x[:, 1] > 3  # rarely 1
-    assert 0.7 < fit_measures.bulk_sd(x, x) < 1.1
-    x[17, 2] = 1e6
-    assert fit_measures.bulk_sd(x, x) < 1e-4
-    x[:, 2] = 1.0
-    x[17, 2] = 1e6  # the bulk has nothing to lose
-    assert 0.7 < fit_measures.bulk_sd(x, x) < 1.1
-
-
 def test_many_rows_cost_no_more_and_an_outlier_among_those_not_looked_at_is_found():
     x = np.random.default_rng(0).standard_normal((20_000, 1))
     assert not messages_of_fit(regressor(epochs=10, batch_size=200), x, x[:, 0])
@@ -479,9 +411,9 @@ def test_stopping_early_is_no_fault_and_after_ctrl_c_nothing_is_measured(monkeyp
             raise KeyboardInterrupt
         return 1.0
 
-    with pytest.warns(UserWarning, match="interrupted by user") as found:
+    with pytest.warns(UserWarning, match="interrupted by user") as warned:
         model = regressor(optimizer=Adam(1e-2, schedule=stop)).fit(X, Y)
-    assert len(found) == 1
+    assert len(warned) == 1
     assert not hasattr(model, "fit_report_")
 
 
@@ -599,12 +531,14 @@ def test_the_page_names_every_number_that_has_a_threshold():
 
 @pytest.mark.slow
 def test_the_example_of_the_page_prints_what_it_shows(capsys):
-    code, shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL).groups()
+    code, expected = re.search(
+        r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL
+    ).groups()
     exec(compile(code, "docs/fit-report.md", "exec"), {})
     printed = capsys.readouterr().out
     number = re.compile(r" +-?\d+\.?\d*")
-    assert number.sub(" #", printed) == number.sub(" #", shown)
-    numbers = [np.array(number.findall(text), float) for text in (printed, shown)]
+    assert number.sub(" #", printed) == number.sub(" #", expected)
+    numbers = [np.array(number.findall(text), float) for text in (printed, expected)]
     np.testing.assert_allclose(*numbers, rtol=0.1)
 
 

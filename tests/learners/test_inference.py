@@ -44,7 +44,7 @@ from bbb_numpy import (
 from bbb_numpy.cli.main import main
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.learners import inference as inference_module
-from bbb_numpy.learners.inference import Sampling, can_train_on
+from bbb_numpy.learners.inference import Sampling, supports_partial_fit
 from bbb_numpy.learners.plan import check_plan
 from bbb_numpy.training import ensembles
 from bbb_numpy.training.ensembles import ensemble_starts
@@ -80,13 +80,13 @@ def short_ensembles(monkeypatch, arviz):
 
 def regressor(inference=SHORT, **params):
     settings = {"hidden_layer_sizes": (3,), "activation": "tanh", "random_state": 0}
-    settings |= {"epochs": 3 if can_train_on(inference) else None, "predict_samples": 20}
+    settings |= {"epochs": 3 if supports_partial_fit(inference) else None, "predict_samples": 20}
     return BayesianMLPRegressor(**settings | params, inference=inference)
 
 
 def classifier(inference=SHORT, **params):
     settings = {"hidden_layer_sizes": (3,), "activation": "tanh", "random_state": 0}
-    settings |= {"epochs": 3 if can_train_on(inference) else None}
+    settings |= {"epochs": 3 if supports_partial_fit(inference) else None}
     return BayesianMLPClassifier(**settings | params, inference=inference)
 
 
@@ -346,7 +346,7 @@ def test_draws_are_not_trained_further(sampled):
         classifier("hmc").partial_fit(X, KINDS, classes=np.unique(KINDS))
     with pytest.raises(ValueError, match="holds draws of its posterior, which partial_fit cannot"):
         model.set_params(inference="mean-field").partial_fit(X, Y)
-    assert BayesianMLPRegressor.partial_fit.__doc__.startswith("Go on training")
+    assert BayesianMLPRegressor.partial_fit.__doc__.startswith("Continue training")
 
 
 def test_fit_starts_anew_whatever_was_fitted_before(sampled):
@@ -375,9 +375,9 @@ def test_a_warm_start_adds_draws_of_the_same_chains(make, y, tmp_path):
     before = model.predict(X)
     for message, other in {
         "start has draws of a different target": {},
-        "moved by NUTS, and go on so; got 'hmc'": {"inference__sampler": "hmc"},
+        "the chains that it continues, NUTS; got 'hmc'": {"inference__sampler": "hmc"},
         r"\(4, 14\); got \(2, 14\)": {"inference__chains": 4},
-        "what shapes the model has changed": {"prior__scale": 0.3},
+        "the model has changed since it was fitted": {"prior__scale": 0.3},
     }.items():
         changed = clone(model).set_params(**other)
         changed.fitted_ = model.fitted_
@@ -477,7 +477,7 @@ def test_ivon_is_a_mean_field_that_is_trained_on_stored_and_loaded(make, y, tmp_
         one.fit(X, y).partial_fit(X, y, epochs=2)
     assert model.n_iter_ == 14
     np.testing.assert_array_equal(model.theta_, again.theta_)
-    with pytest.raises(ValueError, match="what shapes the model has changed"):
+    with pytest.raises(ValueError, match="the model has changed since it was fitted"):
         model.set_params(inference="mean-field").fit(X, y)
 
 
@@ -555,7 +555,7 @@ def test_laplace_learns_the_scales_unless_they_are_given(approximated):
 def test_laplace_is_not_trained_further_and_gives_way_to_other_fits(approximated):
     model = approximated()
     assert not hasattr(model, "partial_fit")
-    with pytest.raises(ValueError, match="what shapes the model has changed"):
+    with pytest.raises(ValueError, match="the model has changed since it was fitted"):
         model.set_params(inference="map").partial_fit(X, Y)
     assert not hasattr(model.fit(X, Y), "log_evidence_")
     assert model.theta_.tobytes() == regressor("map", epochs=150).fit(X, Y).theta_.tobytes()
@@ -565,7 +565,7 @@ def test_ctrl_c_in_laplace_keeps_the_map_estimate_and_warns(monkeypatch, tmp_pat
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bbb_numpy.training.laplace.spectrum", interrupted)
+    monkeypatch.setattr("bbb_numpy.training.laplace.compute_spectrum", interrupted)
     model = regressor("laplace", epochs=20)
     with pytest.warns(UserWarning, match="after 20 epochs; the model holds the MAP estimate after"):
         model.fit(X, Y)

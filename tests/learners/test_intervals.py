@@ -101,14 +101,14 @@ def test_intervals_of_counts_are_whole_numbers():
     x, _ = data()
     y = np.random.default_rng(0).poisson(np.exp(1 + x[:, 0]))
     model = learner(likelihood="poisson").fit(x, y)
-    found = model.predict_interval(x)
-    assert np.array_equal(found, np.floor(found))
-    assert (found >= 0).all()
+    intervals = model.predict_interval(x)
+    assert np.array_equal(intervals, np.floor(intervals))
+    assert (intervals >= 0).all()
     ends = model.predict_quantiles(x, [0, 1])
     assert (ends == [0, np.inf]).all()
     drawn = model.sample_y(x, 4000, random_state=1)
-    held = ((drawn >= found[:, :1]) & (drawn <= found[:, 1:])).mean()
-    assert held >= 0.88
+    coverage = ((drawn >= intervals[:, :1]) & (drawn <= intervals[:, 1:])).mean()
+    assert coverage >= 0.88
 
 
 # Classes
@@ -119,11 +119,11 @@ def test_sets_of_classes_are_the_most_probable_ones():
     x = random.standard_normal((80, 2))
     y = np.digitize(x[:, 0] + 0.5 * random.standard_normal(80), [-0.5, 0.5])
     model = BayesianMLPClassifier((8,), epochs=40, random_state=0, progress=False).fit(x, y)
-    proba, found = model.predict_proba(x), model.predict_set(x, 0.8)
-    assert found.shape == proba.shape
-    assert found.dtype == bool
-    assert (np.where(found, proba, 0).sum(axis=1) >= 0.8 - 1e-12).all()
-    assert found[np.arange(80), proba.argmax(axis=1)].all()
+    proba, sets = model.predict_proba(x), model.predict_set(x, 0.8)
+    assert sets.shape == proba.shape
+    assert sets.dtype == bool
+    assert (np.where(sets, proba, 0).sum(axis=1) >= 0.8 - 1e-12).all()
+    assert sets[np.arange(80), proba.argmax(axis=1)].all()
     sizes = [model.predict_set(x, c).sum() for c in (0.0, 0.5, 0.9, 1.0)]
     assert sizes == sorted(sizes)
     assert (sizes[0], sizes[-1]) == (80, 240)

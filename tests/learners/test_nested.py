@@ -4,11 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
-from fits import numbers, regressor
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from small_learners import regression_rows, regressor
 
 from bbb_numpy import (
     NUTS,
@@ -133,7 +133,7 @@ def test_nothing_changes_when_one_of_several_is_refused(changes, message):
 
 
 def test_a_grid_over_fields_of_parts_reaches_them_through_a_pipeline_too():
-    x, y = numbers(30, 2)
+    x, y = regression_rows(30, 2)
     steps = make_pipeline(StandardScaler(), regressor(epochs=5))
     name = "bayesianmlpregressor__"
     grid = {f"{name}prior__scale": [0.1, 1.0], f"{name}optimizer__learning_rate": [1e-3, 1e-2]}

@@ -98,10 +98,10 @@ def test_the_task_has_defaults_of_its_own():
 )
 def test_steps_do_not_grow_with_the_rows(make, params, rows, batch_size, samples, epochs, rate):
     plan = check_plan(make(**params))
-    recipe = plan.recipe(rows, anew=True, stops=False)
+    recipe = plan.recipe(rows, from_scratch=True, stops_early=False)
     assert (recipe.batch_size, recipe.samples, recipe.epochs) == (batch_size, samples, epochs)
     assert recipe.optimizer.learning_rate == rate
-    given = plan.recipe(rows, 3, anew=True, stops=False)
+    given = plan.recipe(rows, 3, from_scratch=True, stops_early=False)
     assert (given.epochs, given.batch_size) == (3, params.get("batch_size", 32))
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from fits import numbers, regressor, state
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from small_learners import fitted_state, regression_rows, regressor
 
 from bbb_numpy import (
     MAP,
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.brief
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("outputs", [None, 1, 2])
 def test_results_have_the_axes_of_y(outputs, dtype):
-    x, y = numbers(outputs=outputs)
+    x, y = regression_rows(outputs=outputs)
     model = regressor(dtype=dtype).fit(x, y)
     mean, std = model.predict(x, return_std=True)
     assert mean.shape == std.shape == y.shape
@@ -53,7 +53,7 @@ def test_results_have_the_axes_of_y(outputs, dtype):
 
 
 def test_predictions_repeat_and_rows_do_not_know_each_other():
-    x, y = numbers()
+    x, y = regression_rows()
     model = regressor().fit(x, y)
     mean, std = model.predict(x, return_std=True)
     np.testing.assert_array_equal(model.predict(x), mean)
@@ -65,7 +65,7 @@ def test_predictions_repeat_and_rows_do_not_know_each_other():
 
 
 def test_samples_follow_their_random_state():
-    x, y = numbers()
+    x, y = regression_rows()
     model = regressor().fit(x, y)
     np.testing.assert_array_equal(model.sample_y(x), model.sample_y(x))
     np.testing.assert_array_equal(model.sample_y(x, 2, 5), model.sample_y(x, 2, 5))
@@ -77,7 +77,7 @@ def test_samples_follow_their_random_state():
 
 
 def test_log_predictive_density_is_that_of_y_in_its_own_units():
-    x, y = numbers(outputs=2)
+    x, y = regression_rows(outputs=2)
     y *= [10.0, 0.1]
     model = regressor(predict_samples=1).fit(x, y)  # one sample: a plain Gaussian
     d = model.predict_distribution(x)
@@ -87,10 +87,10 @@ def test_log_predictive_density_is_that_of_y_in_its_own_units():
 
 
 def test_real_structure_is_found_at_the_defaults():
-    x, y = numbers(rows=96)
+    x, y = regression_rows(rows=96)
     model = BayesianMLPRegressor(random_state=0).fit(x, 100 * y)
-    assert model.score(*numbers(rows=200, seed=1)) < 0  # other units: the check can fail
-    x_new, y_new = numbers(rows=200, seed=1)
+    assert model.score(*regression_rows(rows=200, seed=1)) < 0  # other units: the check can fail
+    x_new, y_new = regression_rows(rows=200, seed=1)
     assert model.score(x_new, 100 * y_new) > 0.95
 
 
@@ -100,16 +100,16 @@ def test_real_structure_is_found_at_the_defaults():
 @settings(max_examples=8, deadline=None)
 @given(st.integers(-30, 30), st.integers(-30, 30))
 def test_powers_of_two_change_no_bit(in_x, in_y):
-    x, y = numbers()
+    x, y = regression_rows()
     plain = regressor().fit(x, y)
-    other = regressor().fit(x * 2.0**in_x, y * 2.0**in_y)
-    np.testing.assert_array_equal(other.theta_, plain.theta_)
-    np.testing.assert_array_equal(other.predict(x * 2.0**in_x), plain.predict(x) * 2.0**in_y)
+    rescaled = regressor().fit(x * 2.0**in_x, y * 2.0**in_y)
+    np.testing.assert_array_equal(rescaled.theta_, plain.theta_)
+    np.testing.assert_array_equal(rescaled.predict(x * 2.0**in_x), plain.predict(x) * 2.0**in_y)
 
 
 @pytest.mark.parametrize("value", [0.0, 1 / 3, 1e200, 1e-300])
 def test_constant_columns_are_centred_and_not_blown_up(value):
-    x, y = numbers()
+    x, y = regression_rows()
     x[:, 1] = value
     model = regressor().fit(x, y)
     assert (model.x_mean_[1], model.x_scale_[1]) == (value, 1.0)
@@ -122,7 +122,7 @@ def test_constant_columns_are_centred_and_not_blown_up(value):
 
 
 def test_rows_beyond_the_dtype_are_refused():
-    x, y = numbers()
+    x, y = regression_rows()
     model = regressor(dtype="float32").fit(x, y)
     x[3, 1] = 1e60
     with pytest.raises(ValueError, match="X is too large at row 3, column 1 for float32"):
@@ -135,17 +135,19 @@ def test_rows_beyond_the_dtype_are_refused():
 
 
 def test_memory_layout_and_number_type_change_no_bit():
-    x, y = numbers(outputs=2)
+    x, y = regression_rows(outputs=2)
     for layout in (np.asfortranarray, np.ndarray.tolist, lambda a: np.repeat(a, 2, axis=0)[::2]):
-        assert state(regressor().fit(layout(x), layout(y))) == state(regressor().fit(x, y))
+        assert fitted_state(regressor().fit(layout(x), layout(y))) == fitted_state(
+            regressor().fit(x, y)
+        )
     x, y = np.round(4 * x), np.round(4 * y)
-    assert state(regressor().fit(x.astype(np.int16), y.astype(np.int16))) == state(
+    assert fitted_state(regressor().fit(x.astype(np.int16), y.astype(np.int16))) == fitted_state(
         regressor().fit(x, y)
     )
 
 
 def test_partial_fit_goes_on_from_fit_and_keeps_the_scalers():
-    x, y = numbers()
+    x, y = regression_rows()
     model = regressor().fit(x, y)
     steps, mean = model.training_.optimizer_state.steps, model.x_mean_.copy()
     model.partial_fit(10 + x, y)
@@ -155,7 +157,7 @@ def test_partial_fit_goes_on_from_fit_and_keeps_the_scalers():
 
 
 def test_partial_fit_refuses_another_model():
-    x, y = numbers()
+    x, y = regression_rows()
     for name, value in {
         "hidden_layer_sizes": (6,),
         "activation": "tanh",
@@ -166,15 +168,15 @@ def test_partial_fit_refuses_another_model():
         "optimizer": SGD(),
     }.items():
         model = regressor().fit(x, y)
-        before = state(model)
+        state_before = fitted_state(model)
         with pytest.raises(ValueError, match=f"changed since .*{name}.* back"):
             model.set_params(**{name: value}).partial_fit(x, y)
-        assert state(model) == before
+        assert fitted_state(model) == state_before
         assert model.fit(x, y).predict(x).shape == (40,)
 
 
 def test_validation_rows_are_held_out_and_stop_training():
-    x, y = numbers()
+    x, y = regression_rows()
     model = regressor(epochs=500, early_stopping=EarlyStopping(3), validation_fraction=0.25)
     model.fit(x, y)
     assert model.training_.stopped == "early stopping"
@@ -186,9 +188,9 @@ def test_validation_rows_are_held_out_and_stop_training():
 
 
 def test_one_row_one_column_and_no_hidden_layer():
-    x, y = numbers(rows=1, inputs=1)
+    x, y = regression_rows(rows=1, inputs=1)
     assert np.isfinite(regressor().fit(x, y).predict(x)).all()
-    x, y = numbers(inputs=1)
+    x, y = regression_rows(inputs=1)
     linear = regressor(hidden_layer_sizes=()).fit(x, y)
     assert linear.estimator_.model.network.sizes == (1, 1)
     assert regressor(hidden_layer_sizes=[4, 3]).fit(x, y).theta_.shape == (2 * (8 + 15 + 4) + 1,)
@@ -213,17 +215,17 @@ def test_one_row_one_column_and_no_hidden_layer():
     ],
 )
 def test_parts_that_do_not_go_together_are_refused_at_fit_and_change_nothing(params, message):
-    x, y = numbers()
+    x, y = regression_rows()
     model = regressor().fit(x, y)
-    before = state(model)
+    state_before = fitted_state(model)
     with pytest.raises(ValueError, match=message):
         model.set_params(**params).fit(x, y)
-    assert state(model) == before
+    assert fitted_state(model) == state_before
 
 
 @pytest.mark.parametrize(("inference", "objective"), [("map", MAP()), ("mle", MLE())])
 def test_a_point_estimate_has_no_epistemic_uncertainty(inference, objective):
-    x, y = numbers()
+    x, y = regression_rows()
     model = regressor(inference=inference, epochs=200).fit(x, y)
     assert model.estimator_.objective == objective
     d = model.predict_distribution(x)
@@ -232,19 +234,19 @@ def test_a_point_estimate_has_no_epistemic_uncertainty(inference, objective):
 
 
 def test_fit_warms_up_and_partial_fit_does_not():
-    x, y = numbers()
-    assert state(regressor(kl_warm_up=None).fit(x, y)) == state(
+    x, y = regression_rows()
+    assert fitted_state(regressor(kl_warm_up=None).fit(x, y)) == fitted_state(
         regressor(kl_warm_up="linear").fit(x, y)
     )
-    assert state(regressor(kl_warm_up=None).fit(x, y)) != state(
+    assert fitted_state(regressor(kl_warm_up=None).fit(x, y)) != fitted_state(
         regressor(kl_warm_up="none").fit(x, y)
     )
     parts = [regressor(kl_warm_up=w).partial_fit(x, y, epochs=3) for w in (None, "none", "linear")]
-    assert state(parts[0]) == state(parts[1]) != state(parts[2])
+    assert fitted_state(parts[0]) == fitted_state(parts[1]) != fitted_state(parts[2])
 
 
 def test_estimator_and_objective_may_change_between_partial_fits():
-    x, y = numbers()
+    x, y = regression_rows()
     model = regressor().fit(x, y)
     model.set_params(gradient_estimator="flipout", objective=FreeEnergy(0.5)).partial_fit(x, y)
     assert type(model.estimator_).__name__ == "Flipout"
@@ -282,15 +284,15 @@ def test_counts_are_modelled_by_their_rate_and_not_standardised():
 
 
 def test_columns_of_zeros_and_ones():
-    x, _ = numbers()
+    x, _ = regression_rows()
     x += 0.5 * np.sign(x)  # a gap around 0: no label is in doubt
-    both = x[:, :2] > 0
-    model = regressor(likelihood="bernoulli", epochs=300).fit(x, both)
+    y = x[:, :2] > 0
+    model = regressor(likelihood="bernoulli", epochs=300).fit(x, y)
     p = model.predict(x)
     assert ((p > 0) & (p < 1)).all()
-    assert ((p > 0.5) == both).mean() > 0.9
+    assert ((p > 0.5) == y).mean() > 0.9
     with pytest.raises(ValueError, match="must be 0 or 1; got 2"):
-        regressor(likelihood="bernoulli").fit(x, 2 * both)
+        regressor(likelihood="bernoulli").fit(x, 2 * y)
 
 
 def test_a_learned_prior_that_collapses_is_reported():
@@ -301,9 +303,11 @@ def test_a_learned_prior_that_collapses_is_reported():
     with pytest.warns(UserWarning, match=r"learned prior has collapsed: .*from 0\.5 to 0\.0"):
         model.fit(x, y)
     assert model.predict(x).std() < 0.02 * y.std()
-    x, y = numbers(rows=200)  # with something to learn it stays, and nothing is said
-    kept = regressor(prior="gaussian-learned", epochs=100).fit(x, y)
-    assert kept.theta_[kept.estimator_.layout.slices["prior_log_scale"]] > np.log(0.05)
+    x, y = regression_rows(rows=200)  # with something to learn it stays, and nothing is said
+    not_collapsed = regressor(prior="gaussian-learned", epochs=100).fit(x, y)
+    assert not_collapsed.theta_[not_collapsed.estimator_.layout.slices["prior_log_scale"]] > np.log(
+        0.05
+    )
 
 
 # Student's t: it is for outliers, and says what deviations it has
@@ -350,11 +354,13 @@ def test_targets_are_standardised_and_the_scale_is_in_units_of_y_and_not_the_dev
     model, x, y = quick(likelihood=StudentTLikelihood(0.3, df=4.0))
     assert model.y_scale_[0] == pytest.approx(y.std())
     assert model.noise_scale_ == pytest.approx([0.3 * y.std()])
-    found = model.predict_distribution(x)
-    np.testing.assert_allclose(found.aleatoric, 2**0.5 * 0.3 * y.std(), rtol=1e-12)
-    np.testing.assert_allclose(found.total, np.hypot(found.epistemic, found.aleatoric))
+    distribution = model.predict_distribution(x)
+    np.testing.assert_allclose(distribution.aleatoric, 2**0.5 * 0.3 * y.std(), rtol=1e-12)
+    np.testing.assert_allclose(
+        distribution.total, np.hypot(distribution.epistemic, distribution.aleatoric)
+    )
     functions = model.sample_functions(x, 5)
-    np.testing.assert_allclose(found.mean, functions.mean(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(distribution.mean, functions.mean(axis=1), rtol=1e-12)
     density = stats.t.logpdf(y[:, None], 4.0, functions, 0.3 * y.std())
     expected = np.log(np.exp(density).mean(axis=1))
     np.testing.assert_allclose(model.log_predictive_density(x, y), expected, rtol=1e-10)

@@ -55,8 +55,11 @@ def test_weights_have_the_shapes_of_scikit_learn_and_those_of_a_point_are_the_ne
     model = regressor(inference=inference).fit(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        other = MLPRegressor(hidden_layer_sizes=(5, 4), max_iter=1).fit(X, Y)
-    for ours, theirs in ((model.coefs_, other.coefs_), (model.intercepts_, other.intercepts_)):
+        sklearn_mlp = MLPRegressor(hidden_layer_sizes=(5, 4), max_iter=1).fit(X, Y)
+    for ours, theirs in (
+        (model.coefs_, sklearn_mlp.coefs_),
+        (model.intercepts_, sklearn_mlp.intercepts_),
+    ):
         assert [array.shape for array in ours] == [array.shape for array in theirs]
     if inference in ("map", "mle"):
         np.testing.assert_allclose(linear_map(model, X), model.predict(X), rtol=1e-10)
@@ -140,7 +143,7 @@ def test_importances_are_shares_of_the_squared_signal_to_noise_of_the_first_laye
     mean, sigma = blocks["mu"][:15], np.log1p(np.exp(blocks["rho"][:15]))
     power = ((mean / sigma) ** 2).reshape(3, 5).sum(axis=1)
     np.testing.assert_allclose(model.feature_importances_, power / power.sum(), rtol=1e-12)
-    for block, value, why in (("mu", 0.0, "no signal"), ("rho", -1000.0, "deviation must be > 0")):
+    for block, value, why in (("mu", 0.0, "no signal"), ("rho", -1000.0, "scale must be > 0")):
         blocks[block][:] = value
         with pytest.raises(AttributeError, match=why):
             _ = model.feature_importances_
@@ -150,12 +153,12 @@ def test_importances_are_shares_of_the_squared_signal_to_noise_of_the_first_laye
 def test_importances_find_the_inputs_that_matter():
     x, y = make_friedman1(150, random_state=0, noise=1.0)  # five of ten inputs matter
     model = BayesianMLPRegressor(epochs=400, random_state=0).fit(x, y)
-    found = model.feature_importances_
-    assert found[:4].min() > found[5:].max()
+    importances = model.feature_importances_
+    assert importances[:4].min() > importances[5:].max()
     shuffled = permutation_importance(model, x, y, n_repeats=2, random_state=0).importances_mean
-    assert spearmanr(found, shuffled).statistic > 0.6
-    kept = SelectFromModel(model, prefit=True, max_features=4, threshold=-np.inf).get_support()
-    assert kept.tolist() == [True] * 4 + [False] * 6
+    assert spearmanr(importances, shuffled).statistic > 0.6
+    selected = SelectFromModel(model, prefit=True, max_features=4, threshold=-np.inf).get_support()
+    assert selected.tolist() == [True] * 4 + [False] * 6
 
 
 @pytest.mark.parametrize("model", [sampled(), regressor(inference="full-rank")], ids=["draws", "f"])
@@ -199,10 +202,10 @@ def test_verbose_prints_every_epoch_or_every_so_many_and_a_bar_stays_whole(capsy
 
 
 def test_a_warm_start_goes_on_where_the_last_fit_ended():
-    whole = regressor(epochs=3).fit(X, Y).partial_fit(X, Y, epochs=3)
+    in_two_calls = regressor(epochs=3).fit(X, Y).partial_fit(X, Y, epochs=3)
     model = regressor(epochs=3, warm_start=True).fit(X, Y)
     first = model.theta_
-    np.testing.assert_array_equal(model.fit(X, Y).theta_, whole.theta_)
+    np.testing.assert_array_equal(model.fit(X, Y).theta_, in_two_calls.theta_)
     assert model.n_iter_ == 6
     mean = model.y_mean_
     model.fit(X + 5.0, Y + 5.0)
@@ -210,7 +213,7 @@ def test_a_warm_start_goes_on_where_the_last_fit_ended():
     assert not hasattr(clone(model), "estimator_")
     before, message = (
         model.theta_,
-        "changed since .* so fit with warm_start=True cannot go on from it",
+        "changed since .* so that fit with warm_start=True cannot continue from it",
     )
     with pytest.raises(ValueError, match=message):
         model.set_params(prior=GaussianPrior(0.1)).fit(X, Y)
@@ -264,9 +267,9 @@ def test_html_of_draws_and_classes_and_several_outputs():
     assert shown(model)["posterior"] == model.draws_.summary()
     labels = BayesianMLPClassifier((3,), epochs=2, random_state=0).fit(X, Y > 0)
     assert "noise" not in shown(labels)
-    both = regressor().fit(X, np.c_[Y, Y])
-    assert shown(both)["noise"].count(",") == 1
-    assert "log density" not in shown(both.partial_fit(X, np.c_[Y, Y]))
+    two_outputs = regressor().fit(X, np.c_[Y, Y])
+    assert shown(two_outputs)["noise"].count(",") == 1
+    assert "log density" not in shown(two_outputs.partial_fit(X, np.c_[Y, Y]))
 
 
 def test_html_escapes_what_it_shows_and_is_that_of_scikit_learn_before_fit():

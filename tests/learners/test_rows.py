@@ -37,10 +37,10 @@ def labels(y):
     ids=["list", "float32", "object", "fortran", "unmasked", "frame"],
 )
 def test_numbers_in_any_container_become_float64(x):
-    for found in numbers(x, x):
-        assert found.dtype == np.float64
-        assert found.flags.c_contiguous
-        np.testing.assert_array_equal(found, [[1.0, 2.0], [3.0, 4.0]])
+    for array in numbers(x, x):
+        assert array.dtype == np.float64
+        assert array.flags.c_contiguous
+        np.testing.assert_array_equal(array, [[1.0, 2.0], [3.0, 4.0]])
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ LABELS = [
 
 @pytest.mark.parametrize("y", LABELS, ids=lambda y: f"{type(y).__name__} of {y[0]!r}")
 def test_labels_of_any_type_keep_it(y):
-    found = labels(y)
-    np.testing.assert_array_equal(found, np.asarray(y))
-    assert found.dtype == np.asarray(y).dtype
+    checked = labels(y)
+    np.testing.assert_array_equal(checked, np.asarray(y))
+    assert checked.dtype == np.asarray(y).dtype
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,8 @@ def test_every_row_keeps_its_own_weight_when_rows_are_held_out_at_random(held_ou
     for rows in parts:
         assert (rows.x[:, 0] == rows.sample_weight).all()
         assert (rows.y[:, 0] == 10 * rows.sample_weight).all()
-    both = np.concatenate([rows.sample_weight for rows in parts])
-    assert sorted(both) == weights.tolist()
+    all_weights = np.concatenate([rows.sample_weight for rows in parts])
+    assert sorted(all_weights) == weights.tolist()
 
 
 @pytest.mark.parametrize(
@@ -181,9 +181,9 @@ def test_collinear_inputs_are_turned_to_axes_along_which_they_are_uncorrelated()
 @pytest.mark.equation("D60")
 def test_a_weight_turns_the_axes_as_often_as_the_row_is_repeated():
     x, counts = collinear(), np.random.default_rng(4).integers(1, 4, 60)
-    found = principal_axes(x, counts.astype(float))
+    axes = principal_axes(x, counts.astype(float))
     expected = principal_axes(np.repeat(x, counts, axis=0), None)
-    np.testing.assert_allclose(np.abs(np.sum(found * expected, axis=0))[1:], 1.0, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(np.sum(axes * expected, axis=0))[1:], 1.0, rtol=1e-9)
 
 
 @pytest.mark.equation("D60")
@@ -203,7 +203,7 @@ def test_units_are_those_of_the_rows_that_are_trained_on_each_with_its_own_weigh
     data = prepare_rows(
         Rows(x, x[:, :1], weights), 4 / 12, np.random.default_rng(0), True, True, np.float64
     )
-    *both, v = data.training
-    for rows in both:
+    *arrays, v = data.training
+    for rows in arrays:
         assert np.allclose(np.average(rows, axis=0, weights=v), 0.0, atol=1e-14)
         assert np.allclose(np.average(rows**2, axis=0, weights=v), 1.0, rtol=1e-13)

@@ -18,12 +18,14 @@ def regressor(**params):
 
 def test_what_was_not_found_is_no_attribute():
     model = regressor()
-    assert model.fitted_.found() == {}
+    assert model.fitted_.attributes() == {}
     for name in ("theta_", "training_", "draws_", "n_features_in_"):
         assert not hasattr(model, name)
     model.fit(X, X[:, 0])
     assert model.training_ is model.fitted_.training_
     assert not hasattr(model, "draws_")
+    assert repr(model.fitted_).startswith("FittedState(estimator_, training_, rng_, ")
+    assert "_FittedAttribute" not in model._repr_html_inner()
     with pytest.raises(AttributeError, match="BayesianMLPRegressor has no attribute 'x_axes_'"):
         model.x_axes_  # noqa: B018
 
@@ -32,7 +34,7 @@ def test_an_attribute_that_is_set_is_in_the_state_of_that_learner_alone():
     model = regressor().fit(X, X[:, 0])
     before = model.fitted_
     model.columns_ = ()
-    assert model.fitted_.found() == before.found() | {"columns_": ()}
+    assert model.fitted_.attributes() == before.attributes() | {"columns_": ()}
     assert not hasattr(regressor(), "columns_")
     with pytest.raises(FrozenInstanceError):
         before.columns_ = ()
@@ -57,5 +59,5 @@ def test_a_call_that_fails_leaves_the_same_state(call, monkeypatch):
 
 def test_a_class_has_no_state_but_its_instances_do():
     assert isinstance(BayesianMLPRegressor.fitted_, FittedState)
-    assert type(BayesianMLPRegressor.training_).__name__ == "_StateAttribute"
+    assert type(BayesianMLPRegressor.training_).__name__ == "_FittedAttribute"
     assert regressor(inference=MeanField()).fitted_ is BayesianMLPRegressor.fitted_

@@ -32,13 +32,13 @@ pytestmark = pytest.mark.brief
 ROWS = 40
 
 
-def data(kind="real", seed=3):
+def data(target_kind="real", seed=3):
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((ROWS, 2))
     signal = np.sin(x[:, 0]) + 0.2 * rng.standard_normal(ROWS)
-    if kind == "count":
+    if target_kind == "count":
         return x, rng.poisson(np.exp(signal))
-    if kind == "class":
+    if target_kind == "class":
         return x, np.array(["no", "perhaps", "yes"])[np.digitize(signal, [-0.5, 0.5])]
     return x, signal
 
@@ -69,7 +69,7 @@ def whole(**params):
 
 @pytest.mark.equation("D45")
 @pytest.mark.parametrize(
-    ("make", "kind"),
+    ("make", "target_kind"),
     [
         (regressor, "real"),
         (partial(regressor, likelihood="heteroscedastic"), "real"),
@@ -78,8 +78,8 @@ def whole(**params):
         (classifier, "class"),
     ],
 )
-def test_a_fit_to_weights_is_the_fit_to_copies(make, kind):
-    (x, y), v = data(kind), counts()
+def test_a_fit_to_weights_is_the_fit_to_copies(make, target_kind):
+    (x, y), v = data(target_kind), counts()
     weighted = make(**whole()).fit(x, y, sample_weight=v)
     copies = make(**whole()).fit(np.repeat(x, v, axis=0), np.repeat(y, v))
     assert np.allclose(weighted.theta_, copies.theta_, rtol=1e-9, atol=1e-9)
@@ -107,15 +107,17 @@ def test_scikit_learns_check_of_copies_passes_where_no_noise_and_no_order_of_row
 def test_a_row_of_weight_0_is_not_there(make):
     x, y = data("real" if make is regressor else "class")
     v = counts().astype(float)
-    there = v > 0
-    one = make(validation_fraction=0.2, batch_size=8).fit(x, y, sample_weight=v)
-    x[~there] = 1e6
-    other = make(validation_fraction=0.2, batch_size=8).fit(x[there], y[there], v[there])
-    assert np.array_equal(one.theta_, other.theta_)
-    assert np.array_equal(one.x_mean_, other.x_mean_)
-    one.partial_fit(x, y, sample_weight=v)
-    other.partial_fit(x[there], y[there], sample_weight=v[there])
-    assert np.array_equal(one.theta_, other.theta_)
+    counted = v > 0
+    weighted = make(validation_fraction=0.2, batch_size=8).fit(x, y, sample_weight=v)
+    x[~counted] = 1e6
+    without_rows = make(validation_fraction=0.2, batch_size=8).fit(
+        x[counted], y[counted], v[counted]
+    )
+    assert np.array_equal(weighted.theta_, without_rows.theta_)
+    assert np.array_equal(weighted.x_mean_, without_rows.x_mean_)
+    weighted.partial_fit(x, y, sample_weight=v)
+    without_rows.partial_fit(x[counted], y[counted], sample_weight=v[counted])
+    assert np.array_equal(weighted.theta_, without_rows.theta_)
     for ones in (np.ones(ROWS), [1] * ROWS, 1.0):  # and weights of 1 change nothing
         same = make().fit(x, y, sample_weight=ones)
         assert np.array_equal(same.theta_, make().fit(x, y).theta_)
@@ -206,17 +208,19 @@ DAYS = np.arange("2024-01-01", "2024-02-10", dtype="M8[D]")
 def test_what_cannot_be_a_weight_is_refused_by_name_and_changes_nothing(weights, message):
     x, y = data()
     model = regressor(epochs=1).fit(x, y)
-    before = model.theta_.copy()
+    theta_before = model.theta_.copy()
     for call in (model.fit, model.partial_fit):
         with pytest.raises((TypeError, ValueError), match=message):
             call(x, y, sample_weight=weights)
-    assert np.array_equal(model.theta_, before)
+    assert np.array_equal(model.theta_, theta_before)
 
 
 def test_weights_that_sum_to_1_are_questioned_where_there_is_a_prior():
     x, y = data()
     normalised = np.full(ROWS, 1 / ROWS)
-    with pytest.warns(UserWarning, match="sums to 1: all 40 rows together tell .* as one row"):
+    with pytest.warns(
+        UserWarning, match="sums to 1, so that all 40 rows together count as one row"
+    ):
         regressor(epochs=1).fit(x, y, sample_weight=normalised)
     regressor(epochs=1, inference="mle").fit(x, y, sample_weight=normalised)
     regressor(epochs=1).fit(x[:1], y[:1], sample_weight=[1.0])
@@ -226,25 +230,29 @@ def test_weights_that_sum_to_1_are_questioned_where_there_is_a_prior():
 
 
 @pytest.mark.equation("D45")
-@pytest.mark.parametrize("given", ["balanced", {"no": 3.0, "yes": 0.5}, {"perhaps": 0.0}])
-def test_the_weight_of_a_class_is_that_of_its_rows(given):
+@pytest.mark.parametrize("class_weight", ["balanced", {"no": 3.0, "yes": 0.5}, {"perhaps": 0.0}])
+def test_the_weight_of_a_class_is_that_of_its_rows(class_weight):
     x, y = data("class")
-    told = given if given == "balanced" else {"no": 1.0, "perhaps": 1.0, "yes": 1.0} | given
-    rows = compute_sample_weight(told, y)
-    by_class = classifier(class_weight=given).fit(x, y)
+    complete = (
+        class_weight
+        if class_weight == "balanced"
+        else {"no": 1.0, "perhaps": 1.0, "yes": 1.0} | class_weight
+    )
+    rows = compute_sample_weight(complete, y)
+    by_class = classifier(class_weight=class_weight).fit(x, y)
     by_row = classifier().fit(x, y, sample_weight=rows)
     assert np.allclose(by_class.theta_, by_row.theta_, rtol=1e-9, atol=1e-12)
     v = counts() + 0.5
-    if given != "balanced":
-        both = classifier(class_weight=given).fit(x, y, sample_weight=v)
-        assert np.array_equal(both.theta_, classifier().fit(x, y, v * rows).theta_)
+    if class_weight != "balanced":
+        of_class_and_row = classifier(class_weight=class_weight).fit(x, y, sample_weight=v)
+        assert np.array_equal(of_class_and_row.theta_, classifier().fit(x, y, v * rows).theta_)
 
 
 def test_balanced_classes_that_occur_share_the_weight_of_the_rows_equally():
     x, y = data("class")
     occurs = y != "perhaps"
     balanced = classifier(class_weight="balanced").fit(x, y, sample_weight=occurs * 1.0)
-    share = occurs.sum() / 2 / np.array([(y == one).sum() for one in ("no", "yes")])
+    share = occurs.sum() / 2 / np.array([(y == label).sum() for label in ("no", "yes")])
     by_hand = classifier().fit(x, y, sample_weight=occurs * np.where(y == "no", *share))
     assert np.allclose(balanced.theta_, by_hand.theta_, rtol=1e-9, atol=1e-12)
 
@@ -269,11 +277,13 @@ def test_what_cannot_be_a_class_weight_is_refused(value, message):
 def test_partial_fit_takes_a_dict_but_cannot_balance():
     x, y = data("class")
     labels = np.unique(y)
-    told = {"no": 2.0}
-    one = classifier(class_weight=told).partial_fit(x, y, classes=labels).partial_fit(x, y)
+    class_weight = {"no": 2.0}
+    by_class = (
+        classifier(class_weight=class_weight).partial_fit(x, y, classes=labels).partial_fit(x, y)
+    )
     rows = np.where(y == "no", 2.0, 1.0)
-    other = classifier().partial_fit(x, y, classes=labels, sample_weight=rows)
-    assert np.array_equal(one.theta_, other.partial_fit(x, y, sample_weight=rows).theta_)
+    by_row = classifier().partial_fit(x, y, classes=labels, sample_weight=rows)
+    assert np.array_equal(by_class.theta_, by_row.partial_fit(x, y, sample_weight=rows).theta_)
     with pytest.raises(ValueError, match="class_weight='balanced' is not for partial_fit"):
         classifier(class_weight="balanced").partial_fit(x, y, classes=labels)
 

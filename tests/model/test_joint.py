@@ -13,13 +13,13 @@ def test_the_likelihood_alone_is_that_of_the_joint():
     case = draw_case(build_estimator(JOINTS[0]), np.random.default_rng(0))
     model, params = case.estimator.model, case.estimator.layout.views(case.theta)
     w = np.random.default_rng(1).standard_normal((2, model.layout.size))
-    buffers, other = Buffers(), Buffers()
+    buffers, own_buffers = Buffers(), Buffers()
     joint = model.forward(w.copy(), params, case.x, case.y, buffers)
-    found = model.evaluate(w.copy(), params, case.x, case.y, other)
-    assert np.array_equal(joint.log_likelihood, found.log_likelihood)
+    evaluation = model.evaluate(w.copy(), params, case.x, case.y, own_buffers)
+    assert np.array_equal(joint.log_likelihood, evaluation.log_likelihood)
     ones, zeros = np.ones(2), np.zeros(2)
     unused = {name: np.zeros_like(block) for name, block in params.items()}
-    alone = model.likelihood_vjp(found, ones, {}, other)
+    alone = model.likelihood_vjp(evaluation, ones, {}, own_buffers)
     assert np.array_equal(model.vjp(joint, zeros, ones, unused, buffers), alone)
 
 

@@ -113,8 +113,8 @@ def test_a_cyclical_warm_up_starts_the_ramp_again_in_every_cycle(cycles, epochs)
     beta = [CyclicalWarmUp(cycles, 0.5)(epoch, epochs) for epoch in range(epochs)]
     length = epochs // cycles
     for cycle in range(cycles):
-        one = beta[cycle * length : (cycle + 1) * length]
-        assert one == [LinearWarmUp(0.5)(epoch, length) for epoch in range(length)]
+        ramp = beta[cycle * length : (cycle + 1) * length]
+        assert ramp == [LinearWarmUp(0.5)(epoch, length) for epoch in range(length)]
     assert beta[cycles * length :] == [1.0] * (epochs - cycles * length)
 
 

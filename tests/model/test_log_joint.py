@@ -20,7 +20,7 @@ from bbb_numpy.registry import CHECKED_LIKELIHOODS, CHECKED_PRIORS
 
 HYPERPRIORS = {"prior_log_scale": HalfCauchy(0.5), "log_noise": HalfNormal(0.3)}
 OTHERS = LogNormal(width=0.5)  # a binary fraction: exact proofs take no other constants
-BLOCKS = [log_joint.BLOCK, 12]  # seven rows at once, and three at a time
+BLOCKS = [log_joint.MAX_ACTIVATIONS, 12]  # seven rows at once, and three at a time
 # every prior with every likelihood, and either with every power of the likelihood and block
 MODELS = cover(product(CHECKED_PRIORS, CHECKED_LIKELIHOODS, [1.0, 0.3, 0.0], BLOCKS))
 
@@ -34,8 +34,8 @@ def problem(prior="gaussian-learned", likelihood="gaussian-learned", power=1.0, 
     y = rng.standard_normal((7, 2))
     if part.target_kind != "real":  # rows that are counts, answers and classes
         y = np.eye(2)[rng.integers(0, 2, 7)]
-    known = [name for name, _ in model.learned()]
-    hyperpriors = {name: HYPERPRIORS.get(name, OTHERS) for name in known} if named else {}
+    names = [name for name, _ in model.learned()]
+    hyperpriors = {name: HYPERPRIORS.get(name, OTHERS) for name in names} if named else {}
     target = LogJoint(model, x, y, hyperpriors, power)
     position = 0.6 * rng.standard_normal((4, target.layout.size))
     return target, position
@@ -53,7 +53,7 @@ def complex_rows(target, position):
 
 @pytest.fixture
 def rows_in_blocks(block, monkeypatch):
-    monkeypatch.setattr(log_joint, "BLOCK", block)
+    monkeypatch.setattr(log_joint, "MAX_ACTIVATIONS", block)
 
 
 @pytest.mark.equation("D33", "D32", "D39", "D17", "D1", "D42", "D43")
@@ -103,7 +103,7 @@ def test_it_is_the_log_joint_in_the_free_energy():
     w = estimator.weights(theta, noise)
     value, _ = target(np.concatenate([w, position[:1, -3:]], axis=1))
     hyper = sum(
-        LogNormal().log_density(u, target._start[name]).sum()
+        LogNormal().log_density(u, target._initial_values[name]).sum()
         for name, u in target.params(position[:1]).items()
     )
     joint = terms.posterior[0] - free
@@ -121,16 +121,16 @@ def test_equal_rows_may_be_evaluated_once(likelihood):
     plain = LogJoint(target.model, target.x, target.y, dict.fromkeys(names, LogNormal()))
     order = np.random.default_rng(3).permutation(35)
     x, y = (np.tile(part, (5, 1))[order] for part in (target.x, target.y))
-    many = replace(plain, x=x, y=y)
-    value, gradient = many(position)
+    repeated = replace(plain, x=x, y=y)
+    value, gradient = repeated(position)
     none, slope = replace(plain, power=0.0)(position)
     once = plain(position)
     np.testing.assert_allclose(value, none + 5 * (once[0] - none), rtol=1e-12)
     np.testing.assert_allclose(gradient, slope + 5 * (once[1] - slope), rtol=1e-9, atol=1e-10)
-    assert relative_error(gradient, complex_rows(many, position)) < 1e-11
-    np.testing.assert_allclose(many.log_likelihood(position), value - none, rtol=1e-11)
-    assert many.rowwise(position).shape == (4, 35)
-    tempered = replace(many, power=0.3)(position)
+    assert relative_error(gradient, complex_rows(repeated, position)) < 1e-11
+    np.testing.assert_allclose(repeated.log_likelihood(position), value - none, rtol=1e-11)
+    assert repeated.rowwise(position).shape == (4, 35)
+    tempered = replace(repeated, power=0.3)(position)
     np.testing.assert_allclose(tempered[0], none + 0.3 * (value - none), rtol=1e-12)
 
 
@@ -143,14 +143,14 @@ def test_minibatches_are_of_their_rows_and_in_the_mean_of_all(likelihood):
     rows = target.draw_rows(np.random.default_rng(0), 4, 5)
     assert rows.shape == (4, 5)
     value, gradient = target(position, rows)
-    for chain, own in enumerate(rows):
-        fields = {name: getattr(target, name)[own] for name in ("x", "y", "sample_weight")}
+    for chain, chain_rows in enumerate(rows):
+        fields = {name: getattr(target, name)[chain_rows] for name in ("x", "y", "sample_weight")}
         alone, slope = replace(target, power=0.3 * 7 / 5, **fields)(position[[chain]])
         np.testing.assert_allclose(value[chain], alone[0], rtol=1e-12)
         np.testing.assert_allclose(gradient[chain], slope[0], rtol=1e-10, atol=1e-12)
     every = [target(position, np.tile(pair, (4, 1))) for pair in product(range(7), repeat=2)]
-    for found, wanted in zip(zip(*every, strict=True), target(position), strict=True):
-        np.testing.assert_allclose(np.mean(found, axis=0), wanted, rtol=1e-10, atol=1e-12)
+    for values, expected in zip(zip(*every, strict=True), target(position), strict=True):
+        np.testing.assert_allclose(np.mean(values, axis=0), expected, rtol=1e-10, atol=1e-12)
     assert target.draw_rows(np.random.default_rng(0), 4, 7) is None
 
 
@@ -170,10 +170,10 @@ def test_blocks_lie_weights_first_then_scales():
 @pytest.mark.parametrize("name", HYPERPRIORS)
 def test_a_hyperprior_looks_at_the_numbers_of_its_name(name):
     target, position = problem()
-    own, other = HYPERPRIORS[name], HalfNormal(2.0)
-    u, start = target.params(position)[name], target._start[name]
+    hyperprior, other = HYPERPRIORS[name], HalfNormal(2.0)
+    u, start = target.params(position)[name], target._initial_values[name]
     exchanged = replace(target, hyperpriors=HYPERPRIORS | {name: other})
-    expected = (own.log_density(u, start) - other.log_density(u, start)).sum(axis=1)
+    expected = (hyperprior.log_density(u, start) - other.log_density(u, start)).sum(axis=1)
     np.testing.assert_allclose(target(position)[0] - exchanged(position)[0], expected, rtol=1e-9)
 
 
@@ -188,8 +188,8 @@ def test_draws_from_the_prior_follow_the_hyperpriors(prior):
         assert stats.kstest(noise, stats.halfnorm(scale=0.3).cdf).pvalue > 1e-3
     for name in ("prior_log_df", "prior_mixture"):
         if name in params:
-            each = stats.norm(target._start[name][-1], OTHERS.width).cdf
-            assert stats.kstest(params[name][:, -1], each).pvalue > 1e-3
+            cdf = stats.norm(target._initial_values[name][-1], OTHERS.width).cdf
+            assert stats.kstest(params[name][:, -1], cdf).pvalue > 1e-3
     if "prior_log_scale" in params:
         scale = np.exp(params["prior_log_scale"])
         for layer in scale.T:
@@ -213,7 +213,7 @@ def test_overflow_gives_no_number_and_no_exception():
 def test_equal_rows_are_evaluated_once_if_that_halves_them(copies, evaluated):
     target, _ = problem("gaussian", "gaussian")
     rows = np.resize(np.arange(7), int(7 * copies))
-    [(x, y, weights)] = replace(target, x=target.x[rows], y=target.y[rows])._evaluated
+    [(x, y, weights)] = replace(target, x=target.x[rows], y=target.y[rows])._row_blocks
     assert len(x) == len(y) == evaluated
     assert weights is None if len(rows) < 14 else (weights == copies).all()
 
@@ -222,22 +222,22 @@ def test_equal_rows_are_evaluated_once_if_that_halves_them(copies, evaluated):
 @pytest.mark.usefixtures("rows_in_blocks")
 def test_a_block_has_as_many_rows_as_fit_but_one_at_least(sizes):
     """The widest layer has four units."""
-    assert [len(x) for x, _, _ in problem()[0]._evaluated] == sizes
+    assert [len(x) for x, _, _ in problem()[0]._row_blocks] == sizes
 
 
 def test_a_copy_of_a_used_target_has_the_same_values_and_no_memory_of_its_own():
     target, position = problem()
     value, _ = target(position)
     for copy in (pickle.loads(pickle.dumps(target)), deepcopy(target), replace(target)):
-        assert not copy.buffers.kept
+        assert not copy.buffers.by_size
         np.testing.assert_array_equal(copy(position)[0], value)
     assert "buffers" not in repr(target)
 
 
 def test_without_rows_it_is_the_prior():
     target, position = problem()
-    found = replace(target, x=target.x[:0], y=target.y[:0])(position)
-    assert all(map(np.array_equal, found, replace(target, power=0.0)(position)))
+    without_rows = replace(target, x=target.x[:0], y=target.y[:0])(position)
+    assert all(map(np.array_equal, without_rows, replace(target, power=0.0)(position)))
 
 
 NONE = problem("gaussian", "gaussian")[0]

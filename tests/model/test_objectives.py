@@ -74,13 +74,13 @@ def surrogate(objective, terms, pi):
 
 def cotangent_error(objective, seed=0, pi=0.7, samples=4):
     values = densities(seed, samples)
-    found = np.array(objective(LogDensities(*values), pi)[1])
+    cotangents = np.array(objective(LogDensities(*values), pi)[1])
     loss, expected = surrogate(objective, LogDensities(*values), pi), np.zeros((3, samples))
     for index in np.ndindex(3, samples):
         stepped = values.astype(complex)
         stepped[index] += 1j * COMPLEX_STEP
         expected[index] = np.imag(loss(stepped)) / COMPLEX_STEP
-    return relative_error(found, expected)
+    return relative_error(cotangents, expected)
 
 
 @pytest.mark.equation("K5", "R1", "R2", "R3", "W1", "W2", "D24", "D25", "D30", "G6", "G7")
@@ -154,8 +154,8 @@ def test_nothing_is_lost_next_to_alpha_one(gap, side):
     alpha = 1 + side * gap
     expected = -(logs.mean() + (1 - alpha) / 2 * logs.var())
     third = np.abs(logs - logs.mean()).max() ** 3
-    found, cotangents = Renyi(alpha)(terms, 1.0)
-    assert abs(found - expected) <= gap**2 * third + 1e-15 * np.abs(logs).max()
+    value, cotangents = Renyi(alpha)(terms, 1.0)
+    assert abs(value - expected) <= gap**2 * third + 1e-15 * np.abs(logs).max()
     shares = 1 / 4 + (1 - alpha) * (logs - logs.mean()) / 4
     assert np.abs(-cotangents.likelihood - shares).max() <= gap**2 * third + 1e-15
 
@@ -167,8 +167,8 @@ def test_a_sample_that_is_impossible_has_no_weight_and_costs_the_others_no_digit
     zeros, near = np.zeros(4), np.array([0.3, -0.4, 1.0])
     alone, alone_c = objective(LogDensities(zeros[:3], zeros[:3], near), 1.0)
     lost = 0.0 if isinstance(objective, EUBO) else np.log(4 / 3) / (1 - objective.alpha)
-    for far in (-1e8, -1e300, -np.inf):
-        logs = np.append(near, far)
+    for log_density in (-1e8, -1e300, -np.inf):
+        logs = np.append(near, log_density)
         with np.errstate(all="ignore"):
             value, c = objective(LogDensities(zeros, zeros, logs), 1.0)
         assert c.likelihood[3] == 0

@@ -83,6 +83,6 @@ def test_five_sizes_are_kept_a_sixth_alone_and_a_copy_begins_with_none():
     shared = ThreadLocalBuffers()
     five = [shared.for_size(size)[0] for size in range(5)]
     assert [shared.for_size(size)[0] for size in range(5)] == five
-    assert pickle.loads(pickle.dumps(shared)).kept == {}
+    assert pickle.loads(pickle.dumps(shared)).by_size == {}
     shared.for_size(5)
-    assert list(shared.kept) == [5]
+    assert list(shared.by_size) == [5]

@@ -12,6 +12,7 @@ RENAMED = [  # module and name of before, module and name of today
     ("gradients.family", "Family", "gradients.estimator", "GradientEstimator"),
     ("gradients.family", "is_linear", "gradients.estimator", "is_linear"),
     ("training.optimizers", "Memory", "training.optimizers", "OptimizerState"),
+    ("training.stopping", "minibatches", "training.stopping", "row_slices"),
     ("parts.posteriors", "Density", "parts.posteriors", "GaussianPosterior"),
     ("parts.mixture", "SMALLEST", "parts.mixture", "MIN_SIGMA"),
     ("combinations", "problem", "combinations", "draw_case"),

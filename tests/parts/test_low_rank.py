@@ -40,7 +40,7 @@ def test_weights_and_density_are_those_of_the_gaussian_drawn_or_given(rank, seed
     there = posterior.from_weights(blocks, sample.w, Buffers())
     assert np.allclose(posterior.log_density(there), expected, rtol=1e-9, atol=1e-9)
     # the likeliest noise makes the same weights, and is the shortest
-    again = np.hstack([there.eps - there.of_columns @ blocks["v"].T, there.of_columns])
+    again = np.hstack([there.eps - there.column_eps @ blocks["v"].T, there.column_eps])
     assert np.allclose(posterior.sample(blocks, again, Buffers()).w, sample.w, rtol=1e-9, atol=1e-9)
     assert np.all((again**2).sum(axis=1) <= (eps**2).sum(axis=1) * (1 + 1e-9))
 

@@ -41,7 +41,7 @@ def test_a_scale_of_rows_is_the_same_on_either_side_of_the_product(own_rows, tog
     products.affine_vjp(a, Delta(gate, columns, scale), ones, found, Buffers())
     products.affine_vjp(a, Delta(scale * gate, columns), ones, expected, Buffers())
     for one, other in zip(found, expected, strict=True):
-        if other is not None and (other is not expected.both) == (not together):
+        if other is not None and (other is not expected.stacked) == (not together):
             # of the largest: a sum of six terms that cancel is less exact than its own size
             largest = np.abs(other).max()
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-14 * largest)

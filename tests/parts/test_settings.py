@@ -127,8 +127,10 @@ def test_a_learners_numbers_may_be_of_any_type():
         name: (int, number) for name, number in plain.items()
     }
     assert check_plan(regressor(batch_size=np.uint8(32), epochs=None)).recipe(
-        512, anew=True, stops=False
-    ) == check_plan(regressor(batch_size=32, epochs=None)).recipe(512, anew=True, stops=False)
+        512, from_scratch=True, stops_early=False
+    ) == check_plan(regressor(batch_size=32, epochs=None)).recipe(
+        512, from_scratch=True, stops_early=False
+    )
 
 
 def test_the_share_that_is_held_out_may_be_of_any_type():

@@ -17,14 +17,14 @@ PITS = RNG.beta(2, 2, 500)
 
 
 @pytest.mark.parametrize(
-    ("draw", "shown"),
+    ("draw", "curves"),
     [
         (reliability_diagram, {"one": TABLE, "two": TABLE}),
         (coverage_curve, {"a": coverage(PITS), "b": coverage(PITS, [0.2, 0.6])}),
     ],
 )
-def test_axes_are_labelled_have_a_legend_outside_and_can_be_saved(draw, shown):
-    ax = draw(shown)
+def test_axes_are_labelled_have_a_legend_outside_and_can_be_saved(draw, curves):
+    ax = draw(curves)
     assert isinstance(ax, Axes)
     assert "" not in (ax.get_xlabel(), ax.get_ylabel())
     ax.figure.savefig(io.BytesIO(), dpi=50)
@@ -44,9 +44,9 @@ def test_reliability_shows_the_table():
 
 
 def test_coverage_shows_shares_against_levels():
-    found = coverage(PITS)
-    (line,) = [x for x in coverage_curve({"a": found}).lines if x.get_label() == "a"]
-    np.testing.assert_allclose(line.get_xydata().T, [found.level, found.share])
+    expected = coverage(PITS)
+    (line,) = [x for x in coverage_curve({"a": expected}).lines if x.get_label() == "a"]
+    np.testing.assert_allclose(line.get_xydata().T, [expected.level, expected.share])
 
 
 def test_five_curves_are_more_than_the_styles():

@@ -31,20 +31,20 @@ def test_the_bands_are_two_unscaled_deviations_to_each_side():
 
 def test_fit_shows_data_truth_and_mean_and_marks_the_range_of_the_data():
     ax = plots.fit(X, PREDICTION, data=DATA, truth=np.sin)
-    shown = lines(ax)
-    assert np.array_equal(shown["predictive mean"].get_ydata(), X**2)
-    assert np.array_equal(shown["truth"].get_ydata(), np.sin(X))
-    assert np.array_equal(shown["data"].get_xydata(), np.stack(DATA, axis=1))
+    line_of = lines(ax)
+    assert np.array_equal(line_of["predictive mean"].get_ydata(), X**2)
+    assert np.array_equal(line_of["truth"].get_ydata(), np.sin(X))
+    assert np.array_equal(line_of["data"].get_xydata(), np.stack(DATA, axis=1))
     marks = [line.get_xdata()[0] for line in ax.lines if len(set(line.get_xdata())) == 1]
     assert sorted(marks) == [-1.0, 1.0]
 
 
 def test_less_truth_subtracts_the_curve_from_everything():
     ax = plots.fit(X, PREDICTION, data=DATA, truth=np.square, less_truth=True)
-    shown = lines(ax)
+    line_of = lines(ax)
     for name in ("truth", "predictive mean"):
-        assert np.array_equal(shown[name].get_ydata(), np.zeros(9))
-    np.testing.assert_allclose(shown["data"].get_ydata(), DATA[1] - DATA[0] ** 2)
+        assert np.array_equal(line_of[name].get_ydata(), np.zeros(9))
+    np.testing.assert_allclose(line_of["data"].get_ydata(), DATA[1] - DATA[0] ** 2)
     np.testing.assert_allclose(edges(ax, "epistemic")[1], 2 * PREDICTION.epistemic)
     assert ax.get_ylabel() == "y − truth"
     with pytest.raises(ValueError, match="needs truth"):

@@ -70,9 +70,16 @@ def test_large_networks_run_in_pairs_small_ones_together():
 def right(target, rng, state):
     """One to the right; a step costs as many gradients as the place it ends in."""
     state = State(state.position + 1.0, *target(state.position + 1.0))
-    here = state.position[:, 0]
-    diverged = (here == 2) | (here == 5)
-    return state, Info(here, here > 0, diverged, 10 * here, here.astype(int), 0 * here)
+    first_coordinate = state.position[:, 0]
+    diverged = (first_coordinate == 2) | (first_coordinate == 5)
+    return state, Info(
+        first_coordinate,
+        first_coordinate > 0,
+        diverged,
+        10 * first_coordinate,
+        first_coordinate.astype(int),
+        0 * first_coordinate,
+    )
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,7 @@ def test_in_no_time_one_step_is_made_and_nothing_is_done_twice(monkeypatch):
         run = advance(settings, run, 0.0)
         assert run.n_steps == steps
         draws += run.draws
-    assert [one["positions"][0, 0, 0] for one in draws] == [3.0, 4.0, 5.0, 6.0]
+    assert [draw["positions"][0, 0, 0] for draw in draws] == [3.0, 4.0, 5.0, 6.0]
     thinned = settings._replace(thin=3)
     run = advance(thinned, first, 1e9)
     assert (run.n_steps, thinned.n_draws_of(run), len(run.all_draws()["positions"])) == (14, 4, 4)
@@ -105,10 +112,10 @@ def test_in_no_time_one_step_is_made_and_nothing_is_done_twice(monkeypatch):
 def test_a_run_and_its_generator_stay_as_they_are():
     settings = Settings(HILL, HMC(0.3), 5, 1, 5, False, None)
     [run] = init_runs(settings, START, 1, np.random.default_rng(0))
-    before = run.rng.bit_generator.state
-    one, other = advance(settings, run, 1e9), advance(settings, run, 1e9)
-    assert run.rng.bit_generator.state == before != one.rng.bit_generator.state
-    assert np.array_equal(one.all_draws()["positions"], other.all_draws()["positions"])
+    rng_state = run.rng.bit_generator.state
+    first, second = advance(settings, run, 1e9), advance(settings, run, 1e9)
+    assert run.rng.bit_generator.state == rng_state != first.rng.bit_generator.state
+    assert np.array_equal(first.all_draws()["positions"], second.all_draws()["positions"])
 
 
 # --- the same bits ---------------------------------------------------------------------------
@@ -121,12 +128,14 @@ def test_draws_are_the_same_bits_on_one_two_and_three_cores(cores):
 
 
 def test_as_many_processes_as_the_machine_has_are_the_default_for_several_groups(monkeypatch):
-    asked, there = [], running.process_map
+    counts, original = [], running.process_map
     monkeypatch.setattr(running, "n_usable_cores", lambda: 2)
-    monkeypatch.setattr(running, "process_map", lambda count: asked.append(count) or there(count))
+    monkeypatch.setattr(
+        running, "process_map", lambda count: counts.append(count) or original(count)
+    )
     same_bits(network(), network(cores=1))
     hill(groups=1)
-    assert asked == [2, 1, 1]
+    assert counts == [2, 1, 1]
 
 
 def test_a_process_of_a_pool_keeps_to_one_core_and_so_does_python_without_joblib(monkeypatch):
@@ -160,14 +169,14 @@ def interrupting(monkeypatch, where, name, when):
 
 
 def test_draws_that_only_some_groups_have_are_left_out_and_kept_on_disk(tmp_path, monkeypatch):
-    whole = hill(cores=1)
+    uninterrupted = hill(cores=1)
     with monkeypatch.context() as patch:  # both groups have a draw, the first a second one
         patch.setattr(running, "POLL_INTERVAL_S", 0.0)
         interrupting(patch, chains.copy, "deepcopy", 2 * 30 + 4)
         with pytest.warns(UserWarning, match="after 31 steps; 1 of 20 draws"):
             part = hill(cores=1, checkpoint=tmp_path)
-    np.testing.assert_array_equal(part.positions, whole.positions[:1])
-    same_bits(hill(cores=1, checkpoint=tmp_path), whole)
+    np.testing.assert_array_equal(part.positions, uninterrupted.positions[:1])
+    same_bits(hill(cores=1, checkpoint=tmp_path), uninterrupted)
 
 
 @pytest.mark.parametrize(("first", "then"), [(1, 2), (2, 1)])
@@ -176,7 +185,7 @@ def test_a_run_resumes_bit_for_bit_on_another_number_of_cores(
 ):
     if first == 2:  # Ctrl-C ends its processes
         request.getfixturevalue("one_process")
-    whole = hill(cores=1, draws=100)
+    uninterrupted = hill(cores=1, draws=100)
     with monkeypatch.context() as patch:
         patch.setattr(running, "POLL_INTERVAL_S", 0.0)
         interrupting(
@@ -186,7 +195,7 @@ def test_a_run_resumes_bit_for_bit_on_another_number_of_cores(
             part = hill(cores=first, draws=100, checkpoint=tmp_path)
     assert not part.finished
     assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
-    same_bits(hill(cores=then, draws=100, checkpoint=tmp_path), whole)
+    same_bits(hill(cores=then, draws=100, checkpoint=tmp_path), uninterrupted)
 
 
 SCRIPT = """
@@ -265,8 +274,8 @@ print(all(first.values()) and all(later.values()), signal.pthread_sigmask(signal
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs masks of signals")
 def test_no_process_of_the_pool_that_is_there_hears_ctrl_c():
-    with chains.process_map(2) as each:
-        assert all(each(survives_ctrl_c, range(4)))
+    with chains.process_map(2) as map_in_processes:
+        assert all(map_in_processes(survives_ctrl_c, range(4)))
 
 
 @pytest.mark.slow
@@ -287,8 +296,8 @@ def test_processes_start_where_there_are_no_standard_streams(one_process, monkey
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a parent's number that changes")
 def test_every_process_of_the_pool_watches_its_parent():
-    with chains.process_map(2) as each:
-        assert set(each(watches_its_parent, range(4))) == {True}
+    with chains.process_map(2) as map_in_processes:
+        assert set(map_in_processes(watches_its_parent, range(4))) == {True}
 
 
 # --- what goes wrong -------------------------------------------------------------------------
@@ -302,8 +311,8 @@ def test_the_death_of_a_process_is_an_error_and_the_same_call_goes_on(tmp_path):
     with pytest.raises(ChildProcessError, match="unexpectedly terminated") as error:
         sample_target(target, START, cores=2, **options)
     error.match("The same call goes on from its checkpoint; cores=1 needs no other process")
-    found = sample_target(target, START, cores=1, **options)
-    same_bits(found, sample_target(target, START, cores=1, **{**options, "checkpoint": None}))
+    draws = sample_target(target, START, cores=1, **options)
+    same_bits(draws, sample_target(target, START, cores=1, **{**options, "checkpoint": None}))
 
 
 @pytest.mark.usefixtures("one_process")

@@ -53,16 +53,16 @@ def outputs(source, theta):
 @pytest.mark.parametrize("name", MODELS)
 def test_mean_and_variances_are_those_over_the_draws(name):
     source, theta = drawn(name)
-    found = predictive.predict(
+    prediction = predictive.predict(
         EachOnce(source.model), theta, X, rng=np.random.default_rng(0), samples=256
     )
     f, params = outputs(source, theta)
     likelihood = source.model.likelihood
     mean = likelihood.mean(params, f)
     aleatoric = np.broadcast_to(likelihood.variance(params, f), mean.shape)
-    np.testing.assert_allclose(found.mean, mean.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(found.epistemic, mean.std(axis=0, ddof=1), rtol=1e-10)
-    np.testing.assert_allclose(found.aleatoric, np.sqrt(aleatoric.mean(axis=0)), rtol=1e-12)
+    np.testing.assert_allclose(prediction.mean, mean.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(prediction.epistemic, mean.std(axis=0, ddof=1), rtol=1e-10)
+    np.testing.assert_allclose(prediction.aleatoric, np.sqrt(aleatoric.mean(axis=0)), rtol=1e-12)
 
 
 @pytest.mark.equation("D5")
@@ -72,39 +72,39 @@ def test_the_predictive_density_is_the_mean_density_over_draws(name):
     rng = np.random.default_rng(1)
     f, params = outputs(source, theta)
     y = source.model.likelihood.draw(rng, params, f)[0]
-    found = predictive.log_predictive_density(
+    log_density = predictive.log_predictive_density(
         EachOnce(source.model), theta, X, y, rng=rng, samples=256
     )
     rows = LogJoint(source.model, X, y).rowwise(theta)
-    np.testing.assert_allclose(found, np.log(np.exp(rows).mean(axis=0)), rtol=1e-10)
-    assert np.all(found > rows.mean(axis=0)), "Jensen: not the mean of logarithms"
+    np.testing.assert_allclose(log_density, np.log(np.exp(rows).mean(axis=0)), rtol=1e-10)
+    assert np.all(log_density > rows.mean(axis=0)), "Jensen: not the mean of logarithms"
 
 
 @pytest.mark.equation("D29")
 @pytest.mark.parametrize("name", ["bernoulli", "categorical"])
 def test_class_probabilities_are_means_over_draws(name):
     source, theta = drawn(name)
-    found = predictive.predict_classes(
+    probabilities = predictive.predict_classes(
         EachOnce(source.model), theta, X, rng=np.random.default_rng(0), samples=256
     )
     f, params = outputs(source, theta)
     p = source.model.likelihood.mean(params, f)
     if name == "bernoulli":
         p = np.concatenate([1 - p, p], axis=-1)
-    np.testing.assert_allclose(found.proba, p.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(probabilities.proba, p.mean(axis=0), rtol=1e-12)
     entropy = -np.sum(p * np.log(p), axis=-1).mean(axis=0)
-    np.testing.assert_allclose(found.aleatoric, entropy, rtol=1e-12)
-    assert np.all(found.epistemic > 0)
+    np.testing.assert_allclose(probabilities.aleatoric, entropy, rtol=1e-12)
+    assert np.all(probabilities.epistemic > 0)
 
 
 def test_a_few_samples_are_spread_evenly_over_the_draws():
     """No gap is much larger than a fair share, for any number of samples."""
     source, rng = DrawnWeights(MODELS["gaussian"]), np.random.default_rng(0)
     for samples in (3, 10, 100, 1000):
-        places = np.sort(source.draw_weights(rng, samples))
-        gaps = np.diff(np.append(places, places[0] + 1))
+        eps = np.sort(source.draw_weights(rng, samples))
+        gaps = np.diff(np.append(eps, eps[0] + 1))
         assert gaps.max() < 2 / samples
-        assert np.all((places >= 0) & (places < 1))
+        assert np.all((eps >= 0) & (eps < 1))
     # and each place is uniform over repetitions
     first = np.array([source.draw_weights(rng, 2)[1] for _ in range(4000)])
     counts = np.histogram(first, bins=10, range=(0, 1))[0]
@@ -137,5 +137,5 @@ def test_weights_and_scales_come_from_the_same_draw():
 def test_draws_that_do_not_fit_are_refused(shape):
     source, _ = drawn("learned")
     assert source.layout.size == 17
-    with pytest.raises(ValueError, match=r"theta must hold draws \(T, 17\), one at least; got"):
+    with pytest.raises(ValueError, match=r"theta must have shape \(T, 17\), with T >= 1 draws"):
         source.weights(np.zeros(shape), np.zeros(1))

@@ -20,7 +20,7 @@ def made(draws=5, chains=3, **changes):
     stats = {name: np.zeros(shape) for name in Info._fields}
     stats["gradients"] = np.full(shape, 7)
     stats["divergent"] = np.zeros(shape, int)
-    given = {
+    arguments = {
         "positions": rng.standard_normal((*shape, 6)),
         "log_density": rng.standard_normal(shape),
         "stats": stats,
@@ -31,7 +31,7 @@ def made(draws=5, chains=3, **changes):
         "warm_up_divergent": 0,
         "finished": True,
     }
-    return Draws(**{**given, **changes})
+    return Draws(**{**arguments, **changes})
 
 
 def test_flat_takes_draw_after_draw_all_chains():
@@ -45,7 +45,7 @@ def test_blocks_are_views_of_the_positions():
     assert draws.block("W0").shape == (5, 3, 2, 2)
     assert draws.block("log_noise").shape == (5, 3, 2)
     np.testing.assert_array_equal(draws.block("log_noise"), draws.positions[..., 4:])
-    with pytest.raises(KeyError, match="no block 'noise'; there are W0, log_noise"):
+    with pytest.raises(KeyError, match="name must be one of 'W0', 'log_noise'; got 'noise'"):
         draws.block("noise")
 
 

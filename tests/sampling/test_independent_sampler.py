@@ -142,11 +142,11 @@ def test_the_log_joint_is_the_one_written_out_for_jax():
     target, positions = LogJoint(model, x, y, HYPERPRIORS), starts()
     value, gradient = target(positions)
     with parts.jax.enable_x64(True):
-        other = parts.jax.vmap(parts.jax.value_and_grad(parts.log_joint))(
+        of_jax = parts.jax.vmap(parts.jax.value_and_grad(parts.log_joint))(
             parts.jax.numpy.asarray(positions)
         )
-        np.testing.assert_allclose(value, np.asarray(other[0]), rtol=1e-11)
-        np.testing.assert_allclose(gradient, np.asarray(other[1]), rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(value, np.asarray(of_jax[0]), rtol=1e-11)
+        np.testing.assert_allclose(gradient, np.asarray(of_jax[1]), rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.equation("D33", "M10", "M11", "M12")

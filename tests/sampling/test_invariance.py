@@ -74,9 +74,9 @@ def test_exact_draws_stay_exact_draws(kernel, target, draws):
 # --- long chains from elsewhere ------------------------------------------------------------------
 
 
-def compared(found, exact):
+def compared(estimates, exact):
     """z-scores of chain means against exact expectations."""
-    mean, error = chain_means(found)
+    mean, error = chain_means(estimates)
     return np.abs(mean - exact) / error
 
 

@@ -33,9 +33,9 @@ def every_step(monkeypatch):
 
 
 def test_a_finished_run_is_read_and_cut_to_what_is_asked_and_goes_on(tmp_path):
-    whole = run(tmp_path, 8)
+    full = run(tmp_path, 8)
     for draws in (8, 3, 8):
-        np.testing.assert_array_equal(run(tmp_path, draws).positions, whole.positions[:draws])
+        np.testing.assert_array_equal(run(tmp_path, draws).positions, full.positions[:draws])
     longer = run(tmp_path, 12)
     np.testing.assert_array_equal(longer.positions, run(tmp_path / "new" / "folder", 12).positions)
     (tmp_path / "notes.txt").write_text("mine")
@@ -51,26 +51,26 @@ class Killed(BaseException):
 def test_a_run_killed_before_any_write_goes_on_as_if_nothing_had_been(
     writes, tmp_path, monkeypatch, every_step
 ):
-    whole = run(tmp_path / "whole", 6)
-    left, original = [writes], resuming.write_state
+    uninterrupted = run(tmp_path / "whole", 6)
+    writes_left, original = [writes], resuming.write_state
 
     def counted(*arguments):
-        if not left[0]:
+        if not writes_left[0]:
             raise Killed
-        left[0] -= 1
+        writes_left[0] -= 1
         original(*arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(resuming, "write_state", counted)
         with pytest.raises(Killed):
             run(tmp_path / "killed", 6, every=0.0)
-    found = run(tmp_path / "killed", 6)
-    np.testing.assert_array_equal(found.positions, whole.positions)
-    np.testing.assert_array_equal(found.stats["energy"], whole.stats["energy"])
+    resumed = run(tmp_path / "killed", 6)
+    np.testing.assert_array_equal(resumed.positions, uninterrupted.positions)
+    np.testing.assert_array_equal(resumed.stats["energy"], uninterrupted.stats["energy"])
 
 
 def test_a_full_disk_costs_the_checkpoint_and_not_the_draws(tmp_path, monkeypatch, every_step):
-    whole = run(tmp_path / "whole", 9)
+    uninterrupted = run(tmp_path / "whole", 9)
     run(tmp_path / "run", 3)
 
     def full(path, *arguments):
@@ -79,25 +79,25 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_draws(tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(resuming, "write_state", full)
         with pytest.warns(UserWarning, match="could not be written: .*No space left") as caught:
-            found = run(tmp_path / "run", 5)
-    assert [one.filename for one in caught] == [__file__]
-    assert found.finished
-    np.testing.assert_array_equal(found.positions, whole.positions[:5])
-    np.testing.assert_array_equal(run(tmp_path / "run", 9).positions, whole.positions)
+            draws = run(tmp_path / "run", 5)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert draws.finished
+    np.testing.assert_array_equal(draws.positions, uninterrupted.positions[:5])
+    np.testing.assert_array_equal(run(tmp_path / "run", 9).positions, uninterrupted.positions)
 
 
 def test_a_write_is_due_so_long_after_the_last_one_failed_or_not(tmp_path, monkeypatch):
     clock = [100.0]
     monkeypatch.setattr(resuming.time, "monotonic", lambda: clock[0])
-    found = Checkpoint(tmp_path / "run", 60.0)
+    checkpoint = Checkpoint(tmp_path / "run", 60.0)
     due = []
     for clock[0] in (100.0, 159.0, 160.0):
-        due.append(found.due())
+        due.append(checkpoint.due())
     monkeypatch.setattr(resuming, "write_state", lambda *arguments: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        found.write([Run(State(START, START[0], START), np.random.default_rng(0), None, 0, 0)])
+        checkpoint.write([Run(State(START, START[0], START), np.random.default_rng(0), None, 0, 0)])
     for clock[0] in (219.0, 220.0):
-        due.append(found.due())
+        due.append(checkpoint.due())
     assert due == [False, False, True, False, True]
 
 
@@ -139,18 +139,18 @@ def test_a_changed_file_is_refused_by_its_name_whatever_has_been_changed(tmp_pat
     path = tmp_path / "run.npz"
     with np.load(path) as file:
         arrays = dict(file)
-    whole = json.loads(arrays.pop("header").tobytes())
-    headers, changed = [copy.deepcopy(whole) for _ in CHANGED], [(whole, arrays)]
-    for header, (place, value) in zip(headers, CHANGED, strict=True):
+    original = json.loads(arrays.pop("header").tobytes())
+    headers, changed = [copy.deepcopy(original) for _ in CHANGED], [(original, arrays)]
+    for header, (keys, value) in zip(headers, CHANGED, strict=True):
         inside = header["content"]
-        for key in place[:-1]:
+        for key in keys[:-1]:
             inside = inside[key]
-        inside[place[-1]] = value
+        inside[keys[-1]] = value
         changed.append((header, arrays))
     names = ("runs[0].state.gradient", "runs[0].state.position", "runs[0].draws[0].accepted")
-    changed += [(whole, {**arrays, name: array}) for name in names for array in SHAPES]
-    for number, (header, held) in enumerate(changed):
-        np.savez(path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **held)
+    changed += [(original, {**arrays, name: array}) for name in names for array in SHAPES]
+    for number, (header, file_arrays) in enumerate(changed):
+        np.savez(path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **file_arrays)
         if not number:
             assert len(run(tmp_path, 6).positions) == 6, "to be written again does no harm"
             continue

@@ -95,15 +95,15 @@ def test_every_sampler_metric_and_dtype_gives_draws_of_the_asked_shape(sampler, 
 
 
 def test_the_same_seed_gives_the_same_draws_and_another_seed_others():
-    few = partial(quick, draws=3, warm_up=6)
-    first = few(0)
-    same_bits(first, few(0))
-    assert not np.array_equal(first.positions, few(1).positions)
+    short_run = partial(quick, draws=3, warm_up=6)
+    first = short_run(0)
+    same_bits(first, short_run(0))
+    assert not np.array_equal(first.positions, short_run(1).positions)
     rng = np.random.default_rng(5)
-    first = few(rng)
-    assert not np.array_equal(first.positions, few(rng).positions), "a generator moves on"
-    same_bits(first, few(np.random.default_rng(5)))
-    few(np.random.RandomState(0))
+    first = short_run(rng)
+    assert not np.array_equal(first.positions, short_run(rng).positions), "a generator moves on"
+    same_bits(first, short_run(np.random.default_rng(5)))
+    short_run(np.random.RandomState(0))
 
 
 @pytest.mark.parametrize("places", [[slice(0, 5)], [slice(0, 3), slice(3, 5)]])
@@ -116,25 +116,25 @@ def test_draws_are_the_steps_of_the_kernel_each_group_with_a_generator_of_its_ow
     assert draws.positions.shape == (3, 5, 2)
     root = np.random.default_rng(4)
     rngs = [root] if groups == 1 else root.spawn(groups)
-    for rng, place in zip(rngs, places, strict=True):
-        state = State(*(part[place] for part in kernel.init(UNIT, FIVE)))
+    for rng, columns in zip(rngs, places, strict=True):
+        state = State(*(part[columns] for part in kernel.init(UNIT, FIVE)))
         for draw in range(3):
             (_, first), (state, info) = steps_of(kernel, rng, state, 2)
-            wanted = {"positions": state.position, "log_density": state.log_density}
-            for name, values in wanted.items():
-                np.testing.assert_array_equal(getattr(draws, name)[draw, place], values)
-            told = {**info._asdict(), "gradients": first.gradients + info.gradients}
-            for name, values in told.items():
-                np.testing.assert_array_equal(draws.stats[name][draw, place], values)
+            expected = {"positions": state.position, "log_density": state.log_density}
+            for name, values in expected.items():
+                np.testing.assert_array_equal(getattr(draws, name)[draw, columns], values)
+            stats = {**info._asdict(), "gradients": first.gradients + info.gradients}
+            for name, values in stats.items():
+                np.testing.assert_array_equal(draws.stats[name][draw, columns], values)
 
 
 def steps_of(kernel, rng, state, count):
     """Return states and reports of so many steps."""
-    found = []
+    steps = []
     for _ in range(count):
         state, info = kernel.step(UNIT, rng, state)
-        found.append((state, info))
-    return found
+        steps.append((state, info))
+    return steps
 
 
 @dataclass(frozen=True)
@@ -148,10 +148,10 @@ class Walk:
 
     def step(self, target, rng, state):
         state = self.init(target, state.position + 1.0)
-        here, nothing = state.position[:, 0], np.zeros(len(state.position), int)
-        divergent = np.isin(here, self.diverges)
+        first_coordinate, zeros = state.position[:, 0], np.zeros(len(state.position), int)
+        divergent = np.isin(first_coordinate, self.diverges)
         divergent[1:] = False
-        return state, Info(nothing + 1.0, nothing == 0, divergent, here, nothing + 2, nothing)
+        return state, Info(zeros + 1.0, zeros == 0, divergent, first_coordinate, zeros + 2, zeros)
 
 
 def walk(diverges=(), **options):
@@ -161,10 +161,10 @@ def walk(diverges=(), **options):
 
 def test_divergences_are_counted_step_by_step():
     """Of both groups the first chain diverges, twice in the warm-up."""
-    found = walk((1, 2, 4, 5, 8), warm_up=3, thin=3, draws=3, groups=2, cores=1)
-    assert found.warm_up_divergent == 4
-    assert found.stats["divergent"].tolist() == [[2, 0, 2, 0], [1, 0, 1, 0], [0, 0, 0, 0]]
-    assert found.stats["gradients"].tolist() == [[6] * 4] * 3
+    draws = walk((1, 2, 4, 5, 8), warm_up=3, thin=3, draws=3, groups=2, cores=1)
+    assert draws.warm_up_divergent == 4
+    assert draws.stats["divergent"].tolist() == [[2, 0, 2, 0], [1, 0, 1, 0], [0, 0, 0, 0]]
+    assert draws.stats["gradients"].tolist() == [[6] * 4] * 3
 
 
 def test_one_divergence_in_a_thousand_draws_is_no_warning_two_are():
@@ -234,8 +234,8 @@ def test_a_kernel_of_one_s_own_needs_two_methods():
 @pytest.mark.parametrize("progress", [True, False, None])
 def test_the_progress_bar_shows_when_asked(progress, capsys):
     sample_target(UNIT, START, draws=5, warm_up=5, seed=0, progress=progress)
-    shown = "step/s" in capsys.readouterr().err
-    assert shown == (progress is True), "not in a terminal here: None is no"
+    is_shown = "step/s" in capsys.readouterr().err
+    assert is_shown == (progress is True), "not in a terminal here: None is no"
 
 
 def test_a_network_is_sampled_by_hmc_and_any_other_density_by_nuts():
@@ -257,31 +257,34 @@ def test_variances_that_are_off_by_more_than_six_percent_are_told(share, told, m
 def test_chains_go_on_where_their_draws_end_with_the_kernels_that_they_have(groups):
     options = {"chains": 4, "sampler": "hmc"}
     first = sample(network(), *data(), **options, draws=6, warm_up=20, groups=groups, seed=0)
-    both = sample(network(), *data(), start=first, draws=3, chains=4, thin=2, seed=1, cores=1)
-    assert repr(both.kernels) == repr(first.kernels)
+    continued = sample(network(), *data(), start=first, draws=3, chains=4, thin=2, seed=1, cores=1)
+    assert repr(continued.kernels) == repr(first.kernels)
     rngs = np.random.default_rng(1)
     rngs = [rngs] if groups == 1 else rngs.spawn(groups)
-    places, moved = np.split(first.positions[-1], groups), []
-    for kernel, rng, place in zip(first.kernels, rngs, places, strict=True):
-        state = kernel.init(first.target, place)
+    starts, moved = np.split(first.positions[-1], groups), []
+    for kernel, rng, start in zip(first.kernels, rngs, starts, strict=True):
+        state = kernel.init(first.target, start)
         for _ in range(2):
             state, _ = kernel.step(first.target, rng, state)
         moved.append(state.position)
-    np.testing.assert_array_equal(both.positions[:6], first.positions)
-    np.testing.assert_array_equal(both.positions[6], np.concatenate(moved))
-    assert both.log_density.shape == both.stats["gradients"].shape == (9, 4)
-    assert (both.warm_up, both.warm_up_divergent) == (first.warm_up, first.warm_up_divergent)
+    np.testing.assert_array_equal(continued.positions[:6], first.positions)
+    np.testing.assert_array_equal(continued.positions[6], np.concatenate(moved))
+    assert continued.log_density.shape == continued.stats["gradients"].shape == (9, 4)
+    assert (continued.warm_up, continued.warm_up_divergent) == (
+        first.warm_up,
+        first.warm_up_divergent,
+    )
 
 
 def test_chains_go_on_with_their_own_posterior_alone(tmp_path):
     first = sample(network(), *data(), **QUICK, seed=0)
-    for message, more in {
+    for message, changes in {
         "start has draws of a different target": {"hyperpriors": {"log_noise": HalfNormal()}},
         r"\(chains, numbers\) = \(3, 12\); got \(2, 12\)": {"chains": 3},
         "checkpoint must be None where start is Draws": {"checkpoint": tmp_path},
     }.items():
         with pytest.raises(ValueError, match=message):
-            sample(network(), *data(), **QUICK | {"start": first} | more)
+            sample(network(), *data(), **QUICK | {"start": first} | changes)
     with pytest.raises(ValueError, match="start has no draws"):
         sample_target(first.target, replace(first, positions=first.positions[:0]))
 
@@ -319,14 +322,14 @@ def caught(*arguments, **options):
 @pytest.mark.parametrize("sampler", ["nuts", "chees", "hmc", "mh"])
 @pytest.mark.parametrize("when", [15, 60, 110])
 def test_ctrl_c_returns_the_draws_so_far_and_warns(sampler, when, every_step):
-    whole = sample_target(UNIT, START, sampler=sampler, draws=100, warm_up=20, seed=0)
+    uninterrupted = sample_target(UNIT, START, sampler=sampler, draws=100, warm_up=20, seed=0)
     target = Interrupting(when)
     with pytest.warns(UserWarning, match=r"interrupted by user after \d+ steps; \d+ of 100 draws"):
         part = caught(target, START, sampler=sampler, draws=100, warm_up=20, seed=0)
     assert not part.finished
     count = len(part.positions)
     assert 0 <= count < 100
-    np.testing.assert_array_equal(part.positions, whole.positions[:count])
+    np.testing.assert_array_equal(part.positions, uninterrupted.positions[:count])
     assert {array.shape for array in part.stats.values()} == {(count, 2)}
     assert "interrupted" in part.summary()
 
@@ -352,8 +355,8 @@ def test_a_resumed_run_is_the_uninterrupted_one_bit_for_bit(
     sampler, metric, when, tmp_path, every_step
 ):
     options = {"sampler": SAMPLERS[sampler], "metric": metric, "thin": 2}
-    whole = sample_target(UNIT, START, draws=15, warm_up=30, seed=3, **options)
-    same_bits(resumed(tmp_path / "run", when, **options), whole)
+    uninterrupted = sample_target(UNIT, START, draws=15, warm_up=30, seed=3, **options)
+    same_bits(resumed(tmp_path / "run", when, **options), uninterrupted)
 
 
 @pytest.mark.parametrize("kind", [None, np.random.PCG64, np.random.PCG64DXSM])
@@ -426,12 +429,12 @@ def begun(tmp_path_factory):
 )
 def test_a_checkpoint_of_another_call_is_refused_with_what_differs(change, words, begun, tmp_path):
     shutil.copytree(begun, tmp_path, dirs_exist_ok=True)
-    before = sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir())
+    files = sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir())
     with pytest.raises(ValueError, match="written by a different call") as error:
         quick(**{"checkpoint": tmp_path, **change})
     error.match(words)
     error.match("Repeat that call, or give another folder")
-    assert before == sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir())
+    assert files == sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir())
 
 
 def test_a_checkpoint_of_other_data_or_another_model_is_refused(tmp_path):
@@ -447,8 +450,8 @@ def target_with(target=UNIT, start=START, **change):
 
 def network_with(**change):
     x, y = data()
-    given = {"x": x, "y": y, "chains": 2, "draws": 2, "warm_up": 2, **change}
-    return lambda: sample(network(), **given)
+    arguments = {"x": x, "y": y, "chains": 2, "draws": 2, "warm_up": 2, **change}
+    return lambda: sample(network(), **arguments)
 
 
 MATRIX = r"start must be a matrix \(chains, numbers\) of float64"

@@ -36,7 +36,7 @@ class Together(LogJoint):
         pass  # which says that y must be (B, K)
 
     @property
-    def _evaluated(self):
+    def _row_blocks(self):
         return [(self.x, self.y, None)]
 
 
@@ -67,10 +67,10 @@ def ranks(data_sets, seed):
     return below.reshape(data_sets, CHAINS, -1).sum(axis=1)
 
 
-def unevenness(found):
+def unevenness(ranks):
     """p-value of each row of ranks: chi-squared against equal frequencies, in four bins."""
     edges = np.linspace(0, PER_CHAIN * CHAINS + 1, 5)
-    counts = np.array([np.histogram(column, edges)[0] for column in found.T])
+    counts = np.array([np.histogram(column, edges)[0] for column in ranks.T])
     return stats.chisquare(counts, axis=1).pvalue
 
 
@@ -78,8 +78,8 @@ def unevenness(found):
 @pytest.mark.filterwarnings("ignore:[0-9]+ divergent transitions")
 @pytest.mark.parametrize("data_sets", [150, pytest.param(600, marks=pytest.mark.slow)])
 def test_ranks_of_the_truth_are_uniform(data_sets):
-    found = ranks(data_sets, seed=0)
-    assert found.min() >= 0
-    assert found.max() <= PER_CHAIN * CHAINS
-    p_values = unevenness(found)
+    all_ranks = ranks(data_sets, seed=0)
+    assert all_ranks.min() >= 0
+    assert all_ranks.max() <= PER_CHAIN * CHAINS
+    p_values = unevenness(all_ranks)
     assert p_values.min() > LIMIT, dict(zip(NAMES, p_values, strict=True))

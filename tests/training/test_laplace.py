@@ -33,10 +33,10 @@ from bbb_numpy.training.laplace import (
     Linearised,
     Spectrum,
     best_scales,
+    compute_spectrum,
     fit,
     jacobian,
     log_evidence,
-    spectrum,
 )
 from bbb_numpy.training.recipe import Rows
 from exactgrad import prove, prove_jacobian, prove_jvp
@@ -80,9 +80,9 @@ def test_tangents_go_forward_and_jacobians_are_proved(net):
 @each_likelihood
 def test_each_sample_and_row_has_a_curvature_of_its_own(likelihood):
     f, noise = np.random.default_rng(0).standard_normal((2, 4, 3)), {"log_noise": np.ones(3)}
-    whole = likelihood.curvature(noise, f)
+    together = likelihood.curvature(noise, f)
     alone = [[likelihood.curvature(noise, row[None, None])[0, 0] for row in each] for each in f]
-    np.testing.assert_allclose(whole, alone, rtol=1e-13)
+    np.testing.assert_allclose(together, alone, rtol=1e-13)
 
 
 @pytest.mark.equation("D54")
@@ -177,10 +177,10 @@ def problem(likelihood, covariance, prior=LEARNED, sizes=(2, 3, 2), rows=7):
 
 def dense(source, mu, learned, rows):
     """The precision of the prior (P,), and J^T Lambda J (P, P) with slopes by complex step."""
-    model, begin, params = source.model, 0, {}
+    model, offset, params = source.model, 0, {}
     for name, (count,) in model.learned():
-        params[name] = learned[begin : begin + count]
-        begin += count
+        params[name] = learned[offset : offset + count]
+        offset += count
     curvature = model.likelihood.curvature(params, model.predict(mu[None], rows.x))[0]
     slopes = model.predict(mu + 1e-30j * np.eye(len(mu)), rows.x).imag / 1e-30  # (P, N, K)
     v = np.ones(len(rows.x)) if rows.sample_weight is None else rows.sample_weight
@@ -195,7 +195,7 @@ def dense(source, mu, learned, rows):
 
 def found(source, mu, learned, rows):
     """Return the spectrum, theta, and the covariance of weights, by their map of the noise."""
-    at = spectrum(source, mu, learned, rows)
+    at = compute_spectrum(source, mu, learned, rows)
     theta = source.pack(mu, at, np.zeros(()), np.zeros(len(at.misfit)), learned)
     moved = source.weights(theta, np.eye(len(mu))) - mu  # row i: what eps_i does
     return at, theta, moved.T @ moved
@@ -213,12 +213,20 @@ def test_the_covariance_is_the_inverse_of_the_dense_curvature(likelihood, covari
     if covariance == "diagonal":
         np.fill_diagonal(expected, 1 / (np.diag(data) + precision))
     else:
-        own = slice(0 if covariance == "full" else len(mu) - 8, None)  # 3 units and 1, 2 outputs
-        expected[own, own] = np.linalg.inv(data[own, own] + np.diag(precision[own]))
-        logs = np.linalg.slogdet(np.diag(precision)[own, own] + data[own, own])[1]
-        logs -= np.log(precision[own]).sum()
+        uncertain = slice(
+            0 if covariance == "full" else len(mu) - 8, None
+        )  # 3 units and 1, 2 outputs
+        expected[uncertain, uncertain] = np.linalg.inv(
+            data[uncertain, uncertain] + np.diag(precision[uncertain])
+        )
+        logs = np.linalg.slogdet(
+            np.diag(precision)[uncertain, uncertain] + data[uncertain, uncertain]
+        )[1]
+        logs -= np.log(precision[uncertain]).sum()
         np.testing.assert_allclose(np.log(at.curvature.sum(axis=0) + 1).sum(), logs, rtol=1e-9)
-        np.testing.assert_allclose(at.squares, (mu**2 * precision)[own].sum(), rtol=1e-12)
+        np.testing.assert_allclose(
+            at.squared_norm, (mu**2 * precision)[uncertain].sum(), rtol=1e-12
+        )
     np.testing.assert_allclose(covariance_found, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -254,17 +262,19 @@ def test_a_row_of_weight_2_is_one_that_occurs_twice(likelihood, covariance):
     source, mu, learned, rows = problem(likelihood, covariance)
     twice = rows.at(np.array([0, 1, 1, 2, 3, 4, 5, 6, 6]))
     weighted = rows._replace(sample_weight=np.array([1.0, 2, 1, 1, 1, 1, 2]))
-    one, other = (found(source, mu, learned, which) for which in (twice, weighted))
-    np.testing.assert_allclose(one[2], other[2], rtol=1e-9, atol=1e-13)
-    np.testing.assert_allclose(one[0].misfit, other[0].misfit)
-    assert one[0].rows == other[0].rows == 9
+    repeated_fit, weighted_fit = (found(source, mu, learned, which) for which in (twice, weighted))
+    np.testing.assert_allclose(repeated_fit[2], weighted_fit[2], rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(repeated_fit[0].misfit, weighted_fit[0].misfit)
+    assert repeated_fit[0].n_rows == weighted_fit[0].n_rows == 9
 
 
 def test_rows_are_looked_at_in_blocks(monkeypatch):
     source, mu, learned, rows = problem(LIKELIHOODS["classes"], "full")
-    whole = found(source, mu, learned, rows)
-    monkeypatch.setattr("bbb_numpy.training.laplace.BLOCK_NUMBERS", 3 * 2 * len(mu))
-    np.testing.assert_allclose(found(source, mu, learned, rows)[2], whole[2], rtol=1e-9, atol=1e-13)
+    in_one_block = found(source, mu, learned, rows)
+    monkeypatch.setattr("bbb_numpy.training.laplace.MAX_JACOBIAN_NUMBERS", 3 * 2 * len(mu))
+    np.testing.assert_allclose(
+        found(source, mu, learned, rows)[2], in_one_block[2], rtol=1e-9, atol=1e-13
+    )
 
 
 @pytest.mark.equation("D54")
@@ -326,15 +336,17 @@ def test_what_is_predicted_under_gaussian_noise_is_that_gaussian(covariance, noi
     ]
     density = predictive.log_predictive_density(source, theta, *rows[:2], **ask)
     np.testing.assert_allclose(density, expected, rtol=1e-9)
-    own = np.sqrt(np.einsum("nkk->nk", joint))
+    marginal_sd = np.sqrt(np.einsum("nkk->nk", joint))
     p = predictive.predict(source, theta, rows.x, **ask)
     np.testing.assert_allclose(p.mean, f, rtol=1e-12)
-    np.testing.assert_allclose(p.total, own, rtol=1e-9)
+    np.testing.assert_allclose(p.total, marginal_sd, rtol=1e-9)
     levels = np.array([0.9, 0.001, 0.5])
     found_at = quantiles.quantiles(source, theta, rows.x, levels, **ask)
-    np.testing.assert_allclose(found_at, stats.norm.ppf(levels[:, None, None], f, own), rtol=1e-9)
+    np.testing.assert_allclose(
+        found_at, stats.norm.ppf(levels[:, None, None], f, marginal_sd), rtol=1e-9
+    )
     below = quantiles.distribution_function(source, theta, rows.x, rows.y, **ask)
-    np.testing.assert_allclose(below, stats.norm.cdf(rows.y, f, own), rtol=1e-9)
+    np.testing.assert_allclose(below, stats.norm.cdf(rows.y, f, marginal_sd), rtol=1e-9)
     cov = predictive.covariance(source, theta, rows.x, **ask)
     plus = np.einsum("nmkk->nmk", between) + np.eye(7)[..., None] * sigma**2
     np.testing.assert_allclose(cov, plus, rtol=1e-9, atol=1e-12)
@@ -352,7 +364,7 @@ def test_of_certain_outputs_the_density_is_finite_however_small_the_noise():
     source, mu, learned, rows = problem(LIKELIHOODS["noise of each output"], "last-layer")
     _, theta, _ = found(source, mu, learned, rows)
     blocks = source.layout.views(theta)
-    blocks["deviation"][:], blocks["log_noise"][:] = 0.0, -200.0
+    blocks["sd"][:], blocks["log_noise"][:] = 0.0, -200.0
     f = source.affine(theta, rows.x)[0]
     density = predictive.log_predictive_density(
         source, theta, rows.x, f, rng=np.random.default_rng()
@@ -380,10 +392,12 @@ def exactly(x, y, scale, noise):
     """Mean, covariance and log evidence of Bayesian linear regression, all outputs together."""
     a, outputs = np.hstack([x, np.ones((len(x), 1))]), y.shape[1]
     size = a.shape[1]
-    one = [np.linalg.inv(a.T @ a / s**2 + np.eye(size) / scale**2) for s in noise]
-    mean = np.stack([c @ a.T @ y[:, k] / noise[k] ** 2 for k, c in enumerate(one)], 1).ravel()
+    covariances = [np.linalg.inv(a.T @ a / s**2 + np.eye(size) / scale**2) for s in noise]
+    mean = np.stack(
+        [c @ a.T @ y[:, k] / noise[k] ** 2 for k, c in enumerate(covariances)], 1
+    ).ravel()
     covariance = np.zeros((size, outputs, size, outputs))
-    for k, c in enumerate(one):
+    for k, c in enumerate(covariances):
         covariance[:, k, :, k] = c
     log_evidence = 0.0
     for k, s in enumerate(noise):
@@ -416,8 +430,8 @@ def test_for_a_linear_model_posterior_and_evidence_are_bayesian_linear_regressio
     np.testing.assert_allclose(evidence, log_evidence, atol=1e-3)
     for factor in (0.9, 1.1):  # no other scales have more evidence
         assert exactly(x, y, scale * factor, noise)[2] < log_evidence
-        for one in np.eye(outputs):
-            assert exactly(x, y, scale, noise * factor**one)[2] < log_evidence
+        for unit in np.eye(outputs):
+            assert exactly(x, y, scale, noise * factor**unit)[2] < log_evidence
 
 
 @pytest.mark.equation("D56")
@@ -461,12 +475,12 @@ def test_of_orthogonal_inputs_the_diagonal_is_exact_too():
 def test_a_fit_is_reproducible_in_the_dtype_of_the_rows(covariance, dtype):
     source, _, _, rows = problem(LIKELIHOODS["noise of each output"], covariance)
     rows, recipe = Rows(rows.x.astype(dtype), rows.y.astype(dtype)), Recipe(epochs=6)
-    one, other = (fit(source, rows, recipe, np.random.default_rng(3), False) for _ in range(2))
-    assert one[0].theta.tobytes() == other[0].theta.tobytes()
-    assert one[1] == other[1]
-    assert np.isfinite(one[1])
-    assert one[0].theta.dtype == dtype
-    assert len(one[0].history) == 6 + 7 * 3
+    first, second = (fit(source, rows, recipe, np.random.default_rng(3), False) for _ in range(2))
+    assert first[0].theta.tobytes() == second[0].theta.tobytes()
+    assert first[1] == second[1]
+    assert np.isfinite(first[1])
+    assert first[0].theta.dtype == dtype
+    assert len(first[0].history) == 6 + 7 * 3
 
 
 @each_likelihood
@@ -488,11 +502,11 @@ def test_layers_keep_the_ratio_of_their_scales():
 
 def interrupted_after(calls, function):
     """Return a function that ends in Ctrl-C after so many calls."""
-    left = [calls]
+    calls_left = [calls]
 
     def interrupted(*arguments, **options):
-        left[0] -= 1
-        if left[0] < 0:
+        calls_left[0] -= 1
+        if calls_left[0] < 0:
             raise KeyboardInterrupt
         return function(*arguments, **options)
 
@@ -500,36 +514,38 @@ def interrupted_after(calls, function):
 
 
 @each_covariance
-@pytest.mark.parametrize("where", ["train", "spectrum"])
+@pytest.mark.parametrize("where", ["train", "compute_spectrum"])
 def test_ctrl_c_in_the_first_round_keeps_the_mode(where, covariance, monkeypatch):
     source, _, _, rows = problem(LIKELIHOODS["noise of each output"], covariance)
     recipe, rng = Recipe(epochs=4, batch_size=len(rows.x)), np.random.default_rng(0)
     mode = laplace.Mode.value_and_grad
     with monkeypatch.context() as patch:
-        if where == "spectrum":
-            patch.setattr(laplace, "spectrum", interrupted_after(0, laplace.spectrum))
+        if where == "compute_spectrum":
+            patch.setattr(
+                laplace, "compute_spectrum", interrupted_after(0, laplace.compute_spectrum)
+            )
         else:  # in the fourth epoch
             patch.setattr(laplace.Mode, "value_and_grad", interrupted_after(3, mode))
         state, evidence = fit(source, rows, recipe, rng, False)
     assert state.stopped == "interrupted"
     assert np.isnan(evidence)
-    assert len(state.history) == (4 if where == "spectrum" else 3)
+    assert len(state.history) == (4 if where == "compute_spectrum" else 3)
     mu = source.layout.views(state.theta)["mu"]
     weights = source.weights(state.theta, np.ones((2, len(mu))))
     np.testing.assert_array_equal(weights, [mu, mu])
     assert np.abs(mu).max() > 0.0
 
 
-@pytest.mark.parametrize("where", ["train", "spectrum"])
+@pytest.mark.parametrize("where", ["train", "compute_spectrum"])
 def test_ctrl_c_later_keeps_the_last_whole_round(where, monkeypatch):
     source, _, _, rows = problem(LIKELIHOODS["noise of each output"], "full")
     recipe = Recipe(epochs=4, batch_size=len(rows.x))
     one_round = replace(source, posterior=replace(source.posterior, rounds=1))
-    whole, wanted = fit(one_round, rows, recipe, np.random.default_rng(0), False)
+    expected, expected_evidence = fit(one_round, rows, recipe, np.random.default_rng(0), False)
     monkeypatch.setattr(laplace, where, interrupted_after(1, getattr(laplace, where)))
     state, evidence = fit(source, rows, recipe, np.random.default_rng(0), False)
-    assert (state.stopped, whole.stopped, evidence) == ("interrupted", "", wanted)
-    np.testing.assert_array_equal(state.theta, whole.theta)
+    assert (state.stopped, expected.stopped, evidence) == ("interrupted", "", expected_evidence)
+    np.testing.assert_array_equal(state.theta, expected.theta)
 
 
 @pytest.mark.parametrize(

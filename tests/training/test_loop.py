@@ -60,10 +60,10 @@ def small(learn=True, hidden=(8,)):
 def train(estimator, x, y, *, seed=1, dtype=np.float64, optimizer=None, **options):
     rng = np.random.default_rng(seed)
     optimizer = optimizer or Adam(1e-2)
-    begin = start(estimator, rng, optimizer, dtype)
+    initial = start(estimator, rng, optimizer, dtype)
     names = {"validation", "progress", "sample_weight"} & options.keys()
-    others = {name: options.pop(name) for name in names}
-    return fit(estimator, begin, x, y, Recipe(optimizer, **options), rng=rng, **others)
+    fit_options = {name: options.pop(name) for name in names}
+    return fit(estimator, initial, x, y, Recipe(optimizer, **options), rng=rng, **fit_options)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -73,20 +73,20 @@ def test_same_seed_and_dtype_give_the_same_bits(dtype):
     assert first.theta.dtype == dtype
     assert np.array_equal(first.theta, second.theta)
     assert first.column("objective").tolist() == second.column("objective").tolist()
-    other = train(*small(), seed=2, dtype=dtype, epochs=5, batch_size=16, samples=2)
-    assert not np.array_equal(first.theta, other.theta)
+    of_another_seed = train(*small(), seed=2, dtype=dtype, epochs=5, batch_size=16, samples=2)
+    assert not np.array_equal(first.theta, of_another_seed.theta)
 
 
 @pytest.mark.parametrize("optimizer", [SGD(1e-3), Momentum(1e-3), Adam(1e-2)])
 def test_two_halves_are_bit_for_bit_one_whole(optimizer):
     estimator, x, y = small()
-    whole = train(estimator, x, y, optimizer=optimizer, epochs=6, batch_size=20)
+    uninterrupted = train(estimator, x, y, optimizer=optimizer, epochs=6, batch_size=20)
     rng = np.random.default_rng(1)
     half = start(estimator, rng, optimizer)
     for _ in range(2):
         half = fit(estimator, half, x, y, Recipe(optimizer, epochs=3, batch_size=20), rng=rng)
-    assert np.array_equal(half.theta, whole.theta)
-    assert half.optimizer_state.steps == whole.optimizer_state.steps == 18
+    assert np.array_equal(half.theta, uninterrupted.theta)
+    assert half.optimizer_state.steps == uninterrupted.optimizer_state.steps == 18
     assert len(half.history) == 6
 
 
@@ -114,18 +114,18 @@ def test_with_validation_rows_the_best_theta_comes_back():
     assert len(losses) < 80
     for rule in (None, stop):  # the last state, or the best: both that one
         options |= {"epochs": int(np.argmin(losses)) + 1, "early_stopping": rule}
-        again = train(estimator, x[:30], y[:30], **options)
-        assert np.array_equal(again.theta, training.theta)
-        assert again.stopped == ""
+        best = train(estimator, x[:30], y[:30], **options)
+        assert np.array_equal(best.theta, training.theta)
+        assert best.stopped == ""
         for name, memory in training.optimizer_state.arrays.items():
-            assert np.array_equal(memory, again.optimizer_state.arrays[name])
+            assert np.array_equal(memory, best.optimizer_state.arrays[name])
 
 
 def test_without_them_the_last_theta_stays_though_an_earlier_one_was_better():
     estimator, x, y = small()
-    found = train(estimator, x, y, epochs=9, early_stopping=EarlyStopping(3, min_delta=1e9))
-    assert len(found.history) == 4
-    assert np.array_equal(found.theta, train(estimator, x, y, epochs=4).theta)
+    training = train(estimator, x, y, epochs=9, early_stopping=EarlyStopping(3, min_delta=1e9))
+    assert len(training.history) == 4
+    assert np.array_equal(training.theta, train(estimator, x, y, epochs=4).theta)
 
 
 @pytest.mark.parametrize(
@@ -136,12 +136,12 @@ def test_a_free_energy_that_blows_up_names_the_place_and_keeps_a_finite_state(op
     estimator, x, y = small(learn=False)
     with pytest.raises(NonFiniteError, match=rf"epoch \d+, step \d+.*{cause}") as caught:
         train(estimator, x, y, epochs=50, optimizer=optimizer)
-    kept = caught.value.training
+    finite_state = caught.value.training
     noise = estimator.draw(np.random.default_rng(9), 1)
-    assert np.isfinite(estimator.value_and_grad(kept.theta, noise, x, y)[0])
+    assert np.isfinite(estimator.value_and_grad(finite_state.theta, noise, x, y)[0])
     recipe = Recipe(optimizer, epochs=0)
-    again = fit(estimator, kept, x, y, recipe, rng=np.random.default_rng(0))
-    assert again.theta is not kept.theta
+    resumed = fit(estimator, finite_state, x, y, recipe, rng=np.random.default_rng(0))
+    assert resumed.theta is not finite_state.theta
 
 
 @pytest.mark.parametrize(
@@ -160,12 +160,12 @@ def test_the_likely_cause_is_the_term_that_is_not_finite(target, scale, cause):
 
 
 def test_a_failure_in_another_process_arrives_with_its_state():
-    before = NonFiniteError("the value is nan", start(small()[0], np.random.default_rng(0), Adam()))
-    before.add_note("in a process that trains")
-    after = pickle.loads(pickle.dumps(before))
-    assert (type(after), str(after)) == (NonFiniteError, "the value is nan")
-    assert after.__notes__ == before.__notes__
-    assert np.array_equal(after.training.theta, before.training.theta)
+    error = NonFiniteError("the value is nan", start(small()[0], np.random.default_rng(0), Adam()))
+    error.add_note("in a process that trains")
+    unpickled = pickle.loads(pickle.dumps(error))
+    assert (type(unpickled), str(unpickled)) == (NonFiniteError, "the value is nan")
+    assert unpickled.__notes__ == error.__notes__
+    assert np.array_equal(unpickled.training.theta, error.training.theta)
 
 
 class InterruptedDraw(Reparameterised):
@@ -196,10 +196,10 @@ def test_the_bar_is_shown_only_to_a_person(monkeypatch):
         def isatty(self):
             return True
 
-    for stream, shown in ((io.StringIO(), False), (Terminal(), True)):
+    for stream, is_terminal in ((io.StringIO(), False), (Terminal(), True)):
         monkeypatch.setattr(sys, "stderr", stream)
         train(*small(), epochs=2)
-        assert bool(stream.getvalue()) is shown
+        assert bool(stream.getvalue()) is is_terminal
 
 
 def test_the_bar_says_how_many_nats_a_row_costs(monkeypatch, capsys):
@@ -213,8 +213,8 @@ def test_the_bar_says_how_many_nats_a_row_costs(monkeypatch, capsys):
 def test_every_so_many_epochs_the_loss_is_printed(verbose, told, capsys):
     estimator, x, y = small()
     rng, recipe = np.random.default_rng(0), Recipe(epochs=5)
-    begin = start(estimator, rng, recipe.optimizer)
-    trained = loop.train(estimator, begin, Rows(x, y), recipe, rng, verbose=verbose)
+    initial = start(estimator, rng, recipe.optimizer)
+    trained = loop.train(estimator, initial, Rows(x, y), recipe, rng, verbose=verbose)
     losses = trained.column("objective")
     assert capsys.readouterr().out.splitlines() == [
         f"Epoch {epoch}, loss = {losses[epoch - 1]:.8g}" for epoch in told
@@ -241,8 +241,8 @@ def test_a_wrong_argument_is_refused_by_its_name(function, wrong, message):
     rng, recipe = np.random.default_rng(0), Recipe(epochs=1)
     right = {"estimator": estimator, "rng": rng, "optimizer": recipe.optimizer}
     if function is fit:
-        begin = start(**right)
-        right = {"estimator": estimator, "training": begin, "x": x, "y": y}
+        initial = start(**right)
+        right = {"estimator": estimator, "training": initial, "x": x, "y": y}
         right |= {"recipe": recipe, "rng": rng, "validation": (x, y)}
     function(**right)
     with pytest.raises(TypeError, match=f"^{message}"):
@@ -304,14 +304,14 @@ def test_fit_is_the_loop_written_out(dtype, shares, shuffle):
     # row order first, then noise; the schedule by fractions of an epoch; sums over minibatches
     estimator, x, y = small()
     epochs, steps, optimizer = 3, 4, Adam(1e-2, schedule=Cosine())
-    found = train(
+    training = train(
         estimator, x, y, dtype=dtype, optimizer=optimizer, epochs=epochs, batch_size=16,
         samples=2, shuffle=shuffle, kl_weights=shares,
     )  # fmt: skip
     rng, pi = np.random.default_rng(1), shares([16, 16, 16, 2])
     x, y = x.astype(dtype), y.astype(dtype)
-    begin = start(estimator, rng, optimizer, dtype)
-    theta, state = begin.theta, begin.optimizer_state
+    initial = start(estimator, rng, optimizer, dtype)
+    theta, state = initial.theta, initial.optimizer_state
     for epoch in range(epochs):
         order = rng.permutation(len(x)) if shuffle else np.arange(len(x))
         kl = nll = factor = 0.0
@@ -323,12 +323,12 @@ def test_fit_is_the_loop_written_out(dtype, shares, shuffle):
             optimizer.update(theta, grad, state, factor)
             kl += share * float((terms.posterior - terms.prior).mean())
             nll -= float(terms.likelihood.mean())
-        measured, digits = found.history[epoch], 1e3 * float(np.finfo(dtype).eps)
+        measured, digits = training.history[epoch], 1e3 * float(np.finfo(dtype).eps)
         assert measured.kl == pytest.approx(kl, rel=digits)
         assert measured.nll == pytest.approx(nll, rel=digits)
         assert measured.objective == pytest.approx(kl + nll, rel=digits)
         assert measured.learning_rate == pytest.approx(1e-2 * factor, rel=1e-15)
-    assert np.array_equal(found.theta, theta)
+    assert np.array_equal(training.theta, theta)
 
 
 @pytest.mark.parametrize(("epochs", "numbers"), [(1, ValidationLoss.BLOCK_NUMBERS), (2, 1)])
@@ -340,14 +340,16 @@ def test_the_validation_loss_is_the_mean_nll_per_row_under_the_noise_drawn_first
         ValidationLoss, "BLOCK_NUMBERS", numbers
     )  # of one block, which is one row at least
     estimator, x, y = small()
-    found = train(estimator, x[:30], y[:30], epochs=epochs, validation=(x[30:], y[30:], *weights))
+    training = train(
+        estimator, x[:30], y[:30], epochs=epochs, validation=(x[30:], y[30:], *weights)
+    )
     rng = np.random.default_rng(1)
     start(estimator, rng, Adam())
-    w = estimator.weights(found.theta, estimator.draw(rng, 32))
-    f, noise = estimator.model.predict(w, x[30:]), np.exp(found.theta[-1])
+    w = estimator.weights(training.theta, estimator.draw(rng, 32))
+    f, noise = estimator.model.predict(w, x[30:]), np.exp(training.theta[-1])
     nll = 0.5 * ((y[30:] - f) / noise) ** 2 + np.log(noise) + 0.5 * np.log(2 * np.pi)
     mean = np.average(nll.mean(axis=(0, 2)), weights=weights[0] if weights else None)
-    assert found.history[-1].validation == pytest.approx(mean, rel=1e-12)
+    assert training.history[-1].validation == pytest.approx(mean, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -407,26 +409,26 @@ def test_an_epoch_in_its_warm_up_costs_beta_times_the_kl_and_all_of_the_likeliho
 def test_minibatches_of_rows_with_weights_share_the_prior_by_their_weights():
     # three minibatches of two rows each, their weights 3, 5 and 4
     estimator, x, y = small()
-    told = []
+    sizes_seen = []
 
     def shares(sizes):
-        told.append(list(sizes))
+        sizes_seen.append(list(sizes))
         return proportional_kl_weights(sizes)
 
     v = np.array([1.0, 2.0, 0.0, 5.0, 0.5, 3.5])
     options = {"epochs": 2, "batch_size": 2, "shuffle": False, "kl_weights": shares}
     train(estimator, x[:6], y[:6], sample_weight=v, **options)
-    assert told[0] == [2, 2, 2], "before the rows are looked at"
-    assert told[1:] == [[3.0, 5.0, 4.0]] * 2
+    assert sizes_seen[0] == [2, 2, 2], "before the rows are looked at"
+    assert sizes_seen[1:] == [[3.0, 5.0, 4.0]] * 2
 
 
 @pytest.mark.equation("D45")
 def test_a_minibatch_without_weight_changes_no_sum():
     estimator, x, y = small()
     v = np.array([1.0, 2.0, 0.0, 0.0])
-    still = {"epochs": 1, "batch_size": 2, "shuffle": False, "optimizer": SGD(1e-30)}
+    options = {"epochs": 1, "batch_size": 2, "shuffle": False, "optimizer": SGD(1e-30)}
     with_none, without = (
-        train(estimator, x[:rows], y[:rows], sample_weight=v[:rows], **still) for rows in (4, 2)
+        train(estimator, x[:rows], y[:rows], sample_weight=v[:rows], **options) for rows in (4, 2)
     )
     for column in ("objective", "kl", "nll"):
         assert np.allclose(with_none.column(column), without.column(column), rtol=1e-12)
@@ -438,10 +440,10 @@ def test_training_starts_where_the_posterior_was_packed():
     exact, posterior = exact_posterior(estimator, x, y), FullRank()
     landing = StickingTheLanding(estimator.model, posterior)
     packed = posterior.pack(exact.mean, np.linalg.inv(exact.precision))
-    begin = start(landing, np.random.default_rng(0), SGD(1e-3), np.float64, packed)
+    initial = start(landing, np.random.default_rng(0), SGD(1e-3), np.float64, packed)
     recipe = Recipe(SGD(1e-3), epochs=3, batch_size=40)
-    trained = fit(landing, begin, x, y, recipe, rng=np.random.default_rng(1))
-    assert np.allclose(trained.theta, begin.theta, rtol=1e-9)
+    trained = fit(landing, initial, x, y, recipe, rng=np.random.default_rng(1))
+    assert np.allclose(trained.theta, initial.theta, rtol=1e-9)
     assert np.allclose(trained.column("objective"), -exact.log_evidence, rtol=1e-9)
 
 
@@ -450,12 +452,12 @@ def test_a_variational_start_replaces_the_posteriors_numbers_alone(dtype):
     model = Model(MLP((2, 1)), ScaleMixturePrior(learn=True), GaussianLikelihood(0.5, learn=True))
     estimator, mean, deviation = Reparameterised(model), np.arange(3.0), np.full(3, 0.25)
     packed = MeanField().pack(mean, deviation)
-    begin = start(estimator, np.random.default_rng(0), Adam(), dtype, packed)
+    initial = start(estimator, np.random.default_rng(0), Adam(), dtype, packed)
     plain = start(estimator, np.random.default_rng(0), Adam(), dtype)
-    assert begin.theta.dtype == dtype
-    assert np.allclose(begin.theta[:3], mean)
-    assert np.allclose(softplus(begin.theta[3:6]), 0.25, rtol=1e-5)
-    assert np.array_equal(begin.theta[6:], plain.theta[6:])
+    assert initial.theta.dtype == dtype
+    assert np.allclose(initial.theta[:3], mean)
+    assert np.allclose(softplus(initial.theta[3:6]), 0.25, rtol=1e-5)
+    assert np.array_equal(initial.theta[6:], plain.theta[6:])
     for wrong in (np.zeros(10), np.zeros(5), np.zeros((6, 1))):
         with pytest.raises(ValueError, match=r"variational must have shape \(6\)"):
             start(estimator, np.random.default_rng(0), Adam(), dtype, wrong)

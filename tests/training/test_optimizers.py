@@ -48,9 +48,9 @@ def draw(seed, steps=7):
 @pytest.mark.parametrize("name", BY_TEXTBOOK)
 def test_a_rule_moves_as_the_textbook_says(name):
     rule, (grads, theta) = OPTIMIZERS[name], draw(3, steps=20)
-    after, state = run(rule, grads, theta)
+    final_theta, state = run(rule, grads, theta)
     right = textbook.OPTIMIZERS[type(rule).__name__](textbook.Numpy, rule, theta, grads)
-    np.testing.assert_allclose(after, right, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(final_theta, right, rtol=1e-9, atol=1e-12)
     assert state.steps == len(grads)
     assert run(rule, grads.astype(np.float32), theta.astype(np.float32))[0].dtype == np.float32
 
@@ -59,8 +59,8 @@ def test_a_rule_moves_as_the_textbook_says(name):
 @given(seed=seeds, rate=st.floats(1e-6, 1.0))
 def test_sgd_subtracts_eta_times_the_gradient(seed, rate):
     grads, theta = draw(seed)
-    after, state = run(SGD(rate), grads, theta)
-    assert np.allclose(after, theta - rate * grads.sum(axis=0), rtol=1e-12, atol=1e-12)
+    final_theta, state = run(SGD(rate), grads, theta)
+    assert np.allclose(final_theta, theta - rate * grads.sum(axis=0), rtol=1e-12, atol=1e-12)
     assert state.steps == len(grads)
 
 
@@ -68,10 +68,10 @@ def test_sgd_subtracts_eta_times_the_gradient(seed, rate):
 @given(seed=seeds, momentum=st.floats(0.0, 0.99))
 def test_momentum_moves_by_a_geometric_sum_of_gradients(seed, momentum):
     grads, theta = draw(seed)
-    after, _ = run(Momentum(0.1, momentum), grads, theta)
+    final_theta, _ = run(Momentum(0.1, momentum), grads, theta)
     steps = len(grads)
     weights = [sum(momentum**k for k in range(steps - t)) for t in range(steps)]
-    assert np.allclose(after, theta - 0.1 * (weights @ grads), rtol=1e-12, atol=1e-12)
+    assert np.allclose(final_theta, theta - 0.1 * (weights @ grads), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.equation("K44", "D2", "D3")
@@ -103,13 +103,13 @@ def test_sigma_leaves_the_start_of_the_report_after_as_many_steps_as_each_rate_a
 def test_adam_with_rescaled_moments_is_adam_as_published(seed, beta1, beta2, epsilon):
     # Kingma and Ba 2015, Algorithm 1, written as sums instead of recursions
     grads, theta = draw(seed)
-    after, _ = run(Adam(0.01, beta1, beta2, epsilon), grads, theta)
+    final_theta, _ = run(Adam(0.01, beta1, beta2, epsilon), grads, theta)
     for t in range(1, len(grads) + 1):
         ages = np.arange(t)[::-1]
         m_hat = (1 - beta1) * beta1**ages @ grads[:t] / (1 - beta1**t)
         v_hat = (1 - beta2) * beta2**ages @ grads[:t] ** 2 / (1 - beta2**t)
         theta = theta - 0.01 * m_hat / (np.sqrt(v_hat) + epsilon)
-    assert np.allclose(after, theta, rtol=1e-9, atol=1e-9)
+    assert np.allclose(final_theta, theta, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.equation("D3")
@@ -117,14 +117,14 @@ def test_adam_with_rescaled_moments_is_adam_as_published(seed, beta1, beta2, eps
 def test_no_gradient_is_longer_than_those_before_it_times_clip(seed, beta2, clip):
     grads, theta = draw(seed)
     grads[4] *= 1e3
-    after, _ = run(Adam(0.01, beta2=beta2, clip=clip), grads, theta)
+    final_theta, _ = run(Adam(0.01, beta2=beta2, clip=clip), grads, theta)
     cut = grads[:1]
     for grad in grads[1:]:
         weights = beta2 ** np.arange(len(cut))[::-1]
-        usual = np.sqrt(np.average((cut**2).sum(axis=1), weights=weights))
-        cut = np.vstack([cut, grad * min(1.0, clip * usual / np.linalg.norm(grad))])
+        rms_length = np.sqrt(np.average((cut**2).sum(axis=1), weights=weights))
+        cut = np.vstack([cut, grad * min(1.0, clip * rms_length / np.linalg.norm(grad))])
     expected, _ = run(Adam(0.01, beta2=beta2), cut, theta)
-    np.testing.assert_allclose(after, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(final_theta, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.equation("D3")
@@ -160,9 +160,9 @@ def test_ivon_is_newtons_rule_with_the_curvature_of_price_and_adam_beside_it(
     likelihood = GaussianLikelihood(0.5, learn=True)
     estimator = Reparameterised(Model(MLP((1, 1)), likelihood=likelihood))
     theta, grads = estimator.init(rng), rng.standard_normal((4, 5))
-    state, after = rule.init(theta, estimator), theta.copy()
+    state, final_theta = rule.init(theta, estimator), theta.copy()
     for grad in grads:
-        rule.update(after, grad.copy(), state, 1.0, scale)
+        rule.update(final_theta, grad.copy(), state, 1.0, scale)
     mu, sigma, mean = theta[:2].copy(), softplus(theta[2:4]), 0.0
     for t, grad in enumerate(grads, start=1):
         d_sigma = scale * grad[2:4] / sigmoid(inverse_softplus(sigma))
@@ -171,10 +171,10 @@ def test_ivon_is_newtons_rule_with_the_curvature_of_price_and_adam_beside_it(
         s = s + r * (h - s) + r**2 * (h - s) ** 2 / (2 * s)
         mean = beta1 * mean + (1 - beta1) * scale * grad[:2]
         mu, sigma = mu - 0.1 * mean / (1 - beta1**t) / s, s**-0.5
-    np.testing.assert_allclose(after[:2], mu, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(softplus(after[2:4]), sigma, rtol=1e-9)
-    beside, _ = run(Adam(0.3), grads[:, 4:], theta[4:])
-    np.testing.assert_array_equal(after[4:], beside)
+    np.testing.assert_allclose(final_theta[:2], mu, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(softplus(final_theta[2:4]), sigma, rtol=1e-9)
+    learned, _ = run(Adam(0.3), grads[:, 4:], theta[4:])
+    np.testing.assert_array_equal(final_theta[4:], learned)
 
 
 @pytest.mark.equation("D62")
@@ -184,12 +184,12 @@ def test_no_noise_makes_a_precision_negative_and_no_step_leaves_the_trust_region
     theta = np.concatenate([rng.standard_normal(5), rng.uniform(-6, 1, 5)])
     state = rule.init(theta)
     for grad in 10**size * rng.standard_normal((5, 10)):
-        before = theta.copy()
+        previous = theta.copy()
         rule.update(theta, grad, state, 1.0)
-        old, new = softplus(before[5:]), softplus(theta[5:])
+        old, new = softplus(previous[5:]), softplus(theta[5:])
         assert (new > 0).all()
         assert (new <= 2**0.5 * old * (1 + 1e-9)).all()
-        assert 0.5 * np.sum(((theta - before)[:5] / new) ** 2) <= 0.5 * (1 + 1e-9)
+        assert 0.5 * np.sum(((theta - previous)[:5] / new) ** 2) <= 0.5 * (1 + 1e-9)
 
 
 @pytest.mark.equation("D62")
@@ -243,12 +243,12 @@ def test_subnormal_numbers_are_cleared_and_no_other_is_changed_by_it(rule, monke
             rule.update(theta, grad, state, 1.0)
         return theta, subnormal(theta, *state.arrays.values())
 
-    steps = 8 * optimizers.CLEAR_EVERY
-    theta, left = train(steps)
-    assert left == 0
-    monkeypatch.setattr(optimizers, "CLEAR_EVERY", steps + 1)
-    uncleared, left = train(steps)
-    assert left == 3, "one mean and the decaying first moments of two"
+    steps = 8 * optimizers.CLEARING_INTERVAL
+    theta, n_subnormal = train(steps)
+    assert n_subnormal == 0
+    monkeypatch.setattr(optimizers, "CLEARING_INTERVAL", steps + 1)
+    uncleared, n_subnormal = train(steps)
+    assert n_subnormal == 3, "one mean and the decaying first moments of two"
     assert np.array_equal(np.where(np.abs(uncleared) < tiny, 0, uncleared), theta)
 
 
@@ -257,14 +257,14 @@ def test_subnormal_numbers_are_cleared_and_no_other_is_changed_by_it(rule, monke
 def test_small_numbers_that_are_normal_are_not_cleared(rule, dtype, monkeypatch):
     """Weights, gradients and their squares far below the distance from 1 to the next number."""
     small = float(np.finfo(dtype).eps) / 1e3
-    grads = np.random.default_rng(5).standard_normal((3 * optimizers.CLEAR_EVERY, 5))
+    grads = np.random.default_rng(5).standard_normal((3 * optimizers.CLEARING_INTERVAL, 5))
     theta = np.full(5, small, dtype)
     ends = []
-    for every in (optimizers.CLEAR_EVERY, len(grads) + 1):
-        monkeypatch.setattr(optimizers, "CLEAR_EVERY", every)
-        end, state = run(rule, (small * grads).astype(dtype), theta)
+    for every in (optimizers.CLEARING_INTERVAL, len(grads) + 1):
+        monkeypatch.setattr(optimizers, "CLEARING_INTERVAL", every)
+        final_theta, state = run(rule, (small * grads).astype(dtype), theta)
         assert all((array != 0).all() for array in state.arrays.values())
-        ends.append(end)
+        ends.append(final_theta)
     np.testing.assert_array_equal(*ends)
 
 

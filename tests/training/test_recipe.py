@@ -46,8 +46,8 @@ def test_a_wrong_setting_is_refused_by_its_name(name, wrong):
 
 def test_whole_numbers_are_stored_as_such():
     recipe = Recipe(epochs=3.0, samples=2.0, batch_size=8.0)
-    for found in (recipe.epochs, recipe.samples, recipe.batch_size):
-        assert type(found) is int
+    for setting in (recipe.epochs, recipe.samples, recipe.batch_size):
+        assert type(setting) is int
     assert Recipe(epochs=MAX_STEPS).epochs == MAX_STEPS
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.random import Generator
 
+from ...numeric.deprecation import accept_old_methods
 from ...numeric.layout import Array
 from ...numeric.validation import Optional, proper_fraction
 from .leapfrog import Phase, hamiltonian, leapfrog
@@ -30,12 +31,24 @@ __all__ = [
     "windows",
 ]
 
+# Names that kernels had before for what a subclass may define, and those of today
+OLD_METHODS = {
+    "first_length": "init_length",
+    "miss": "adaptation_error",
+    "too_large": "share_too_large",
+}
+OLD_VALUES = {
+    "learned": "tuned_fields",
+    "most_bias": "max_bias",
+    "together": "min_group_chains",
+    "usual_warm_up": "default_warm_up",
+}
 # From a step size to one that `first_step_size` finds from there
 Search = Callable[[float], float]
 
 
 class DualAveraging(NamedTuple):
-    """Nesterov's dual averaging of log eps, as Hoffman and Gelman (2014) use it (M11)."""
+    """State of Nesterov's dual averaging of log eps (M11; Hoffman and Gelman 2014)."""
 
     anchor: float  # log eps_0, towards which the steps are drawn
     log_step: float  # log step size of the next draw
@@ -210,7 +223,7 @@ class LengthAdaptation(Protocol):
             With which the draw was made.
         state : State
         info : Info
-            What the step did that led to `state`.
+            Report of the step that led to `state`.
         step_size : float
             Of the next draw.
         in_window : bool
@@ -238,7 +251,7 @@ class LengthAdaptation(Protocol):
 
 
 class Adaptation(NamedTuple):
-    """A warm-up under way."""
+    """State of a warm-up between two draws."""
 
     kernel: Any  # for the next draw; after the last one it is the result of the warm-up
     n_draws: int  # made so far
@@ -260,7 +273,7 @@ class Adaptation(NamedTuple):
         state : State
             The draw.
         info : Info
-            What the step did that led to it.
+            Report of the step that led to it.
         """
         kernel = self.kernel
         metric = kernel.metric
@@ -311,7 +324,15 @@ class Adaptable(Scaled):
     max_bias: float = 0.0
     remedy: str = ""  # and what makes it smaller
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        accept_old_methods(cls, OLD_METHODS)
+        # values under their old names, in kernels of users
+        values = {old: new for old, new in OLD_VALUES.items() if old in vars(cls)}
+        accept_old_methods(cls, values)
+
     def init(self, target: Target, position: Array) -> Any:
+        """Return the state of chains at `position` (S, D); see `states.init`."""
         return init(target, position)
 
     def adapt(
@@ -344,8 +365,8 @@ class Adaptable(Scaled):
         ValueError
             If `target_accept` is given to a kernel that accepts everything.
         """
-        wanted = self.target_accept if target_accept is None else target_accept
-        wanted = Optional(proper_fraction)("target_accept", wanted)
+        accept = self.target_accept if target_accept is None else target_accept
+        accept = Optional(proper_fraction)("target_accept", accept)
         if target_accept is not None and getattr(self, "unadjusted", False):
             raise ValueError(
                 f"target_accept must be None for {type(self).__name__}, which accepts "
@@ -359,7 +380,7 @@ class Adaptable(Scaled):
             self.tuned(step_size, metric, *tuning),
             0,
             warm_up,
-            wanted,
+            accept,
             DualAveraging.start(step_size),
             Moments.start(state.position, dense),
             length,
@@ -392,7 +413,7 @@ class Adaptable(Scaled):
         return (None,)
 
     def adaptation_error(
-        self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any
+        self, target: Target, rng: Generator, state: Any, info: Info, target_accept: Any
     ) -> float:
         """Return what dual averaging brings to 0: positive if the step is too large (M11).
 
@@ -403,11 +424,11 @@ class Adaptable(Scaled):
         state : State
             The draw.
         info : Info
-            What the step did that led to it.
-        wanted : float or None
+            Report of the step that led to it.
+        target_accept : float or None
             Wanted mean acceptance; None if the kernel accepts everything.
         """
-        return float(wanted - float(np.mean(info.acceptance)))
+        return float(target_accept - float(np.mean(info.acceptance)))
 
 
 NAMED = {

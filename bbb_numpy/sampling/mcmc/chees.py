@@ -185,14 +185,39 @@ class PathLength(NamedTuple):
         step_size: float,
         in_window: bool,
     ) -> PathLength:
-        """Climb by the mean slope of the draw, to a path of 1 to `max_steps` steps (D47)."""
+        """Climb by the mean slope of the draw, to a path of 1 to `max_steps` steps (D47).
+
+        Parameters
+        ----------
+        kernel : ChEES
+            That made the draw.
+        state : ChEESState
+            The draw.
+        info : Info
+            Report of the step that led to it.
+        step_size : float
+            Of the next draw.
+        in_window : bool
+            Whether the draw belongs to a window.
+        """
         slope = mean_slope(state.slope, info.acceptance)
         return self.update(slope, step_size, kernel.max_steps * step_size)
 
     def after_window(
         self, kernel: ChEES, moments: Moments, step_size: float, first: bool, last: bool
     ) -> PathLength:
-        """Begin anew under a new metric, unless there is no time for it after the last (D47)."""
+        """Begin anew under a new metric, unless there is no time for it after the last (D47).
+
+        Parameters
+        ----------
+        kernel : ChEES
+        moments : Moments
+            Of the draws of the window.
+        step_size : float
+            Of the next draw, in units of the new metric.
+        first, last : bool
+            Whether it is the first or the last window.
+        """
         return self if last else PathLength.start(kernel.init_path(step_size))
 
     def current(self, last: bool) -> float:
@@ -220,6 +245,11 @@ class ChEES(Adaptable):
         By default unit variances.
     max_steps : int
         Upper bound of the leapfrog steps of a path.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
     """
 
     step_size: float = 0.1
@@ -266,11 +296,23 @@ class ChEES(Adaptable):
         return PathLength.start(path), path
 
     def adaptation_error(
-        self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any
+        self, target: Target, rng: Generator, state: Any, info: Info, target_accept: Any
     ) -> float:
-        """Return the wanted acceptance less the harmonic mean over the chains (D47)."""
+        """Return the wanted acceptance less the harmonic mean over the chains (D47).
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            The draw.
+        info : Info
+            Report of the step that led to it.
+        target_accept : float
+            Wanted harmonic mean of the acceptance.
+        """
         with np.errstate(divide="ignore", over="ignore"):  # 0 if one of them is 0
-            return float(wanted - float(1.0 / np.mean(1.0 / info.acceptance)))
+            return float(target_accept - float(1.0 / np.mean(1.0 / info.acceptance)))
 
     def init(self, target: Target, position: Array) -> ChEESState:
         state = init(target, position)
@@ -281,7 +323,15 @@ class ChEES(Adaptable):
     def step(
         self, target: Target, rng: Generator, state: Any
     ) -> tuple[ChEESState, Info]:
-        """Move every chain along one trajectory, or leave it where it is (D47, M7)."""
+        """Move every chain along one trajectory, or leave it where it is (D47, M7).
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : ChEESState
+            What `init`, or the step before, has returned; it is not changed.
+        """
         if not isinstance(state, ChEESState):
             raise TypeError(
                 "state must be one of ChEES.init, which knows how many paths have been taken; "

@@ -42,6 +42,11 @@ class HMC(Adaptable):
         In [0, 1]. Share of the paths whose step size is drawn from 0 to step_size; their number
         of steps stays the same. Without them a chain may be stuck for thousands of draws where the
         leapfrog is not stable with step_size.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
     """
 
     step_size: float = 0.1
@@ -70,6 +75,13 @@ class HMC(Adaptable):
         Accepted with probability :math:`\min(1, e^{H_0 - H_1})`,
         :math:`H = -\log\pi(\theta) + \tfrac12 r^T M^{-1} r`. The new momentum would have to be
         negated for the proposal to be its own inverse; it is drawn afresh instead.
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            Where the chains are; it is not changed.
         """
         metric = self.metric_for(state.position)
         momentum = metric.draw_momentum(rng, state.position)

@@ -93,6 +93,11 @@ class DiagonalMetric(Metric):
     ----------
     variance : ndarray (D,)
         Estimated variance of each coordinate, finite and > 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Unless `variance` is a vector of finite numbers > 0.
     """
 
     variance: Array
@@ -131,6 +136,11 @@ class DenseMetric(Metric):
     ----------
     covariance : ndarray (D, D)
         Estimated covariance of the coordinates: finite, symmetric to 1e-5, positive definite.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Unless `covariance` is a symmetric matrix, of finite numbers, and positive definite.
     """
 
     covariance: Array

@@ -72,6 +72,11 @@ class GaussianWalk(Scaled):
         > 0, in units of the metric.
     metric : Metric, optional
         By default unit variances.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
     """
 
     step_size: float = 1.0
@@ -82,6 +87,15 @@ class GaussianWalk(Scaled):
     def propose(
         self, target: Target, rng: Generator, state: State
     ) -> tuple[State, Array]:
+        """Return candidates, and the log ratio 0 (S,).
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            Where the chains are.
+        """
         metric = self.metric_for(state.position)
         step = self.step_size * metric.draw_step(rng, state.position)
         new = _candidate(target, state.position + step)
@@ -99,6 +113,11 @@ class LogNormalWalk:
     ----------
     step_size : float
         s > 0, of the logarithms.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Unless `step_size` is positive and finite.
     """
 
     step_size: float = 1.0
@@ -109,6 +128,15 @@ class LogNormalWalk:
     def propose(
         self, target: Target, rng: Generator, state: State
     ) -> tuple[State, Array]:
+        """Return candidates, and the log ratio (S,): the sum of the steps of the logarithms.
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            Where the chains are.
+        """
         noise = rng.standard_normal(state.position.shape, state.position.dtype.type)
         step = self.step_size * noise
         with np.errstate(over="ignore"):  # rejected: the target is not finite there
@@ -127,6 +155,11 @@ class Langevin(Scaled):
         s > 0, in units of the metric.
     metric : Metric, optional
         By default unit variances.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
     """
 
     step_size: float = 1.0
@@ -141,6 +174,13 @@ class Langevin(Scaled):
 
         The proposal is one leapfrog step from the momentum r, and r' that of the way back; q is a
         Gaussian in either, so that the ratio is a difference of kinetic energies.
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            Where the chains are.
         """
         s = self.step_size
         metric = self.metric_for(state.position)
@@ -161,6 +201,11 @@ class MetropolisHastings(Adaptable):
     ----------
     proposal : GaussianWalk, LogNormalWalk, Langevin, or a `Proposal` of your own
         A warm-up tunes those with a step size and a metric.
+
+    Raises
+    ------
+    TypeError
+        If `proposal` has no method `propose`.
     """
 
     proposal: Proposal = GaussianWalk()
@@ -200,7 +245,16 @@ class MetropolisHastings(Adaptable):
     def first_step_size(
         self, search: Search, step_size: float | None, state: State
     ) -> float:
-        """Return the step size so far: the leapfrog says nothing about a proposal."""
+        """Return the step size so far: the leapfrog says nothing about a proposal.
+
+        Parameters
+        ----------
+        search : callable
+            From a step size to one whose leapfrog steps are accepted.
+        step_size : float or None
+            Step size under the last metric; None at the first one.
+        state : State
+        """
         return self.step_size if step_size is None else step_size
 
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
@@ -210,6 +264,13 @@ class MetropolisHastings(Adaptable):
             \frac{\pi(x')\, q(x \mid x')}{\pi(x)\, q(x' \mid x)}\Big) \qquad (M6)
 
         Only where q is symmetric is a more probable candidate always accepted.
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            Where the chains are; it is not changed.
         """
         new, log_ratio = self.proposal.propose(target, rng, state)
         with np.errstate(invalid="ignore"):  # -inf and inf may meet far outside

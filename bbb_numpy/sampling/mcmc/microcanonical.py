@@ -112,7 +112,7 @@ def kick(
 def isokinetic(
     target: Target, metric: Metric, phase: Phase, step_size: Any
 ) -> tuple[Phase, Array]:
-    r"""Return the phase one step later, and the work of its two kicks (S,) (D49).
+    r"""Return the phase after one isokinetic step, and the work of its two kicks (S,) (D49).
 
     Half a kick, a drift of length eps, half a kick: read from either end it is the same, so that
     -eps undoes it. :math:`e^{-\text{work}}` is the determinant of its Jacobian. The energy error
@@ -183,7 +183,21 @@ class Decoherence(NamedTuple):
         step_size: float,
         in_window: bool,
     ) -> Decoherence:
-        """Add the jump to a draw of a window to its sum (D50)."""
+        """Add the jump to a draw of a window to its sum (D50).
+
+        Parameters
+        ----------
+        kernel : MCLMC or MAMS
+            That made the draw.
+        state : State
+            The draw.
+        info : Info
+            Report of the step that led to it.
+        step_size : float
+            Of the next draw.
+        in_window : bool
+            Whether the draw belongs to a window.
+        """
         jumps = self.jumps
         if in_window:
             jump = state.position - self.last_position
@@ -202,6 +216,16 @@ class Decoherence(NamedTuple):
 
         With the correlation rho of successive draws, as if it fell geometrically from there, an
         effective draw takes (1 + rho) / (1 - rho) draws.
+
+        Parameters
+        ----------
+        kernel : MCLMC or MAMS
+        moments : Moments
+            Of the draws of the window.
+        step_size : float
+            Of the next draw, in units of the new metric.
+        first, last : bool
+            Whether it is the first or the last window.
         """
         size = len(self.jumps)
         if first:
@@ -268,7 +292,16 @@ class _Microcanonical(Adaptable):
     def first_step_size(
         self, search: Search, step_size: float | None, state: State
     ) -> float:
-        """Return sqrt(D) times the step size of HMC."""
+        """Return sqrt(D) times the step size of HMC.
+
+        Parameters
+        ----------
+        search : callable
+            From a step size to one whose leapfrog steps are accepted.
+        step_size : float or None
+            Step size under the last metric; None at the first one.
+        state : State
+        """
         root = sqrt(state.position.shape[1])
         return root * search(0.1 if step_size is None else step_size / root)
 
@@ -315,6 +348,11 @@ class MCLMC(_Microcanonical):
     max_steps : int
         Upper bound of the steps of a path.
 
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
+
     References
     ----------
     Robnik, De Luca, Silverstein and Seljak (2023), arXiv:2212.08549; Robnik and Seljak (2023),
@@ -343,6 +381,13 @@ class MCLMC(_Microcanonical):
         taken back: the chain stays, takes a new direction, and is reported as divergent.
         `acceptance` is what Metropolis' rule would accept of single steps, on average: it tells
         the bias.
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            Where the chains are; it is not changed.
         """
         metric, phase = self._draw_phase(rng, state)
         chains, size = state.position.shape
@@ -371,11 +416,22 @@ class MCLMC(_Microcanonical):
         return phase.state, info
 
     def adaptation_error(
-        self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any
+        self, target: Target, rng: Generator, state: Any, info: Info, target_accept: Any
     ) -> float:
         """Return by how much the squared energy error of a trial step is above v (D50).
 
         It is a tenth of the share: near its zero about as steep in log eps as an acceptance.
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            The draw.
+        info : Info
+            Report of the step that led to it.
+        target_accept : None
+            Without effect: nothing is rejected.
         """
         metric, phase = self._draw_phase(rng, state)
         new, work = isokinetic(target, metric, phase, self.step_size)
@@ -408,6 +464,11 @@ class MAMS(_Microcanonical):
     max_steps : int
         Upper bound of the steps of a path.
 
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
+
     References
     ----------
     Robnik, Cohn-Gordon and Seljak (2025), arXiv:2503.01707.
@@ -434,6 +495,13 @@ class MAMS(_Microcanonical):
         Accepted with probability :math:`\min(1, e^{-\Delta})`,
         :math:`\Delta = \log\pi(\theta_0) - \log\pi(\theta_1) + \text{work}`. The work is minus the
         log determinant of the Jacobian: without it another density would be left invariant.
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            Where the chains are; it is not changed.
         """
         metric, phase = self._draw_phase(rng, state)
         work = np.zeros_like(state.log_density)
@@ -484,7 +552,7 @@ def energy_variance(acceptance: float, size: int) -> float:
     return np.inf if high == MAX_ROOT else low * low / size
 
 
-def excess(errors: Array, size: int, wanted: float) -> float:
+def excess(errors: Array, size: int, target_variance: float) -> float:
     """Return the energy variance per dimension over the wanted one, from 0 to 10 (D50).
 
     Errors that are not finite count as the largest: nan fails every comparison, so that it is
@@ -496,11 +564,13 @@ def excess(errors: Array, size: int, wanted: float) -> float:
         Energy errors of one step, in nats.
     size : int
         D, the number of dimensions.
-    wanted : float
+    target_variance : float
         Variance of the error, per dimension.
     """
     with np.errstate(all="ignore"):
-        ratio = float(np.mean(np.square(errors, dtype=float))) / (size * wanted)
+        ratio = float(np.mean(np.square(errors, dtype=float))) / (
+            size * target_variance
+        )
     return ratio if ratio < MAX_ERROR_RATIO else MAX_ERROR_RATIO
 
 

@@ -113,11 +113,8 @@ class Trajectory(NamedTuple):
     forward_end: Phase
     span: Span  # from the backward end to the forward one
     chosen: Candidate
-    moved: Array  # (S,) bool  whether it is another point than the first
-    acceptance: Array  # (S,)  summed over the leaves
-    leaves: Array  # (S,) int  points without the first
-    divergent: Array  # (S,) bool
-    depth: Array  # (S,) int
+    # depth, divergences and moves so far; acceptance and gradients are sums over the leaves
+    info: Info
 
     @classmethod
     def start(cls, metric: Metric, state: State, momentum: Array) -> Trajectory:
@@ -129,28 +126,33 @@ class Trajectory(NamedTuple):
         state : State
         momentum : ndarray (S, D)
         """
-        chains = len(momentum)
         phase = Phase(state.position, momentum, state.log_density, state.gradient)
         energy = hamiltonian(metric, phase)
+        chosen = Candidate(_copy(state), energy.copy(), np.zeros_like(energy))
+        zeros = np.zeros(len(momentum), int)
         return cls(
             energy,
             _copy(phase),
             _copy(phase),
             Span(momentum.copy(), momentum.copy(), momentum.copy()),
-            Candidate(_copy(state), energy.copy(), np.zeros_like(energy)),
-            np.zeros(chains, bool),
-            np.zeros(chains),
-            np.zeros(chains, int),
-            np.zeros(chains, bool),
-            np.zeros(chains, int),
+            chosen,
+            Info(
+                acceptance=zeros.astype(float),
+                accepted=zeros.astype(bool),
+                divergent=zeros.astype(bool),
+                energy=chosen.energy,
+                gradients=zeros.copy(),
+                depth=zeros,
+            ),
         )
 
-    def count(self, chains: Array, tree: Subtree) -> None:
-        """Count the leaves of new subtrees, complete or not, of some chains (A,)."""
-        self.acceptance[chains] += tree.acceptance
-        self.leaves[chains] += tree.leaves
-        self.divergent[chains] |= tree.divergent
-        self.depth[chains] += 1
+    def add_counts(self, chains: Array, tree: Subtree) -> None:
+        """Add the leaves of new subtrees of some chains (A,), complete or not, to the counts."""
+        info = self.info
+        info.acceptance[chains] += tree.acceptance
+        info.gradients[chains] += tree.leaves
+        info.divergent[chains] |= tree.divergent
+        info.depth[chains] += 1
 
     def choose(self, rng: Generator, chains: Array, candidate: Candidate) -> None:
         """Move to the candidates of complete new halves, with probability min(1, W_new / W_old).
@@ -168,7 +170,7 @@ class Trajectory(NamedTuple):
         total = np.logaddexp(log_weight[chains], candidate.log_weight)
         _put_rows(self.chosen, chains[take], _rows(candidate, take))
         log_weight[chains] = total
-        self.moved[chains] |= take
+        self.info.accepted[chains] |= take
 
     def append(
         self,
@@ -198,8 +200,8 @@ class Trajectory(NamedTuple):
         _put_rows(self.forward_end, chains[forwards], _rows(tree.end, forwards))
         # the last point of the old half is to be the one that meets the new half
         old = _swap_ends(_rows(self.span, chains), ~forwards)
-        both, turning = join_spans(metric, old, tree.span, leaves=leaves)
-        _put_rows(self.span, chains, _swap_ends(both, ~forwards))
+        joined, turning = join_spans(metric, old, tree.span, leaves=leaves)
+        _put_rows(self.span, chains, _swap_ends(joined, ~forwards))
         return turning
 
 
@@ -233,6 +235,11 @@ class NUTS(Adaptable):
         By default unit variances.
     max_depth : int
         Upper bound of the doublings, >= 1 and <= 30: at most 2^max_depth - 1 leapfrog steps.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
     """
 
     step_size: float = 0.1
@@ -252,6 +259,13 @@ class NUTS(Adaptable):
 
         In every new half a point is drawn by weight exp(-H); the choice moves to it with
         probability min(1, W_new / W_old), which leaves these weights invariant and goes farther.
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            Where the chains are; it is not changed.
         """
         metric = self.metric_for(state.position)
         momentum = metric.draw_momentum(rng, state.position)
@@ -265,7 +279,7 @@ class NUTS(Adaptable):
             sign = np.where(forwards, 1.0, -1.0).astype(momentum.dtype)[:, None]
             h0 = trajectory.initial_energy[growing]
             tree = self._subtree(target, rng, metric, end, sign, h0, level)
-            trajectory.count(growing, tree)
+            trajectory.add_counts(growing, tree)
             grown = growing[tree.complete]
             forwards = forwards[tree.complete]
             trajectory.choose(rng, grown, tree.candidate)
@@ -274,14 +288,9 @@ class NUTS(Adaptable):
             growing = grown[~turning]
             if not growing.size:
                 break
-        return trajectory.chosen.state, Info(
-            trajectory.acceptance / trajectory.leaves,
-            trajectory.moved,
-            trajectory.divergent,
-            trajectory.chosen.energy,
-            trajectory.leaves,
-            trajectory.depth,
-        )
+        info = trajectory.info
+        mean = info.acceptance / info.gradients
+        return trajectory.chosen.state, info._replace(acceptance=mean)
 
     def _subtree(
         self,
@@ -324,12 +333,10 @@ class NUTS(Adaptable):
                 leaves[chains] = leaf + 1
                 divergent[chains] = diverged[stopped]
                 keep = ~stopped
-                active = active[keep]
-                step_size = step_size[keep]
-                h0 = h0[keep]
-                summed = summed[keep]
-                phase = _rows(phase, keep)
-                candidate = _rows(candidate, keep)
+                active, step_size, h0, summed, phase, candidate = (
+                    _rows(arrays, keep)
+                    for arrays in (active, step_size, h0, summed, phase, candidate)
+                )
                 stack = [_rows(span, keep) for span in stack]
             if not active.size:
                 break

@@ -41,7 +41,7 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What one step did, for each of S chains."""
+    """Report of one step, for each of S chains."""
 
     acceptance: Array  # (S,)  probability, for NUTS its mean over the trajectory
     accepted: Array  # (S,) bool  whether the chain moved
@@ -109,7 +109,7 @@ class Kernel(Protocol):
         state : State
             The next state, of the same class.
         info : Info
-            What the step did.
+            Report of the step.
         """
 
 

@@ -95,6 +95,11 @@ class SGHMC(Adaptable):
     bias : float
         Mean share by which variances may be too large, > 0, which the warm-up aims at (D65).
 
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric without the methods of a `Metric`.
+
     References
     ----------
     Welling and Teh (2011); Chen, Fox and Guestrin (2014), arXiv:1402.4102; Zhang et al. (2020),
@@ -171,6 +176,13 @@ class SGHMC(Adaptable):
         kinetic energy as its mean over these steps, which tells the bias. A chain that loses more
         than `leapfrog.MAX_ENERGY_ERROR` nats and T for each number, or ends where the density is
         not finite, is put back, with a momentum drawn afresh, and reported as divergent.
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : SGHMCState
+            What `init`, or the step before, has returned; it is not changed.
         """
         metric = self.metric_for(state.position)
         x = state.position
@@ -219,11 +231,22 @@ class SGHMC(Adaptable):
         return minibatch
 
     def adaptation_error(
-        self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any
+        self, target: Target, rng: Generator, state: Any, info: Info, target_accept: Any
     ) -> float:
         """Return by how much the heat of a step is above the bias that is wanted (D65).
 
         It is a tenth of the share, cut off at 10 as an error of MCLMC is.
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : SGHMCState
+            The draw.
+        info : Info
+            Report of the step that led to it.
+        target_accept : None
+            Without effect: nothing is rejected.
         """
         metric = self.metric_for(state.position)
         minibatch = self._minibatch(target, rng, state.position)

@@ -1,5 +1,6 @@
 """Warm-up: dual averaging, windows, moments, metrics (M11, M12)."""
 
+import re
 from math import exp
 
 import numpy as np
@@ -9,6 +10,7 @@ from targets import Banana, Gaussian, correlated
 from bbb_numpy.sampling.mcmc import (
     HMC,
     NUTS,
+    ChEES,
     DenseMetric,
     DiagonalMetric,
     GaussianWalk,
@@ -16,6 +18,7 @@ from bbb_numpy.sampling.mcmc import (
     Langevin,
     LogNormalWalk,
     MetropolisHastings,
+    State,
 )
 from bbb_numpy.sampling.mcmc.adaptation import (
     DualAveraging,
@@ -71,12 +74,12 @@ def test_the_first_updates_by_hand():
     assert second.n_draws == 2
 
 
-def accepted(kernel, wanted=None):
+def accepted(kernel, target_accept=None):
     """Mean acceptance after a warm-up on a Gaussian of 10 correlated coordinates."""
     target = correlated(0.3, np.linspace(0.5, 4.0, 10))
     start = target.draw(np.random.default_rng(0), 32)
     draws = sample_target(
-        target, start, sampler=kernel, draws=30, warm_up=150, target_accept=wanted, seed=0
+        target, start, sampler=kernel, draws=30, warm_up=150, target_accept=target_accept, seed=0
     )
     return draws.stats["acceptance"].mean()
 
@@ -84,9 +87,9 @@ def accepted(kernel, wanted=None):
 @pytest.mark.equation("M7", "M10", "M11")
 @pytest.mark.parametrize("name", TUNED)
 def test_on_a_gaussian_the_draws_are_accepted_as_often_as_wanted(name):
-    kernel, wanted = TUNED[name]
-    assert accepted(kernel) == pytest.approx(wanted, abs=0.06)
-    assert kernel.target_accept == wanted
+    kernel, target_accept = TUNED[name]
+    assert accepted(kernel) == pytest.approx(target_accept, abs=0.06)
+    assert kernel.target_accept == target_accept
 
 
 @pytest.mark.equation("M11")
@@ -95,9 +98,9 @@ def test_the_first_step_size_is_where_one_step_stops_being_accepted(start):
     target, rng = Banana(), np.random.default_rng(0)
     state = NUTS().init(target, target.draw(rng, 400))
     metric = identity(state.position)
-    found = first_step_size(target, rng, metric, state, start)
-    assert 0.1 < found < 2
-    assert (found / start).hex().startswith("0x1.0000000000000p"), "doublings alone"
+    step_size = first_step_size(target, rng, metric, state, start)
+    assert 0.1 < step_size < 2
+    assert (step_size / start).hex().startswith("0x1.0000000000000p"), "doublings alone"
 
 
 @pytest.mark.equation("M11")
@@ -112,9 +115,9 @@ def test_the_search_for_a_first_step_size_ends():
     for target, huge in ((flat, True), (wall, False)):
         state = NUTS().init(target, np.zeros((2, 2)))
         rng = np.random.default_rng(0)
-        found = first_step_size(target, rng, identity(state.position), state, 1.0)
-        assert np.isfinite(found)
-        assert found > 1e17 if huge else 0 < found < 1e-17
+        step_size = first_step_size(target, rng, identity(state.position), state, 1.0)
+        assert np.isfinite(step_size)
+        assert step_size > 1e17 if huge else 0 < step_size < 1e-17
 
 
 # --- windows ---------------------------------------------------------------------------------
@@ -158,8 +161,8 @@ def test_running_moments_are_the_covariance_within_chains(offset):
     for dense in (True, False):
         moments = gathered(draws, dense)
         np.testing.assert_allclose(moments.mean, draws.mean(axis=0), rtol=1e-12)
-        found = moments.squares / (39 * 5)
-        np.testing.assert_allclose(found, within if dense else np.diag(within), rtol=1e-7)
+        covariance = moments.squares / (39 * 5)
+        np.testing.assert_allclose(covariance, within if dense else np.diag(within), rtol=1e-7)
 
 
 @pytest.mark.equation("M12")
@@ -168,9 +171,9 @@ def test_five_pseudo_draws_pull_a_short_window_towards_a_thousandth(dense):
     draws = np.zeros((2, 3, 4))
     draws[1, :, 0] = 1.0
     metric = gathered(draws, dense).metric(np.float64)
-    seen = 3  # two draws of three chains, less a mean each
-    expected = np.full(4, 5e-3 / (seen + 5))
-    expected[0] += 3 * 0.5 / (seen + 5)
+    degrees = 3  # two draws of three chains, less a mean each
+    expected = np.full(4, 5e-3 / (degrees + 5))
+    expected[0] += 3 * 0.5 / (degrees + 5)
     if dense:
         np.testing.assert_allclose(metric.covariance, np.diag(expected), rtol=1e-12)
     else:
@@ -190,9 +193,9 @@ def test_five_pseudo_draws_pull_a_short_window_towards_a_thousandth(dense):
 
 
 def given(acceptance, chains=2):
-    each = np.full(chains, acceptance)
+    acceptances = np.full(chains, acceptance)
     none = np.zeros(chains, int)
-    return Info(each, each > 0.5, each < 0, each, none, none)
+    return Info(acceptances, acceptances > 0.5, acceptances < 0, acceptances, none, none)
 
 
 @pytest.mark.equation("M11", "M12")
@@ -203,12 +206,12 @@ def test_the_metric_changes_at_the_ends_of_windows_alone(dense):
     state = kernel.init(target, target.draw(rng, 2))
     adaptation = kernel.adapt(target, rng, state, 200, dense=dense)
     changed, inside = [], {}
-    for done in range(1, 201):
+    for draw in range(1, 201):
         state = kernel.init(target, target.draw(rng, 2))
-        inside[done] = adaptation.moments.n_draws
+        inside[draw] = adaptation.moments.n_draws
         new = adaptation.update(target, rng, state, given(0.7))
         if new.kernel.metric is not adaptation.kernel.metric:
-            changed.append(done)
+            changed.append(draw)
             assert isinstance(new.kernel.metric, DenseMetric if dense else DiagonalMetric)
         adaptation = new
     assert changed == list(windows(200)[1:]) == [100, 150]
@@ -225,3 +228,22 @@ def test_kernels_without_a_step_size_are_left_alone():
     kernel = MetropolisHastings(LogNormalWalk())
     state = kernel.init(target, np.ones((2, 1)))
     assert kernel.adapt(target, rng, state, 100) is None
+
+
+def test_a_kernel_of_before_may_name_its_methods_as_they_were_named():
+    with pytest.warns(DeprecationWarning, match="of Older is now called") as caught:
+
+        class Older(HMC):
+            usual_warm_up = 7
+
+            def miss(self, target, rng, state, info, wanted):
+                return 0.25
+
+    assert [re.search(r"\w+ of Older is now", str(warning.message))[0] for warning in caught] == [
+        "miss of Older is now",
+        "usual_warm_up of Older is now",
+    ]
+    assert Older().default_warm_up == 7
+    assert Older().adaptation_error(None, None, None, None, 0.8) == 0.25
+    with pytest.warns(DeprecationWarning, match="method first_length is now called init_length"):
+        ChEES().first_length(State(np.ones((2, 1)), None, None), 0.1)

@@ -28,7 +28,7 @@ METRICS = {
 @pytest.mark.equation("D47")
 @pytest.mark.parametrize("bits", [1, 2, 5, 10])
 def test_the_first_numbers_of_halton_are_all_multiples_of_a_power_of_two_once(bits):
-    numbers = [halton(turn) for turn in range(1, 2**bits)]
+    numbers = [halton(index) for index in range(1, 2**bits)]
     assert sorted(numbers) == [k / 2**bits for k in range(1, 2**bits)]
     assert numbers[:7] == [1 / 2, 1 / 4, 3 / 4, 1 / 8, 5 / 8, 3 / 8, 7 / 8][: len(numbers)]
 
@@ -75,14 +75,14 @@ def test_the_slope_is_that_of_the_criterion_along_the_path(metric):
     flights = Flights(METRICS[metric])
     (start, end), steps, acceptance = flights.end(40), 40, flights.acceptance
     center = acceptance @ end.position / acceptance.sum()
-    found = criterion_slope(
+    slope = criterion_slope(
         flights.metric, start, end.position, end.momentum, acceptance, steps * flights.step_size
     )
     # log T grows by d where h T grows by a factor e^d: by one step
-    ahead, back = (flights.terms(steps + one, center) for one in (1, -1))
-    numeric = (ahead - back) / log((steps + 1) / (steps - 1))
+    ahead, behind = (flights.terms(steps + sign, center) for sign in (1, -1))
+    numeric = (ahead - behind) / log((steps + 1) / (steps - 1))
     numeric[acceptance == 0.0] = 0.0
-    assert np.abs(found - numeric).max() < 1e-3 * np.abs(numeric).max()
+    assert np.abs(slope - numeric).max() < 1e-3 * np.abs(numeric).max()
 
 
 @pytest.mark.equation("D47")
@@ -99,9 +99,9 @@ def test_an_end_that_is_no_number_has_no_part_in_the_slope(wrong):
     acceptance = np.array([0.3, 0.0, 0.7, 1.0])
     alone = criterion_slope(METRICS["dense"], start, end, momentum, acceptance, 1.0)
     end[1], momentum[1] = wrong, wrong
-    found = criterion_slope(METRICS["dense"], start, end, momentum, acceptance, 1.0)
-    np.testing.assert_array_equal(found, alone)
-    assert found[1] == 0.0
+    slope = criterion_slope(METRICS["dense"], start, end, momentum, acceptance, 1.0)
+    np.testing.assert_array_equal(slope, alone)
+    assert slope[1] == 0.0
     none = criterion_slope(METRICS["dense"], start, end, momentum, np.zeros(4), 1.0)
     np.testing.assert_array_equal(none, 0.0)
 
@@ -109,10 +109,10 @@ def test_an_end_that_is_no_number_has_no_part_in_the_slope(wrong):
 # --- Adam on the log path -----------------------------------------------------------------------
 
 
-def climbed(slope, start=0.3, draws=3000, least=1e-3, most=1e3):
+def climbed(slope, start=0.3, draws=3000, shortest=1e-3, longest=1e3):
     length = PathLength.start(start)
     for _ in range(draws):
-        length = length.update(slope(length.log_path), least, most)
+        length = length.update(slope(length.log_path), shortest, longest)
     return length
 
 
@@ -236,12 +236,12 @@ def rate(kernel, target, draws=100, chains=64):
     order kernels whose autocorrelations fall geometrically.
     """
     state = kernel.init(target, target.draw(np.random.default_rng(9), chains))
-    rng, kept, gradients = np.random.default_rng(8), [], 0
+    rng, positions, gradients = np.random.default_rng(8), [], 0
     for _ in range(draws):
         state, info = kernel.step(target, rng, state)
-        kept.append(state.position.sum(axis=1))
+        positions.append(state.position.sum(axis=1))
         gradients += int(info.gradients[0])
-    total = np.array(kept)
+    total = np.array(positions)
     rates = []
     for values in (total, total**2):
         gap = values - values.mean()
@@ -264,8 +264,8 @@ def test_the_learned_path_is_near_the_best_of_a_grid():
 
 def test_the_harmonic_mean_is_nothing_where_one_chain_is_stuck():
     for acceptance, mean in (([0.5, 1.0], 2 / 3), ([0.0, 1.0], 0.0)):
-        told = Info(np.array(acceptance), *[np.zeros(2)] * 5)
-        assert ChEES().adaptation_error(None, None, None, told, 0.9) == pytest.approx(0.9 - mean)
+        info = Info(np.array(acceptance), *[np.zeros(2)] * 5)
+        assert ChEES().adaptation_error(None, None, None, info, 0.9) == pytest.approx(0.9 - mean)
 
 
 def warmed(kernel, target, warm_up, chains=4, seed=0):
@@ -281,11 +281,11 @@ def warmed(kernel, target, warm_up, chains=4, seed=0):
 
 
 def test_a_path_begins_short_and_begins_again_with_every_metric_but_the_last():
-    found = list(warmed(ChEES(), Gaussian(np.diag([1e-4, 1.0])), 300))
+    adaptations = list(warmed(ChEES(), Gaussian(np.diag([1e-4, 1.0])), 300))
     for draw in (0, 100, 150):
-        kernel = found[draw].kernel
+        kernel = adaptations[draw].kernel
         assert kernel.path == ChEES().init_path(kernel.step_size) <= max(kernel.step_size, pi / 2)
-        assert found[draw].length.n_draws == 0
-    assert found[0].kernel.path == 16 * found[0].kernel.step_size
-    assert found[250].length.n_draws > 0, "the last metric came after this draw"
-    assert found[300].kernel.path == exp(found[300].length.log_mean)
+        assert adaptations[draw].length.n_draws == 0
+    assert adaptations[0].kernel.path == 16 * adaptations[0].kernel.step_size
+    assert adaptations[250].length.n_draws > 0, "the last metric came after this draw"
+    assert adaptations[300].kernel.path == exp(adaptations[300].length.log_mean)

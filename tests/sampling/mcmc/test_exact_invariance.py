@@ -193,19 +193,19 @@ def check(start, depth, dealer):
     found, inflow = [], 0.0
     for k in np.flatnonzero(weights):
         for rng, new, info in steps_from(kernel, start.target, points, k, normals[k], dealer):
-            places = points.find(new.position)
-            inflow += weights[k] * rng.chances[places == points.reach].sum()
+            indices = points.find(new.position)
+            inflow += weights[k] * rng.chances[indices == points.reach].sum()
             assert abs(rng.chances.sum() * 2.0**rng.used - 1.0) < EXACT
             possible = rng.chances > 0
-            places = places[possible]
-            assert np.all(places >= 0)
-            assert np.all(info.accepted[possible] == (places != k))
+            indices = indices[possible]
+            assert np.all(indices >= 0)
+            assert np.all(info.accepted[possible] == (indices != k))
             for said, true in (
                 (info.energy, energy),
                 (new.log_density, points.log_density),  # with these the next step begins
                 (new.gradient, points.gradients),
             ):
-                assert np.abs(said[possible] - true[places]).max() < 1e-9
+                assert np.abs(said[possible] - true[indices]).max() < 1e-9
             found.append((rng, info))
     assert abs(inflow - 1.0) < EXACT
     return found
@@ -262,8 +262,8 @@ def shares(start, kernel, k, forwards, dealer):
     normals, _ = weighed(points, start.metric)
     rng = dealer(normals[k], forwards)
     new, _ = kernel.step(start.target, rng, chains_at(points, k, len(rng.normals)))
-    places = points.find(new.position)
-    return np.bincount(places + 1, rng.chances, len(points.positions) + 1)
+    indices = points.find(new.position)
+    return np.bincount(indices + 1, rng.chances, len(points.positions) + 1)
 
 
 @pytest.mark.equation("M10")
@@ -271,15 +271,15 @@ def shares(start, kernel, k, forwards, dealer):
 def test_one_chain_for_each_leaf_sums_all_paths(depth):
     start, middle = STARTS["small steps"], 2**depth - 1
     for forwards in product((False, True), repeat=depth):
-        both = [
+        sums = [
             shares(start, kernel(start.eps, start.metric, depth), middle, forwards, dealer)
             for kernel, dealer in (
                 (nuts.NUTS, AllPaths),
                 (telling(nuts.NUTS), OneChainForEachLeaf),
             )
         ]
-        np.testing.assert_allclose(*both, rtol=0, atol=1e-14)
-        assert np.count_nonzero(both[0]) >= 2 ** (depth - 1), "at least the last half"
+        np.testing.assert_allclose(*sums, rtol=0, atol=1e-14)
+        assert np.count_nonzero(sums[0]) >= 2 ** (depth - 1), "at least the last half"
 
 
 # --- HMC: the points of one orbit, there and back ------------------------------------------------
@@ -320,8 +320,8 @@ def check_there_and_back(target, points, normals, weights, moves):
     ):
         rng = Answering(np.repeat(sign * normals[[k]], 2, axis=0), yes, spread=spread)
         new, info = kernel.step(target, rng, begin(chains_at(points, k, 2)))
-        there = points.find(new.position) == points.reach
-        inflow += 0.5 * weights[k] * share * rng.chances[there].sum()
+        returned = points.find(new.position) == points.reach
+        inflow += 0.5 * weights[k] * share * rng.chances[returned].sum()
         check_answers(target, rng, new, info)
     assert abs(inflow - 1.0) < EXACT
 
@@ -381,17 +381,17 @@ def turned_by_the_book(u, g, eps):
     return new / (np.cosh(delta) + c * np.sinh(delta))
 
 
-def stepped_by_the_book(start, place, u, eps):
+def stepped_by_the_book(start, z, u, eps):
     """One isokinetic step of x = C place, C C^T = M^-1; direction of any length, which it keeps."""
     factor = np.linalg.cholesky(covariance(start.metric))
 
-    def gradient(place):
-        return start.target((place @ factor.T)[None])[1][0] @ factor
+    def gradient(z):
+        return start.target((z @ factor.T)[None])[1][0] @ factor
 
     length = np.sqrt(np.sum(u * u))
-    u = turned_by_the_book(u / length, gradient(place), 0.5 * eps)
-    place = place + eps * u
-    return place, turned_by_the_book(u, gradient(place), 0.5 * eps) * length
+    u = turned_by_the_book(u / length, gradient(z), 0.5 * eps)
+    z = z + eps * u
+    return z, turned_by_the_book(u, gradient(z), 0.5 * eps) * length
 
 
 def mams_orbit(start, reach):
@@ -400,10 +400,10 @@ def mams_orbit(start, reach):
     The volumes by the complex step of all that a step of the book does: no formula for them.
     """
     rng, factor = np.random.default_rng(start.seed), np.linalg.cholesky(covariance(start.metric))
-    place, u = np.linalg.solve(factor, 0.8 * rng.standard_normal(2)), rng.standard_normal(2)
+    z, u = np.linalg.solve(factor, 0.8 * rng.standard_normal(2)), rng.standard_normal(2)
     sides = []
     for sign in (-1.0, 1.0):
-        q, r, volume = place, u / np.linalg.norm(u), 0.0
+        q, r, volume = z, u / np.linalg.norm(u), 0.0
         sides.append([(q, r, volume)])
         for _ in range(reach):
             columns = [
@@ -416,8 +416,8 @@ def mams_orbit(start, reach):
             q, r = stepped_by_the_book(start, q, r, sign * start.eps)
             sides[-1].append((q, r, volume))
     rows = sides[0][:0:-1] + sides[1]
-    places, u, volumes = (np.array(part) for part in zip(*rows, strict=True))
-    return places @ factor.T, u, volumes
+    orbit, u, volumes = (np.array(part) for part in zip(*rows, strict=True))
+    return orbit @ factor.T, u, volumes
 
 
 @pytest.mark.equation("D48", "D49")
@@ -475,23 +475,25 @@ def some_proposals(target, positive=False):
     positions, normals = rng.standard_normal((2, 40, 2))
     if positive:
         positions = np.exp(0.5 * positions)
-    found = Proposals(target, positions, normals)
-    return found.only(np.isfinite(target(positions)[0]))
+    proposals = Proposals(target, positions, normals)
+    return proposals.only(np.isfinite(target(positions)[0]))
 
 
-def candidates(kernel, given):
-    rng = Answering(given.normals)
-    return kernel.proposal.propose(given.target, rng, given.state)[0].position
+def candidates(kernel, proposals):
+    rng = Answering(proposals.normals)
+    return kernel.proposal.propose(proposals.target, rng, proposals.state)[0].position
 
 
-def jacobian(kernel, given):
+def jacobian(kernel, proposals):
     """d candidate / d normals (S, D, D), by the complex step."""
-    positions = given.positions.astype(complex)
+    positions = proposals.positions.astype(complex)
     columns = [
         candidates(
             kernel,
             replace(
-                given, positions=positions, normals=given.normals + 1j * COMPLEX_STEP * direction
+                proposals,
+                positions=positions,
+                normals=proposals.normals + 1j * COMPLEX_STEP * direction,
             ),
         ).imag
         for direction in np.eye(positions.shape[1])
@@ -499,18 +501,18 @@ def jacobian(kernel, given):
     return np.stack(columns, axis=2) / COMPLEX_STEP
 
 
-def returning(kernel, given, new):
+def returning(kernel, proposals, new):
     """The proposals at `new` that lead back, their normal numbers by Newton's method."""
-    back = replace(given, positions=new, normals=np.zeros_like(new))
+    reverse = replace(proposals, positions=new, normals=np.zeros_like(new))
     for _ in range(50):
-        gap = candidates(kernel, back) - given.positions
-        change = np.linalg.solve(jacobian(kernel, back), gap[..., None])[..., 0]
-        back = replace(back, normals=back.normals - change)
-    assert np.abs(candidates(kernel, back) - given.positions).max() < 1e-13
-    return back
+        gap = candidates(kernel, reverse) - proposals.positions
+        change = np.linalg.solve(jacobian(kernel, reverse), gap[..., None])[..., 0]
+        reverse = replace(reverse, normals=reverse.normals - change)
+    assert np.abs(candidates(kernel, reverse) - proposals.positions).max() < 1e-13
+    return reverse
 
 
-def log_flow(kernel, given):
+def log_flow(kernel, proposals):
     """log pi(x) q(x'|x) alpha(x, x') (S,), up to a constant, and x'.
 
     q is the density of the normal numbers over the volume into which the proposal, as it is
@@ -518,28 +520,28 @@ def log_flow(kernel, given):
     """
     outcomes = []
     for answer in (True, False):
-        rng = Answering(given.normals, np.full(len(given.normals), answer))
-        new, _ = kernel.step(given.target, rng, given.state)
-        assert_complete(given.target, new)
+        rng = Answering(proposals.normals, np.full(len(proposals.normals), answer))
+        new, _ = kernel.step(proposals.target, rng, proposals.state)
+        assert_complete(proposals.target, new)
         outcomes.append((new.position, rng.chances))
     (new, accepted), (same, rejected) = outcomes
-    np.testing.assert_array_equal(same, given.positions)
+    np.testing.assert_array_equal(same, proposals.positions)
     np.testing.assert_allclose(accepted + rejected, 1.0, rtol=0, atol=1e-15)
-    volume = np.linalg.slogdet(jacobian(kernel, given))[1]
+    volume = np.linalg.slogdet(jacobian(kernel, proposals))[1]
     with np.errstate(divide="ignore"):  # never accepted
-        flow = np.log(accepted) - volume - 0.5 * np.sum(given.normals**2, axis=1)
-    return given.state.log_density + flow, new
+        flow = np.log(accepted) - volume - 0.5 * np.sum(proposals.normals**2, axis=1)
+    return proposals.state.log_density + flow, new
 
 
-def imbalance(kernel, given):
+def imbalance(kernel, proposals):
     """Largest |flow(x -> x') / flow(x' -> x) - 1|."""
-    there, new = log_flow(kernel, given)
-    alive = np.isfinite(given.target(new)[0])
-    assert np.all(there[~alive] == -np.inf), "a point of density 0 was accepted"
-    there, new, given = there[alive], new[alive], given.only(alive)
-    back, old = log_flow(kernel, returning(kernel, given, new))
-    np.testing.assert_allclose(old, given.positions, rtol=0, atol=1e-12)
-    return np.abs(np.expm1(there - back)).max()
+    forward_flow, new = log_flow(kernel, proposals)
+    alive = np.isfinite(proposals.target(new)[0])
+    assert np.all(forward_flow[~alive] == -np.inf), "a point of density 0 was accepted"
+    forward_flow, new, proposals = forward_flow[alive], new[alive], proposals.only(alive)
+    reverse_flow, old = log_flow(kernel, returning(kernel, proposals, new))
+    np.testing.assert_allclose(old, proposals.positions, rtol=0, atol=1e-12)
+    return np.abs(np.expm1(forward_flow - reverse_flow)).max()
 
 
 # every proposal whose density is that of a map of normal numbers
@@ -559,10 +561,10 @@ PROPOSALS = {
 @pytest.mark.parametrize("name", PROPOSALS)
 def test_metropolis_hastings_is_in_detailed_balance_for_every_proposal(name, trench):
     kernel = metropolis.MetropolisHastings(PROPOSALS[name])
-    given = some_proposals(Quartic(trench), positive=name == "log-normal")
-    assert imbalance(kernel, given) < EXACT
-    rng = Answering(given.normals, np.full(len(given.normals), True))
-    new, info = kernel.step(given.target, rng, given.state)
+    proposals = some_proposals(Quartic(trench), positive=name == "log-normal")
+    assert imbalance(kernel, proposals) < EXACT
+    rng = Answering(proposals.normals, np.full(len(proposals.normals), True))
+    new, info = kernel.step(proposals.target, rng, proposals.state)
     np.testing.assert_allclose(info.acceptance, rng.chances, rtol=EXACT)
     np.testing.assert_allclose(info.energy, -new.log_density, rtol=EXACT)
     assert info.accepted.all()
@@ -573,11 +575,13 @@ def test_metropolis_hastings_is_in_detailed_balance_for_every_proposal(name, tre
 def test_a_candidate_that_cannot_be_computed_is_never_accepted(name):
     """Its ratio may be no number: infinity less infinity."""
     kernel = metropolis.MetropolisHastings(PROPOSALS[name])
-    given = some_proposals(Quartic(), positive=name == "log-normal")
+    proposals = some_proposals(Quartic(), positive=name == "log-normal")
     for size in (1e100, 1e200):
-        far = replace(given, normals=size * np.sign(given.normals) * np.sign(given.normals[:, :1]))
-        rng = Answering(far.normals, np.full(len(far.normals), True))
-        _, info = kernel.step(far.target, rng, far.state)
+        distant = replace(
+            proposals, normals=size * np.sign(proposals.normals) * np.sign(proposals.normals[:, :1])
+        )
+        rng = Answering(distant.normals, np.full(len(distant.normals), True))
+        _, info = kernel.step(distant.target, rng, distant.state)
         assert np.all(rng.chances == 0.0)
         assert np.all(info.acceptance == 0.0)
 
@@ -661,13 +665,13 @@ def test_annealed_weights_and_places_have_the_expectation_of_the_target(name):
     kernels = moved[: len(schedule) - 1]
     starts, chosen, answers = paths(len(kernels) * sweeps)
     rng = Placing(chosen, answers)
-    found = annealing.anneal(
+    run = annealing.anneal(
         annealing.between(start, end), PLACES[starts], kernels, np.array(schedule), rng, sweeps
     )
     chances = rng.chances * first[starts] / first.sum()
     assert chances.sum() == pytest.approx(1.0, abs=EXACT)
-    weighted = chances * np.exp(found.log_weights)
-    mean = np.bincount(place_of(found.positions), weighted, len(PLACES))
+    weighted = chances * np.exp(run.log_weights)
+    mean = np.bincount(place_of(run.positions), weighted, len(PLACES))
     np.testing.assert_allclose(mean, last / first.sum(), rtol=0, atol=EXACT)
 
 

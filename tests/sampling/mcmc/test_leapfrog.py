@@ -44,9 +44,9 @@ def beginning(target, metric, size, chains=5, seed=1):
 def test_its_energy_error_is_of_order_two(name, kind):
     target, metric = TARGETS[name], metrics(SIZES[name])[kind]
     start = beginning(target, metric, SIZES[name])
-    before, steps = hamiltonian(metric, start), np.array([64, 128, 256, 512])
+    initial_energy, steps = hamiltonian(metric, start), np.array([64, 128, 256, 512])
     ends = [path(target, metric, start, 0.5 / count, count) for count in steps]
-    gaps = np.array([hamiltonian(metric, end) for end in ends]) - before
+    gaps = np.array([hamiltonian(metric, end) for end in ends]) - initial_energy
     errors = np.sqrt(np.mean(gaps**2, axis=1))
     assert abs(np.polyfit(-np.log(steps), np.log(errors), 1)[0] - 2) < 0.1
     # of the energy that goes to and fro between potential and kinetic: without a unit, and

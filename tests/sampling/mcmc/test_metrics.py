@@ -72,9 +72,9 @@ ONE, THREE = np.zeros((4, 1)), np.zeros((2, 3))
 GAUSSIAN = correlated()
 
 
-def sampled(start, sampler, wanted=None):
+def sampled(start, sampler, target_accept=None):
     target = correlated(deviations=np.ones(start.shape[1]))
-    sample_target(target, start, sampler=sampler, target_accept=wanted, draws=5)
+    sample_target(target, start, sampler=sampler, target_accept=target_accept, draws=5)
 
 
 @pytest.mark.equation("D48")

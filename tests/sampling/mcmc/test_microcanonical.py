@@ -47,8 +47,8 @@ def test_the_kick_solves_its_differential_equation(size):
     gradient = 4.0 * rng.standard_normal((1, size))
     begin = directions(metric, rng, gradient)
 
-    def motion(_, both):
-        r, g = both[:-1], gradient[0]
+    def motion(_, solution):
+        r, g = solution[:-1], gradient[0]
         return np.append((g - r * (r @ g)) / (size - 1), r @ g)
 
     for time in (0.3, 2.0, -1.0):
@@ -66,8 +66,8 @@ def test_no_kick_overflows(dtype):
     metric = identity(np.zeros((1, 3), dtype))
     along = np.array([[1.0, 0.0, 0.0]], dtype)
     across = np.array([[0.0, 1.0, 0.0]], dtype)
-    still, none = kick(metric, across, np.zeros((1, 3), dtype), 0.5)
-    np.testing.assert_array_equal(still, across)
+    unturned, none = kick(metric, across, np.zeros((1, 3), dtype), 0.5)
+    np.testing.assert_array_equal(unturned, across)
     assert none == 0.0
     for size in (1.0, 1e4, 1e15):
         force = size * along
@@ -100,8 +100,8 @@ def test_refreshed_directions_forget_by_1_over_e_in_a_length_l_and_stay_uniform(
     assert np.abs(end.mean(axis=0)).max() * np.sqrt(4000 * size) < 4.5
     np.testing.assert_allclose(np.sum(end * end, axis=1), 1.0, rtol=1e-12)
     plane = identity(np.zeros((1, 2)))
-    few = directions(plane, rng, np.zeros((4000, 2)))
-    angle = np.arctan2(*refreshed(plane, rng, few, 0.5, 1.0).T) / (2 * np.pi) + 0.5
+    r = directions(plane, rng, np.zeros((4000, 2)))
+    angle = np.arctan2(*refreshed(plane, rng, r, 0.5, 1.0).T) / (2 * np.pi) + 0.5
     assert stats.kstest(angle, "uniform").pvalue > 1e-4
 
 
@@ -178,16 +178,16 @@ def test_the_acceptance_and_the_bias_of_a_chain_are_those_that_are_told(size, ch
     start = sqrt(stationary_variance(h)) * rng.standard_normal((chains, size))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "MCLMC is not adjusted")
-        found = sample_target(standard, start, sampler=kernel, draws=40, warm_up=0, seed=1)
-    acceptance, error = mean_and_error(found.stats["acceptance"].mean(axis=0))
+        draws = sample_target(standard, start, sampler=kernel, draws=40, warm_up=0, seed=1)
+    acceptance, error = mean_and_error(draws.stats["acceptance"].mean(axis=0))
     q = sqrt(size * (1 + h * h / 20)) * h**3 / 12
     assert abs(acceptance - (0.5 + exp(q * q / 2) * stats.norm.cdf(-q))) < 4 * error
     assert error < 0.003
-    bias_seen, error = mean_and_error(np.mean(found.positions**2, axis=(0, 2)) - 1.0)
+    bias_seen, error = mean_and_error(np.mean(draws.positions**2, axis=(0, 2)) - 1.0)
     assert abs(bias_seen - (stationary_variance(h) - 1.0)) < 4 * error
     assert error < 0.0012
-    told = found.expected_bias
-    assert abs(told + 0.6 * told**2 - bias_seen) < 4 * error
+    expected_bias = draws.expected_bias
+    assert abs(expected_bias + 0.6 * expected_bias**2 - bias_seen) < 4 * error
 
 
 # --- MCLMC: tuning -------------------------------------------------------------------------------
@@ -202,15 +202,15 @@ def adapted(target, size, kernel, draws=60, warm_up=200, dtype=float, seed=0):
 def test_the_warm_up_finds_step_metric_and_length():
     size, dtype = 50, np.float32
     scales = np.geomspace(0.01, 100.0, size)
-    found = adapted(Gaussian(np.diag(scales)), size, "mclmc", draws=30, dtype=dtype)
-    kernel = found.kernel
+    draws = adapted(Gaussian(np.diag(scales)), size, "mclmc", draws=30, dtype=dtype)
+    kernel = draws.kernel
     np.testing.assert_allclose(kernel.metric.variance / scales, 1.0, atol=0.5)
     h = kernel.step_size / sqrt(size)
     assert h == pytest.approx((144 * 5e-4) ** (1 / 6), rel=0.08)
     assert 0.5 * sqrt(size) <= kernel.decoherence_length <= sqrt(size)
-    assert found.expected_bias == pytest.approx(bias(5e-4), rel=0.2)
-    assert found.positions.dtype == dtype
-    assert found.divergences == 0
+    assert draws.expected_bias == pytest.approx(bias(5e-4), rel=0.2)
+    assert draws.positions.dtype == dtype
+    assert draws.divergences == 0
 
 
 def length_of(adaptation, moments, jumps):
@@ -237,30 +237,32 @@ def error_of(adaptation, target, rng, state, info):
 def test_the_length_is_two_fifths_of_the_way_per_effective_draw(kernel, correlation, length):
     """In units of root D, of moments as 30 draws of 8 chains with such neighbours have them."""
     target, rng = Gaussian(np.eye(4)), np.random.default_rng(0)
-    begun = kernel.adapt(target, rng, kernel.init(target, target.draw(rng, 8)), 40)
+    adaptation = kernel.adapt(target, rng, kernel.init(target, target.draw(rng, 8)), 40)
     variance, count = np.array([0.1, 1.0, 2.0, 30.0]), 30 * 8
     for moving in (1.0, np.array([0.0, 1.0, 1.0, 1.0])) if correlation == 0.0 else (1.0,):
-        moments = begun.moments._replace(n_draws=30, squares=moving * variance * (count - 8))
-        found = length_of(begun, moments, 2.0 * (1.0 - correlation) * moving * variance * count)
-        assert found == pytest.approx(2.0 * length)
+        moments = adaptation.moments._replace(n_draws=30, squares=moving * variance * (count - 8))
+        new_length = length_of(
+            adaptation, moments, 2.0 * (1.0 - correlation) * moving * variance * count
+        )
+        assert new_length == pytest.approx(2.0 * length)
 
 
 @pytest.mark.equation("D50")
 def test_the_length_is_renewed_at_the_end_of_every_window_but_the_first_from_its_draws():
     """By hand from draws 101 to 150, the second window; the other ends at 100."""
     target, rng, kernel = correlated(0.3), np.random.default_rng(0), MAMS()
-    places = target.draw(rng, 201 * 4).reshape(201, 4, 3)
-    places[1:] += 0.3 * places[:-1]  # so that the length is at neither bound
-    found = [kernel.adapt(target, rng, kernel.init(target, places[0]), 200)]
-    info = kernel.step(target, rng, kernel.init(target, places[0]))[1]
+    positions = target.draw(rng, 201 * 4).reshape(201, 4, 3)
+    positions[1:] += 0.3 * positions[:-1]  # so that the length is at neither bound
+    adaptations = [kernel.adapt(target, rng, kernel.init(target, positions[0]), 200)]
+    info = kernel.step(target, rng, kernel.init(target, positions[0]))[1]
     info = info._replace(acceptance=np.full(4, 0.9))
-    for place in places[1:]:
-        found.append(found[-1].update(target, rng, kernel.init(target, place), info))
-    lengths = [one.kernel.decoherence_length for one in found]
+    for position in positions[1:]:
+        adaptations.append(adaptations[-1].update(target, rng, kernel.init(target, position), info))
+    lengths = [adaptation.kernel.decoherence_length for adaptation in adaptations]
     assert [k for k in range(1, 201) if lengths[k] != lengths[k - 1]] == [150]
-    jumps = np.sum((places[101:151] - places[100:150]) ** 2, axis=(0, 1))
-    moments = found[149].moments.update(places[150])
-    assert lengths[150] == pytest.approx(length_of(found[149], moments, jumps))
+    jumps = np.sum((positions[101:151] - positions[100:150]) ** 2, axis=(0, 1))
+    moments = adaptations[149].moments.update(positions[150])
+    assert lengths[150] == pytest.approx(length_of(adaptations[149], moments, jumps))
     assert 0.5 * sqrt(3) < lengths[150] < sqrt(3)
 
 
@@ -270,13 +272,13 @@ def test_what_mclmc_learns_its_step_from_is_the_energy_error_of_a_trial_step():
     target, rng = correlated(0.3), np.random.default_rng(0)
     kernel = MCLMC(metric=DiagonalMetric(np.array([1.2, 0.1, 8.0])), energy_variance=2e-3)
     state = kernel.init(target, target.draw(rng, 8))
-    begun = kernel.adapt(target, rng, state, 40)
-    assert begun.kernel.metric is kernel.metric
-    begun = begun._replace(kernel=kernel.tuned(0.4, kernel.metric))
+    adaptation = kernel.adapt(target, rng, state, 40)
+    assert adaptation.kernel.metric is kernel.metric
+    adaptation = adaptation._replace(kernel=kernel.tuned(0.4, kernel.metric))
     momentum = directions(kernel.metric, copy.deepcopy(rng), state.position)
     phase = Phase(state.position, momentum, *state[1:])
     errors = energy_errors(target, kernel.metric, phase, 0.4)
-    error = error_of(begun, target, rng, state, None)
+    error = error_of(adaptation, target, rng, state, None)
     assert error == pytest.approx(0.1 * (np.mean(errors**2) / (3 * 2e-3) - 1.0))
     assert abs(error) < 0.9
 
@@ -301,12 +303,12 @@ def test_an_error_that_is_no_number_makes_the_step_smaller_and_harms_nothing():
     start = np.random.default_rng(0).uniform(-1, 1, (16, 4))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # divergent, as it should be
-        found = sample_target(Wall(), start, sampler="mclmc", draws=50, warm_up=50, seed=0)
-    assert np.isfinite(found.step_size)
-    assert found.step_size > 1e-3
-    assert np.isfinite(found.positions).all()
-    assert found.positions[..., 0].max() <= 1.5
-    assert found.divergences > 0
+        draws = sample_target(Wall(), start, sampler="mclmc", draws=50, warm_up=50, seed=0)
+    assert np.isfinite(draws.step_size)
+    assert draws.step_size > 1e-3
+    assert np.isfinite(draws.positions).all()
+    assert draws.positions[..., 0].max() <= 1.5
+    assert draws.divergences > 0
 
 
 @pytest.mark.equation("D50")
@@ -316,8 +318,8 @@ def test_a_bias_of_a_tenth_of_a_deviation_is_told():
     mean, deviation = np.array([0.0, 1.0]), np.array([1.0, sqrt(2.0 + 0.5**2)])
     start = target.draw(rng, 300)
 
-    def off(found):
-        return np.abs((found.flat.mean(axis=0) - mean) / deviation).max()
+    def off(draws):
+        return np.abs((draws.flat.mean(axis=0) - mean) / deviation).max()
 
     options = {"draws": 20, "warm_up": 50, "seed": 1}
     with pytest.warns(UserWarning, match=r"MCLMC is not adjusted.*variances are off by about"):
@@ -326,9 +328,9 @@ def test_a_bias_of_a_tenth_of_a_deviation_is_told():
     assert 0.08 < rough.expected_bias < 0.2
     share = f"{100 * rough.expected_bias:.2g}"
     assert f"unadjusted: variances off by about {share} %" in rough.summary()
-    usual = sample_target(target, start, sampler="mclmc", **options)  # a warning is an error
-    assert off(usual) < 0.3 * off(rough)
-    assert 0.0 < usual.expected_bias < 0.06
+    default = sample_target(target, start, sampler="mclmc", **options)  # a warning is an error
+    assert off(default) < 0.3 * off(rough)
+    assert 0.0 < default.expected_bias < 0.06
 
 
 def test_paths_that_are_refused_on_a_ridge_are_told():
@@ -337,9 +339,9 @@ def test_paths_that_are_refused_on_a_ridge_are_told():
     start = banana.draw(np.random.default_rng(0), 300)
     options = {"draws": 20, "warm_up": 0, "seed": 1}
     with pytest.warns(UserWarning, match="steps of MAMS were too large in .*Raise target_accept"):
-        found = sample_target(banana, start, sampler=MAMS(0.4), **options)
-    assert found.divergences == 0
-    assert found.too_large_steps == np.mean(found.stats["acceptance"] < np.exp(-5.0)) > 0.001
+        draws = sample_target(banana, start, sampler=MAMS(0.4), **options)
+    assert draws.divergences == 0
+    assert draws.too_large_steps == np.mean(draws.stats["acceptance"] < np.exp(-5.0)) > 0.001
     assert sample_target(banana, start, sampler=MAMS(0.1), **options).too_large_steps < 0.001
     assert sample_target(gaussian, start, sampler=MAMS(0.4), **options).too_large_steps == 0.0
 
@@ -373,6 +375,6 @@ def test_a_way_out_exactly_against_a_strong_force_is_a_divergence_and_no_warning
     np.testing.assert_array_equal(new.position, 0.0)
     assert info.divergent.all()
     np.testing.assert_array_equal(info.acceptance, 0.0)
-    begun = tried.adapt(slope, np.random.default_rng(0), state, 9)._replace(kernel=tried)
-    error = error_of(begun, slope, np.random.default_rng(0), state, info)
+    adaptation = tried.adapt(slope, np.random.default_rng(0), state, 9)._replace(kernel=tried)
+    error = error_of(adaptation, slope, np.random.default_rng(0), state, info)
     assert error == pytest.approx(0.9), "of an acceptance of 0.9, or 0.1 (10 - 1)"

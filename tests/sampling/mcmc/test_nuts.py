@@ -29,9 +29,9 @@ def test_each_end_can_turn_the_path_alone():
     assert is_turning(UNIT, first, last, np.array([[-0.1, 1.0]]))
     assert is_turning(UNIT, first, last, np.array([[1.0, -0.1]]))
     # another metric, another angle: -1 + 1.2 instead of -1 + 0.4
-    other, total = np.array([[1.0, 1.0]]), np.array([[-1.0, 0.4]])
-    assert is_turning(UNIT, other, other, total)
-    assert not is_turning(DiagonalMetric(np.array([1.0, 3.0])), other, other, total)
+    diagonal, total = np.array([[1.0, 1.0]]), np.array([[-1.0, 0.4]])
+    assert is_turning(UNIT, diagonal, diagonal, total)
+    assert not is_turning(DiagonalMetric(np.array([1.0, 3.0])), diagonal, diagonal, total)
 
 
 # --- the tree --------------------------------------------------------------------------------
@@ -102,16 +102,16 @@ def test_trees_end_where_the_criterion_over_all_their_halves_says(directions):
     momenta = [
         path(target, metric, phase, np.sign(k) * eps, abs(k)).momentum for k in range(-15, 16)
     ]
-    each = np.stack(momenta, axis=1)  # (S, 31, D)
-    wanted, simple = (
-        [depth_by_definition(DENSE.covariance, r, 15, directions, across) for r in each]
+    all_momenta = np.stack(momenta, axis=1)  # (S, 31, D)
+    expected, simple = (
+        [depth_by_definition(DENSE.covariance, r, 15, directions, across) for r in all_momenta]
         for across in (True, False)
     )
     kernel = NUTS(eps, starting(DenseMetric, metric.covariance, momentum), max_depth=4)
     _, info = kernel.step(target, SameTurns(directions), state)
-    np.testing.assert_array_equal(info.depth, wanted)
-    assert len(set(wanted)) > 2
-    assert simple != wanted, "some turn where two halves meet, and nowhere else"
+    np.testing.assert_array_equal(info.depth, expected)
+    assert len(set(expected)) > 2
+    assert simple != expected, "some turn where two halves meet, and nowhere else"
 
 
 @pytest.mark.equation("M10")
@@ -150,14 +150,14 @@ def test_a_cliff_is_a_divergence_and_no_warning():
     """Gradients near the largest number, met in the middle of a tree."""
 
     def cliff(position):
-        far = np.maximum(np.abs(position) - 2.0, 0.0)
-        value = -0.5 * np.sum(position**2, axis=1) - 1e200 * far.sum(axis=1)
-        return value, -position - 1e200 * np.sign(position) * (far > 0)
+        excess = np.maximum(np.abs(position) - 2.0, 0.0)
+        value = -0.5 * np.sum(position**2, axis=1) - 1e200 * excess.sum(axis=1)
+        return value, -position - 1e200 * np.sign(position) * (excess > 0)
 
     kernel, rng = NUTS(0.3), np.random.default_rng(0)
-    state, seen = kernel.init(cliff, np.zeros((200, 2))), 0
+    state, n_divergent = kernel.init(cliff, np.zeros((200, 2))), 0
     for _ in range(20):
         state, info = kernel.step(cliff, rng, state)
-        seen += info.divergent.sum()
+        n_divergent += info.divergent.sum()
         assert np.all(np.abs(state.position) <= 2)
-    assert seen > 0
+    assert n_divergent > 0

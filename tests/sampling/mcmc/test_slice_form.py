@@ -109,8 +109,8 @@ def slice_step(orbit, start, choose):
 
 def multinomial_step(orbit, start, choose):
     """P(start -> .) with the weights themselves."""
-    found = orbit.trajectories(start, Fraction(0)).items()
-    return added((chance, choose(start, *t, orbit.weight.get)) for t, chance in found)
+    trajectories = orbit.trajectories(start, Fraction(0)).items()
+    return added((chance, choose(start, *t, orbit.weight.get)) for t, chance in trajectories)
 
 
 def inflow(orbit, step):

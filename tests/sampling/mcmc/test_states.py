@@ -25,12 +25,12 @@ def test_a_kernel_begins_with_density_and_gradient_of_a_copy(kernel):
 def test_a_step_is_a_function_of_its_arguments_and_leaves_them_alone(kernel):
     target = correlated()
     state = kernel.init(target, np.random.default_rng(0).standard_normal((5, 3)))
-    before = State(*(array.copy() for array in state))
+    copies = State(*(array.copy() for array in state))
     first = kernel.step(target, np.random.default_rng(1), state)
-    again = kernel.step(target, np.random.default_rng(1), state)
-    for a, b in zip((*first[0], *first[1]), (*again[0], *again[1]), strict=True):
+    repeated = kernel.step(target, np.random.default_rng(1), state)
+    for a, b in zip((*first[0], *first[1]), (*repeated[0], *repeated[1]), strict=True):
         np.testing.assert_array_equal(a, b)
-    for a, b in zip(state, before, strict=True):
+    for a, b in zip(state, copies, strict=True):
         np.testing.assert_array_equal(a, b)
     value, gradient = target(first[0].position)
     np.testing.assert_allclose(first[0].log_density, value, rtol=1e-12)
@@ -58,9 +58,9 @@ def test_what_is_not_finite_is_outside(value, gradient):
     def target(position):
         return np.array([1.0, value]), np.array([[2.0, 3.0], [gradient, 1.0]])
 
-    found = evaluate(target, np.zeros((2, 2)))
-    np.testing.assert_array_equal(found[0], [1.0, -np.inf])
-    np.testing.assert_array_equal(found[1], [[2.0, 3.0], [0.0, 0.0]])
+    result = evaluate(target, np.zeros((2, 2)))
+    np.testing.assert_array_equal(result[0], [1.0, -np.inf])
+    np.testing.assert_array_equal(result[1], [[2.0, 3.0], [0.0, 0.0]])
 
 
 THREE, ROWS = np.zeros((4, 3)), np.arange(4)[:, None] == 2

@@ -41,13 +41,13 @@ NOISY = Noisy(EXACT.covariance, 0.0, NOISE)
 
 def law(precision, noise, h, friction, temperature):
     """The covariances of positions and momenta in the boxes of D64, where the metric is I."""
-    of_precision, turn = np.linalg.eigh(precision)
+    of_precision, rotation = np.linalg.eigh(precision)
     kappa = 1.0 / np.tanh(friction * h / 2.0)
     m, d = (of_precision[:, None] + sign * of_precision for sign in (1, -1))
     m, d = m / 2.0, d / 2.0
-    above = temperature * np.eye(len(m)) + h**2 / 4 * kappa * (turn.T @ noise @ turn)
+    above = temperature * np.eye(len(m)) + h**2 / 4 * kappa * (rotation.T @ noise @ rotation)
     x = above / (m - h**2 / 4 * m**2 + h**2 / 4 * kappa**2 * d**2)
-    return turn @ x @ turn.T, turn @ (m * x) @ turn.T
+    return rotation @ x @ rotation.T, rotation @ (m * x) @ rotation.T
 
 
 class Dealt:
@@ -93,12 +93,12 @@ def test_the_shipped_step_keeps_the_law_of_the_box(friction, temperature):
     kernel = SGHMC(0.7, friction, METRIC, temperature=temperature)
     g, _, c = affine(kernel, EXACT, 2)
     errors = [affine(kernel, partial(NOISY, rows=error), 2)[1] for error in np.eye(2)]
-    found = kept([g], c.T @ c + np.transpose(errors) @ NOISE @ errors)
+    covariance = kept([g], c.T @ c + np.transpose(errors) @ NOISE @ errors)
     factor = np.linalg.cholesky(METRIC.covariance)  # x = F x', r = F^-T r', where M = I
     inside = [factor.T @ each @ factor for each in (PRECISION, NOISE)]
     position, momentum = law(*inside, 0.7, friction, temperature)
-    np.testing.assert_allclose(found[:2, :2], factor @ position @ factor.T, rtol=1e-12)
-    np.testing.assert_allclose(factor.T @ found[2:, 2:] @ factor, momentum, rtol=1e-12)
+    np.testing.assert_allclose(covariance[:2, :2], factor @ position @ factor.T, rtol=1e-12)
+    np.testing.assert_allclose(factor.T @ covariance[2:, 2:] @ factor, momentum, rtol=1e-12)
 
 
 @pytest.mark.equation("D64", "D65")
@@ -108,18 +108,18 @@ def test_draws_have_that_law_and_tell_its_bias(friction, temperature):
     kernel = SGHMC(0.7, friction, steps=10, temperature=temperature)
     start = EXACT.draw(np.random.default_rng(0), 400)
     with pytest.warns(UserWarning, match="SGHMC is not adjusted.*a smaller bias, e.g. 0.03"):
-        found = sample_target(NOISY, start, sampler=kernel, draws=80, warm_up=0, seed=1)
-    x = found.positions[20:]
+        draws = sample_target(NOISY, start, sampler=kernel, draws=80, warm_up=0, seed=1)
+    x = draws.positions[20:]
     position, momentum = law(PRECISION, NOISE, 0.7, friction, temperature)
     for i, j in ((0, 0), (0, 1), (1, 1)):
         mean, error = chain_means(x[..., i] * x[..., j])
         assert abs(mean - position[i, j]) < 4 * error
         assert error < 0.05 * position[1, 1]
-    told = found.expected_bias
+    expected_bias = draws.expected_bias
     share = np.trace(PRECISION @ position) / (2 * temperature) - 1
     assert share == pytest.approx(np.trace(momentum) / (2 * temperature) - 1, rel=1e-12)
-    assert told == pytest.approx(share, rel=0.05)
-    assert (found.stats["gradients"] == 11).all()
+    assert expected_bias == pytest.approx(share, rel=0.05)
+    assert (draws.stats["gradients"] == 11).all()
 
 
 @pytest.mark.equation("D65")
@@ -129,9 +129,9 @@ def test_the_heat_of_momenta_is_that_of_places_far_from_a_gaussian_too():
     start = banana.draw(np.random.default_rng(0), 400)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "SGHMC is not adjusted")
-        found = sample_target(banana, start, sampler=kernel, draws=60, warm_up=0, seed=1)
-    x, kinetic = found.positions, found.stats["energy"] + found.log_density
-    _, gradient = banana(found.flat)
+        draws = sample_target(banana, start, sampler=kernel, draws=60, warm_up=0, seed=1)
+    x, kinetic = draws.positions, draws.stats["energy"] + draws.log_density
+    _, gradient = banana(draws.flat)
     virial = -np.sum(x * gradient.reshape(x.shape), axis=2)[10:]
     mean, error = chain_means(virial - 2.0 * kinetic[10:])
     assert abs(mean) < 4 * error
@@ -145,10 +145,10 @@ def test_draws_too_hot_for_a_ridge_are_told_and_their_variance_is_too_small(step
     banana, kernel = Banana(), SGHMC(step_size, friction, steps=50)
     start = banana.draw(np.random.default_rng(0), 400)
     with pytest.warns(UserWarning, match=r"steps of SGHMC were too large in .*a smaller bias"):
-        found = sample_target(banana, start, sampler=kernel, draws=20, warm_up=20, seed=1)
-    assert found.too_large_steps > 0.003
-    assert 0.05 < found.expected_bias < 0.2
-    assert found.flat[:, 1].var() < 0.85 * 2.25
+        draws = sample_target(banana, start, sampler=kernel, draws=20, warm_up=20, seed=1)
+    assert draws.too_large_steps > 0.003
+    assert 0.05 < draws.expected_bias < 0.2
+    assert draws.flat[:, 1].var() < 0.85 * 2.25
     gaussian = Gaussian(np.diag([1.0, 0.2]))
     start = gaussian.draw(np.random.default_rng(0), 400)
     of_gaussian = sample_target(gaussian, start, sampler=kernel, draws=10, warm_up=0, seed=1)
@@ -182,8 +182,8 @@ def test_the_law_under_real_minibatches_by_enumeration(h, friction):
     # around the mode, where each minibatch pushes its own way
     pushes = np.array([fixed @ g + o - fixed for g, o in maps])
     np.testing.assert_allclose(pushes.mean(axis=0), 0.0, atol=1e-15)
-    found = kept([g for g, _ in maps], c.T @ c + pushes.T @ pushes / len(pushes))[:2, :2]
-    share = np.diag(found) / np.diag(np.linalg.inv(precision)) - 1.0
+    covariance = kept([g for g, _ in maps], c.T @ c + pushes.T @ pushes / len(pushes))[:2, :2]
+    share = np.diag(covariance) / np.diag(np.linalg.inv(precision)) - 1.0
     assert (share > 0.1).all(), "minibatches heat"
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "SGHMC is not adjusted")
@@ -192,14 +192,14 @@ def test_the_law_under_real_minibatches_by_enumeration(h, friction):
             target, start, sampler=replace(kernel, steps=20), draws=60, warm_up=0, seed=0
         )
     gap = draws.positions[10:] - mode
-    for values, wanted in (
+    for values, expected in (
         (gap[..., 0], 0.0),
-        (gap[..., 0] ** 2, found[0, 0]),
-        (gap[..., 1] ** 2, found[1, 1]),
-        (gap[..., 0] * gap[..., 1], found[0, 1]),
+        (gap[..., 0] ** 2, covariance[0, 0]),
+        (gap[..., 1] ** 2, covariance[1, 1]),
+        (gap[..., 0] * gap[..., 1], covariance[0, 1]),
     ):
         mean, error = chain_means(values)
-        assert abs(mean - wanted) < 4 * error
+        assert abs(mean - expected) < 4 * error
 
 
 # --- steps, cycles, what ends badly --------------------------------------------------------------
@@ -212,11 +212,11 @@ def test_the_squared_step_falls_along_a_cosine_and_exploring_has_no_noise():
     k = np.arange(20)  # 12 of them in draws, 8 before
     np.testing.assert_allclose(sizes**2, 0.2**2 * (1 + np.cos(np.pi * k / 20)) / 2, rtol=1e-13)
     np.testing.assert_array_equal(temperatures, [0.0] * 8 + [0.5] * 12)
-    state, made = kernel.init(EXACT, np.ones((2, 2))), []
+    state, reports = kernel.init(EXACT, np.ones((2, 2))), []
     for _ in range(4):
         state, info = kernel.step(EXACT, np.random.default_rng(0), state)
-        made.append((*state.draw_in_cycle, *info.gradients))
-    assert made == [(1, 1, 13, 13), (2, 2, 5, 5), (0, 0, 5, 5), (1, 1, 13, 13)]
+        reports.append((*state.draw_in_cycle, *info.gradients))
+    assert reports == [(1, 1, 13, 13), (2, 2, 5, 5), (0, 0, 5, 5), (1, 1, 13, 13)]
     same, _ = SGHMC(0.2).plan(7)
     np.testing.assert_array_equal(same, np.full(50, 0.2))
 
@@ -290,8 +290,8 @@ def test_the_warm_up_finds_a_step_of_the_wanted_bias(friction, bias):
 def test_heat_is_the_bias_of_small_steps():
     for h, friction in ((0.01, 2.0), (0.02, np.inf)):
         position, _ = law(PRECISION, NOISE, h, friction, 1.0)
-        told = heat(h, friction, np.trace(PRECISION) / 2, np.trace(NOISE) / 2)
-        assert np.trace(PRECISION @ position) / 2 - 1 == pytest.approx(told, rel=1e-3 + 2 * h)
+        predicted = heat(h, friction, np.trace(PRECISION) / 2, np.trace(NOISE) / 2)
+        assert np.trace(PRECISION @ position) / 2 - 1 == pytest.approx(predicted, rel=1e-3 + 2 * h)
 
 
 def test_what_a_warm_up_misses_is_cut_off_and_a_divergence_is_the_most():

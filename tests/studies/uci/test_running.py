@@ -104,11 +104,11 @@ def test_a_failing_trial_is_recorded_with_its_error_and_stops_no_other(
     outcome = go(trials(6), tmp_path, toy_trials.failing, workers)
     assert [record["split"] for record in outcome.records] == [0, 4, 5]
     errors = {record["split"]: record["error"] for record in outcome.failed}
-    assert errors[1] == "Odd: one and two"
+    assert errors[1] == "UnpicklableError: one and two"
     assert errors[2].startswith("ValueError: Out of range float values")
     assert errors[3] == "TypeError: Object of type ndarray is not JSON serializable"
     assert all(record["metrics"] is None for record in outcome.failed)
-    assert "toy/sum/01 failed: Odd: one and two" in capsys.readouterr().err
+    assert "toy/sum/01 failed: UnpicklableError: one and two" in capsys.readouterr().err
 
 
 def test_a_trial_of_which_dask_says_that_it_killed_its_worker_is_a_failed_one(

@@ -1,20 +1,20 @@
-"""Small fits of both learners that tests share: rows, settings, and all that a fit depends on."""
+"""Small learners that tests share: rows, settings, and the state that a fit leaves."""
 
 import numpy as np
 
 from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
 
-SMALL = {"hidden_layer_sizes": (5,), "predict_samples": 20, "random_state": 0}
+SMALL_PARAMS = {"hidden_layer_sizes": (5,), "predict_samples": 20, "random_state": 0}
 
 
-def numbers(rows=40, inputs=3, outputs=None, seed=0):
-    """Rows of a smooth function."""
+def regression_rows(rows=40, inputs=3, outputs=None, seed=0):
+    """Rows x (N, d_in) and y (N,) of a smooth function, or y (N, K) of several."""
     x = np.random.default_rng(seed).normal(size=(rows, inputs))
     f = x[:, 0] - 0.5 * x[:, -1] ** 2
     return x, f if outputs is None else np.outer(f, 1.0 + np.arange(outputs))
 
 
-def blobs(classes=2, rows=60, seed=0):
+def class_blobs(classes=2, rows=60, seed=0):
     """Blobs that overlap a little, one per class, with their codes."""
     codes = np.arange(rows) % classes
     angle = 2 * np.pi * codes / classes
@@ -24,23 +24,23 @@ def blobs(classes=2, rows=60, seed=0):
 
 def regressor(**params):
     """A regressor; in its few epochs there is no time for a warm-up."""
-    return BayesianMLPRegressor(**SMALL | {"epochs": 3, "kl_warm_up": "none"} | params)
+    return BayesianMLPRegressor(**SMALL_PARAMS | {"epochs": 3, "kl_warm_up": "none"} | params)
 
 
 def classifier(**params):
-    return BayesianMLPClassifier(**SMALL | {"epochs": 5} | params)
+    return BayesianMLPClassifier(**SMALL_PARAMS | {"epochs": 5} | params)
 
 
-BOTH = [(regressor, *numbers()), (classifier, *blobs(3))]
+SMALL_LEARNERS = [(regressor, *regression_rows()), (classifier, *class_blobs(3))]
 
 
-def state(model):
+def fitted_state(model):
     """Everything that predictions and further training depend on, as comparable numbers."""
-    memory = model.training_.optimizer_state
+    optimizer_state = model.training_.optimizer_state
     return (
         model.theta_.tobytes(),
-        {name: array.tobytes() for name, array in memory.arrays.items()},
-        memory.steps,
+        {name: array.tobytes() for name, array in optimizer_state.arrays.items()},
+        optimizer_state.steps,
         [tuple(map(str, epoch)) for epoch in model.history_],
         str(model.rng_.bit_generator.state),
         model.x_mean_.tobytes(),
