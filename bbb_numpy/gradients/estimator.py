@@ -122,19 +122,19 @@ class GradientEstimator:
 
     def __post_init__(self) -> None:
         check_fields(self, **self.rules)
-        point = isinstance(self.posterior, PointMass)
+        is_point = isinstance(self.posterior, PointMass)
         prior = self.model.prior
-        if isinstance(self.objective, MLE | MAP) and not point:
+        if isinstance(self.objective, MLE | MAP) and not is_point:
             raise ValueError(
                 f"{_name(self.objective)} estimates one weight vector: without log q in the "
                 "objective every standard deviation shrinks to 0. Use PointMass, or FreeEnergy"
             )
-        if point and not isinstance(self.objective, MLE | MAP):
+        if is_point and not isinstance(self.objective, MLE | MAP):
             raise ValueError(
                 f"a point mass has no density, so {_name(self.objective)} is infinite for it. "
                 "Use MLE or MAP, or another posterior"
             )
-        if point and prior.blocks():
+        if is_point and prior.blocks():
             raise ValueError(
                 f"a point estimate cannot learn the numbers of {_name(prior)}: under MAP the "
                 "density P(w) grows without bound as weights and prior shrink together, and MLE "
@@ -143,7 +143,7 @@ class GradientEstimator:
         if isinstance(self.posterior, FullRank):
             self.posterior.check_size(self.model.layout.size)
         name = type(self).__name__
-        if "density" in self.needs and point:
+        if "density" in self.needs and is_point:
             raise ValueError(
                 f"{name} needs a posterior with a density; use Reparameterised"
             )
