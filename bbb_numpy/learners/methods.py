@@ -62,7 +62,6 @@ class Problem(NamedTuple):
         Length, in units of y, of 1 in the units of training.
     recipe : Recipe or None
         How to train; None where nothing is trained.
-    dtype : numpy dtype
     verbose : int
         Print every so many epochs; 0 is never.
     """
@@ -72,7 +71,6 @@ class Problem(NamedTuple):
     held_out: Rows | None
     y_scale: Array
     recipe: Recipe | None
-    dtype: Any
     verbose: int
 
 
@@ -328,7 +326,7 @@ class Variational(Method):
             Whether to show a progress bar. By default only in a terminal or notebook.
         """
         assert problem.recipe is not None
-        theta = problem.source.init(rng, problem.dtype)
+        theta = problem.source.init(rng, problem.training.x.dtype)
         optimizer_state = problem.recipe.optimizer.init(theta, problem.source)
         init = Training(theta, optimizer_state)
         return _train_from(init, problem, rng, progress)
