@@ -425,7 +425,8 @@ def _posterior_keeps_to_prior(evidence: Evidence) -> bool:
 
 
 def _remedy_for_wide_posterior(evidence: Evidence) -> str:
-    report, sizes = evidence.report, evidence.model.network.sizes
+    report = evidence.report
+    sizes = evidence.model.network.sizes
     widest = max(report.posterior_function_sd, report.prior_function_sd)
     # of every layer's weights
     factor = (MAX_FUNCTION_SD / widest) ** (1 / evidence.n_layers)
@@ -454,7 +455,8 @@ def _training_is_short(evidence: Evidence) -> bool:
 
 
 def _length_of_training(evidence: Evidence) -> str:
-    n_epochs, report = len(evidence.history), evidence.report
+    report = evidence.report
+    n_epochs = len(evidence.history)
     count = f"{n_epochs} epoch{'s' * (n_epochs > 1)}"
     count = f"{count} with a learning rate of {evidence.learning_rate:g}"
     if evidence.learner.training_.stopped:
@@ -470,7 +472,8 @@ def _remedy_for_short_training(evidence: Evidence) -> str:
         patience = LONGER_FACTOR * evidence.parts["early_stopping"].patience
         patience = max(patience, EarlyStopping().patience)
         return f"use EarlyStopping(patience={patience})"
-    n_epochs, usual_epochs = len(evidence.history), evidence.parts["usual_epochs"]
+    n_epochs = len(evidence.history)
+    usual_epochs = evidence.parts["usual_epochs"]
     slow = evidence.learning_rate < MAX_SMALL_RATE or not evidence.uses_adam
     if isinstance(evidence.parts["optimizer"], IVON):
         slow = False

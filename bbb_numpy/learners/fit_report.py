@@ -249,7 +249,8 @@ class Check:
 
     def fails(self, report: FitReport) -> bool:
         """Whether the number is on the wrong side of a threshold."""
-        value, limits = getattr(report, self.measure), self.limits(report)
+        value = getattr(report, self.measure)
+        limits = self.limits(report)
         too_low = "at least" in limits and not value >= limits["at least"]
         too_high = "at most" in limits and value > limits["at most"]
         return self.is_measured(report) and (too_low or too_high)
