@@ -191,7 +191,14 @@ def check_case(
 def prove_case(case: Case, seed: int = 0) -> Proof:
     """Prove the gradient of a case in exact arithmetic: of a surrogate where it has one (D44).
 
-    For every value of theta, noise, x, real y, KL weight and row weights, on this case's path.
+    It is proved for all values of theta, noise, x, real y, KL weight and row weights at which the
+    program branches as it does for this case.
+
+    Parameters
+    ----------
+    case : Case
+    seed : int
+        Of the numbers at which the proof evaluates the program.
     """
     real = case.estimator.model.likelihood.target_kind == "real"
     return prove(

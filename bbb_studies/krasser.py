@@ -433,10 +433,15 @@ def reproduce(
             name: run(name, seed, epochs) for name in counted(SETTINGS, report, epochs)
         }
         numbers = {
-            name: [result.numbers, *(run(name, seed + k, epochs).numbers
-                                  for k in counted(later, report, epochs))]
+            name: [
+                result.numbers,
+                *(
+                    run(name, seed + k, epochs).numbers
+                    for k in counted(later, report, epochs)
+                ),
+            ]
             for name, result in first.items()
-        }  # fmt: skip
+        }
         raised = domains(seed, *fast, report)
     shares_outside = {
         name: {
@@ -460,14 +465,23 @@ def reproduce(
 
 TABLES = (  # caption, digits, numbers
     ("Nats; the KL term at full weight.", 1, "free_energy | kl | nll"),
-    ("Units of y, in the data; y within 1.96 total or epistemic sd (R10).", 2,
-     "rmse | rmse_of_means | coverage | coverage_epistemic"),
-    ("Epistemic sd in and out of the data, and out over in.", 2,
-     "epistemic_inside | epistemic_outside | ratio | noise"),
+    (
+        "Units of y, in the data; y within 1.96 total or epistemic sd (R10).",
+        2,
+        "rmse | rmse_of_means | coverage | coverage_epistemic",
+    ),
+    (
+        "Epistemic sd in and out of the data, and out over in.",
+        2,
+        "epistemic_inside | epistemic_outside | ratio | noise",
+    ),
     ("The prior's numbers.", 3, "pi | sigma1 | sigma2"),
-    ("E f(w) - f(E w) (R9), root mean square; share of x beyond 4 s.e.", 2,
-     "gap | gap_error | gap_seen"),
-)  # fmt: skip
+    (
+        "E f(w) - f(E w) (R9), root mean square; share of x beyond 4 s.e.",
+        2,
+        "gap | gap_error | gap_seen",
+    ),
+)
 
 
 def _tables(

@@ -100,7 +100,7 @@ def positive_number(name: str, value: Any) -> float:
 
 
 def check_blocks(blocks: Any, size: int) -> None:
-    """Raise an error unless these are named parts of theta, or None.
+    """Raise an error unless blocks map names to parts of theta, or are None.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ def prove_jvp(
 def prove_jacobian(
     f: Function, jacobian: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Proof:
-    """Prove or refute a whole Jacobian (D44).
+    """Prove or refute a hand-written Jacobian (D44).
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def prove_hvp(
 def prove_hessian(
     gradient: Function, hessian: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Proof:
-    """Prove or refute a whole Hessian (D44).
+    """Prove or refute a hand-written Hessian (D44).
 
     Parameters
     ----------

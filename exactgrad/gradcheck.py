@@ -32,8 +32,8 @@ from .arguments import check_callable, positive_number, whole_number
 from .deprecation import renamed_arguments, renamed_names, warn_renamed
 from .structures import (
     check_returned,
-    checked_arguments,
     copy_leaves,
+    flatten_arguments,
     reduce_to_gradient,
 )
 
@@ -195,7 +195,7 @@ def check_gradient(
         For an argument, or something returned, of another kind or out of range, which is named; a
         TypeError, too, if the complex step is asked of a function that is not complex-safe.
     """
-    function, theta, blocks, name_of = checked_arguments(
+    function, theta, blocks, name_of = flatten_arguments(
         value_and_grad, theta, blocks, coordinate
     )
 
@@ -354,7 +354,7 @@ def check_jvp(
 def check_jacobian(
     f: Function, jacobian: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a whole Jacobian.
+    """Check a hand-written Jacobian by measured slopes.
 
     Parameters
     ----------
@@ -394,7 +394,7 @@ def check_hvp(
 def check_hessian(
     gradient: Function, hessian: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a whole Hessian.
+    """Check a hand-written Hessian by measured slopes.
 
     Parameters
     ----------
@@ -441,7 +441,7 @@ def _refuse_noise(first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
 
 
 def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:
-    """Im f(theta + ih) / h: no difference is taken, so nothing cancels."""
+    """Return Im f(theta + ih) / h: no difference is taken, so nothing cancels."""
     shifted = theta.astype(complex)
     shifted[i] += 1j * COMPLEX_STEP
     value = value_and_grad(shifted)[0]
@@ -498,7 +498,7 @@ def _smooth_steps(
 def _central_difference(
     value_and_grad: ValueAndGrad, theta: Array, i: int, steps: Sequence[float]
 ) -> tuple[float, float]:
-    """Fourth-order central difference, at the step where it depends least on the step.
+    """Return the central difference of fourth order, at the step on which it depends least.
 
     Also returns what the rounding of the values alone can do to it, 1.5 eps |F| / h (D9).
     """

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from .arguments import check_callable, check_plain, whole_number
 from .blame.lines import explanation
 from .deprecation import renamed_arguments, renamed_names
-from .structures import checked_arguments, leaves
+from .structures import flatten_arguments, leaves
 from .trace.copies import Copies, in_own_context
 from .verdict.attempts import Conclusion, Errors, Verdict, attempt
 from .verdict.data import argument_names, describe_data, parse_fixed
@@ -243,7 +243,7 @@ def prove(
         For an argument of another kind or out of range, which is named, and if `value_and_grad`
         returns anything but a number and a gradient of the shape of theta.
     """
-    function, theta, blocks, name = checked_arguments(
+    function, theta, blocks, name = flatten_arguments(
         value_and_grad, theta, blocks, coordinate
     )
     n_points = whole_number("n_points", n_points)

@@ -29,11 +29,14 @@ from .arguments import (
 )
 
 __all__ = [
+    "FlatArguments",
     "ReducedAnswer",
     "StructureError",
     "Tree",
-    "checked_arguments",
+    "check_returned",
     "copy_leaves",
+    "flatten_arguments",
+    "flatten_theta",
     "leaves",
     "map_leaves",
     "reduce_to_gradient",
@@ -233,10 +236,19 @@ def flatten_theta(theta: Any) -> tuple[Array, Tree]:
     return np.array(tree.flatten(theta), float), tree
 
 
-def checked_arguments(
+class FlatArguments(NamedTuple):
+    """A function of flat theta, and what its coordinates are called."""
+
+    function: Function  # from flat theta to a value and a flat gradient
+    theta: Array  # (D,)
+    blocks: Mapping[str, slice]
+    coordinate: Callable[[int], str]
+
+
+def flatten_arguments(
     value_and_grad: Any, theta: Any, blocks: Any, coordinate: Any
-) -> tuple[Function, Array, Mapping[str, slice], Callable[[int], str]]:
-    """Return a function of flat theta, flat theta, its blocks and the names of its coordinates.
+) -> FlatArguments:
+    """Return a function of theta as one of flat theta, after a check of its arguments.
 
     Parameters
     ----------
@@ -273,7 +285,7 @@ def checked_arguments(
 
     is_flat = tree.shapes == {"theta": flat.shape}
     function = value_and_grad if is_flat else of_flat
-    return function, flat, blocks or tree.blocks, coordinate or path_of
+    return FlatArguments(function, flat, blocks or tree.blocks, coordinate or path_of)
 
 
 def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:

@@ -33,7 +33,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "estimator-variance": {"seed": 0},
     "evidence-bounds": {"seed": 0},
     "elbo-minima": {"seed": 0, "starts": 6, "epochs": 150},
-    "certificate": {"seed": 0, "settings": CERTIFICATE, "found": DIGITS, "progress": False},
+    "certificate": {"seed": 0, "settings": CERTIFICATE, "digits": DIGITS, "progress": False},
     "coin": {"seed": 0, "budget": (60, 150, 50)},
     "occam": {
         "budget": occam.Budget(side=31, draws=500, chains=10, steps=4, sets=1)

@@ -124,9 +124,9 @@ REASONS = (
     "the objective of StickingTheLanding must be linear in log q, FreeEnergy(); got PAC",
     *(f"PACBayes needs KL(q || prior) in closed form, since that of a sample may be negative, and "
       f"{by} samples it." for by in ("Reparameterised", "DoublyReparameterised", "SelfNormalised")),
-    *(f"PACBayes bounds the share of wrong classes, of which there are none with {name}."
+    *(f"PACBayes needs a likelihood of classes, whose wrong share it bounds; got {name}."
       for name in names_of("likelihood", lambda made: made.target_kind != "class")),
-    "PACBayes bounds nothing where the prior learns from the rows.",
+    "PACBayes needs a prior that does not learn from the rows;",
     *(f"{by} needs KL(q || prior) in closed form, and there is none for a Gaussian q and {name}."
       for by in ("ClosedFormKL", "LocalReparameterisation", "Flipout")
       for name in names_of("prior", lambda made: not issubclass(made, ClosedFormPrior))),

@@ -50,10 +50,10 @@ def check_levels(name: str, value: Any) -> Array:
 
 
 # theta may hold infinite numbers, which make quantiles nan
-RULES = predictive.RULES | {"theta": ANY_NUMBERS}
+QUANTILE_ARGUMENTS = predictive.ARGUMENTS | {"theta": ANY_NUMBERS}
 
 
-@accepts(**RULES)
+@accepts(**QUANTILE_ARGUMENTS)
 def distribution_function(
     estimator: Source,
     theta: Array,
@@ -96,7 +96,7 @@ def distribution_function(
     return total / n_components  # D46
 
 
-@accepts(**RULES)
+@accepts(**QUANTILE_ARGUMENTS)
 def quantiles(
     estimator: Source,
     theta: Array,

@@ -33,7 +33,9 @@ __all__ = [
 ]
 
 BINNINGS = ("equal width", "equal mass")
-COUNTS = Numbers(low=0, high=2**53 - 1, whole=True)  # those that float64 tells apart
+EXACT_COUNTS = Numbers(
+    low=0, high=2**53 - 1, whole=True
+)  # those that float64 tells apart
 BINNED: dict[str, Check] = {
     "proba": Numbers((None,), finite=False, low=0.0, high=1.0, min_length=1),
     "bins": SAMPLES,
@@ -68,7 +70,7 @@ accept_old_attributes(
 )
 
 
-@accepts(successes=COUNTS, trials=COUNTS)
+@accepts(successes=EXACT_COUNTS, trials=EXACT_COUNTS)
 def wilson(successes: Any, trials: Any) -> tuple[Array, Array]:
     r"""Return the 95 % interval of Wilson (1927) for a share, elementwise (D35).
 
@@ -112,12 +114,13 @@ def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
     right : ndarray (N,)
         1.0 or 0.0.
     """
-    proba, (rows, classes) = np.asarray(proba, float), proba.shape
-    labels = Numbers((rows,), low=0, high=classes - 1, whole=True)("labels", labels)
+    n_rows, n_classes = proba.shape
+    proba = np.asarray(proba, float)
+    labels = Numbers((n_rows,), low=0, high=n_classes - 1, whole=True)("labels", labels)
     if not np.all(np.abs(proba.sum(axis=1) - 1.0) < 1e-6):
         raise ValueError("the rows of proba must sum to 1; divide each by its sum")
     best = proba.argmax(axis=1)
-    return proba[np.arange(rows), best], (best == labels).astype(float)
+    return proba[np.arange(n_rows), best], (best == labels).astype(float)
 
 
 @accepts(**BINNED)

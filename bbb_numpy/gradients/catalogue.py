@@ -11,5 +11,5 @@ Estimator = GradientEstimator
 
 
 def __getattr__(name: str) -> Any:
-    """Return a table, such as PRIORS; it stands above this floor."""
+    """Return a table of `bbb_numpy.registry`, such as PRIORS."""
     return getattr(import_module("bbb_numpy.registry"), name)

@@ -91,7 +91,7 @@ def add_kl(
 
 @dataclass(frozen=True)
 class ClosedFormKL(Sampled):
-    """Sample the likelihood alone; KL(q || P(w)) is computed by its formula (D18, D19, R1)."""
+    """Estimator that samples the likelihood; KL(q || P(w)) is exact (D18, D19, R1)."""
 
     posterior: GaussianPosterior = MeanField()
     needs: ClassVar[frozenset[str]] = frozenset({"density", "closed form"})

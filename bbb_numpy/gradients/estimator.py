@@ -122,28 +122,28 @@ class GradientEstimator:
 
     def __post_init__(self) -> None:
         check_fields(self, **self.rules)
-        point = isinstance(self.posterior, PointMass)
+        is_point = isinstance(self.posterior, PointMass)
         prior = self.model.prior
-        if isinstance(self.objective, MLE | MAP) and not point:
+        if isinstance(self.objective, MLE | MAP) and not is_point:
             raise ValueError(
                 f"{_name(self.objective)} estimates one weight vector: without log q in the "
-                "objective every deviation shrinks to 0. Use PointMass, or FreeEnergy"
+                "objective every standard deviation shrinks to 0. Use PointMass, or FreeEnergy"
             )
-        if point and not isinstance(self.objective, MLE | MAP):
+        if is_point and not isinstance(self.objective, MLE | MAP):
             raise ValueError(
                 f"a point mass has no density, so {_name(self.objective)} is infinite for it. "
                 "Use MLE or MAP, or another posterior"
             )
-        if point and prior.blocks():
+        if is_point and prior.blocks():
             raise ValueError(
                 f"a point estimate cannot learn the numbers of {_name(prior)}: under MAP the "
                 "density P(w) grows without bound as weights and prior shrink together, and MLE "
-                "has no prior. Fix the prior (learn=False), or use a posterior with deviations"
+                "has no prior. Fix the prior (learn=False), or use another posterior"
             )
         if isinstance(self.posterior, FullRank):
             self.posterior.check_size(self.model.layout.size)
         name = type(self).__name__
-        if "density" in self.needs and point:
+        if "density" in self.needs and is_point:
             raise ValueError(
                 f"{name} needs a posterior with a density; use Reparameterised"
             )
@@ -165,7 +165,7 @@ class GradientEstimator:
             )
 
     def _check_bound(self) -> None:
-        """Refuse what makes no bound on the share of wrong classes of classes to come (D58)."""
+        """Raise an error where PACBayes is no bound on the share of wrong classes (D58)."""
         if "closed form" not in self.needs:
             raise ValueError(
                 "PACBayes needs KL(q || prior) in closed form, since that of a sample may be "
@@ -173,12 +173,12 @@ class GradientEstimator:
             )
         if self.model.likelihood.target_kind != "class":
             raise ValueError(
-                "PACBayes bounds the share of wrong classes, of which there are none with "
+                "PACBayes needs a likelihood of classes, whose wrong share it bounds; got "
                 f"{_name(self.model.likelihood)}. Use CategoricalLikelihood"
             )
         if self.model.prior.blocks():
             raise ValueError(
-                "PACBayes bounds nothing where the prior learns from the rows. Use learn=False"
+                "PACBayes needs a prior that does not learn from the rows; use learn=False"
             )
 
     @cached_property
@@ -215,12 +215,12 @@ class GradientEstimator:
 
     @property
     def noise_per_sample(self) -> int:
-        """How many numbers of noise all rows share, for one sample: those of a weight vector."""
+        """Length of the noise that all rows share, for one weight sample."""
         return self.posterior.noise_size(self.model.layout.size)
 
     @property
     def noise_per_row(self) -> int:
-        """How many numbers of noise each row of a minibatch has of its own, for one sample."""
+        """Length of the noise that each row has of its own, for one weight sample."""
         return 0
 
     def noise_shape(self, samples: int, rows: int = 0) -> tuple[int, int]:
@@ -354,7 +354,7 @@ class GradientEstimator:
         return self.layout.views(theta)
 
     def outputs(self, theta: Array, w: Array, x: Array, buffers: Buffers) -> Array:
-        """Return the network's outputs by which one predicts.
+        """Return the outputs of the network for given weights.
 
         Parameters
         ----------
@@ -478,7 +478,7 @@ class GradientEstimator:
         buffers: Buffers | None,
         sample_weight: Array | None,
     ) -> Batch:
-        """Return the arguments of one step after a check of their shapes.
+        """Return the arguments of one step, after a check of their shapes.
 
         Parameters
         ----------

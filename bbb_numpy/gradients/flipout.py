@@ -1,4 +1,4 @@
-"""Flipout: one weight perturbation for all rows, with signs of their own (D22)."""
+"""Flipout: one weight perturbation for all rows, with random signs for each row (D22)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FlippedLayer(NamedTuple):
 
 @dataclass(frozen=True)
 class Flipout(Rowwise):
-    r"""One weight perturbation for all rows, with signs of their own (Wen et al. 2018; D22).
+    r"""Estimator with one weight perturbation, whose signs differ by row (Wen et al. 2018; D22).
 
     For each layer, with random signs R for every row and :math:`\Delta = \sigma \circ \epsilon`
     shared:
@@ -77,7 +77,7 @@ class Flipout(Rowwise):
         signs -= 1.0
 
     def _flips(self, noise: Array, rows: int) -> list[Flips]:
-        """Cut the signs of each layer out of the flat noise."""
+        """Return views of the flat noise: the signs of each layer."""
         layers = list[Flips]()
         start = self.model.layout.size
         for d_in, d_out in pairwise(self.model.network.sizes):

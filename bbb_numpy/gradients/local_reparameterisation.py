@@ -30,7 +30,7 @@ class OutputLayer(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalReparameterisation(Rowwise):
-    r"""Sample each layer's outputs, not its weights (Kingma et al. 2015; D21).
+    r"""Estimator that samples each layer's outputs, not its weights (Kingma et al. 2015; D21).
 
     Given its inputs a, an output of a layer is Gaussian with mean a mu and variance a^2 sigma^2.
     Every row has its own noise, so their gradients are independent. For each layer, with
@@ -45,16 +45,16 @@ class LocalReparameterisation(Rowwise):
 
     @property
     def noise_per_sample(self) -> int:
-        """No noise is shared by all rows."""
+        """Length of the noise that all rows share: 0."""
         return 0
 
     @property
     def noise_per_row(self) -> int:
-        """One number for each output of each layer."""
+        """Length of the noise of a row: one number for each output of each layer."""
         return sum(self.model.network.sizes[1:])
 
     def _zetas(self, noise: Array) -> list[Array]:
-        """View the flat noise as zeta (S, B, O) of each layer."""
+        """Return views of the flat noise: zeta (S, B, O) of each layer."""
         widths = self.model.network.sizes[1:]
         n_rows = noise.shape[1] // self.noise_per_row
         ends = np.cumsum([n_rows * width for width in widths[:-1]])

@@ -191,10 +191,10 @@ class Frozen(Sampled):
 
 @dataclass(frozen=True)
 class StickingTheLanding(Frozen):
-    """Leave out the score of q, whose mean is 0 (Roeder et al. 2017; D20).
+    """The reparameterised gradient without the score of q (Roeder et al. 2017; D20).
 
-    log q(w; theta) is differentiated through w alone. Where q is the posterior, every sample
-    gives the gradient 0 exactly.
+    log q(w; theta) is differentiated through w alone, as its score has the mean 0. Where q is the
+    posterior, every sample gives the gradient 0 exactly.
     """
 
     objective: FreeEnergy = free_energy

@@ -1,4 +1,4 @@
-"""What the regressor and the classifier share: fitting, going on, and what they keep."""
+"""Base class of the regressor and the classifier: parameters, fitting and predictions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-try:  # first here, for all modules of the learners: whoever lacks it is told once
+try:  # the first import of scikit-learn in the package, for a single helpful error
     from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils.class_weight import compute_class_weight
@@ -40,7 +40,6 @@ from ..numeric.validation import (
 )
 from ..parts.posteriors import PointMass
 from ..registry import REGISTERED
-from ..training import Recipe
 from ..training.recipe import Rows
 from ..training.schedules import schedule_table
 from .columns import encode_columns
@@ -91,7 +90,7 @@ available_if_trained = available_if(
 
 @dataclass(eq=False, repr=False)
 class Learner(Fitted):
-    """What both learners do with rows; each has targets and predictions of its own.
+    """Base class of the learners: parameters, fitting, and the predictions that they share.
 
     Parameters
     ----------
@@ -242,7 +241,7 @@ class Learner(Fitted):
 
     @property
     def _parameter_constraints(self) -> dict[str, Any]:
-        """What scikit-learn checks of the arguments, by the names that there are now."""
+        """The constraints that scikit-learn checks the arguments by."""
         return constraints(self.target_kinds, len(REGISTERED))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -312,23 +311,17 @@ class Learner(Fitted):
             If the fit has failed. It names the likely cause and a remedy, from `fit_report_`.
         """
         plan = check_plan(self)
-        resumes = self.warm_start and hasattr(self, "estimator_")
-        if resumes:
-            state, data = self._next_problem(
-                X, y, sample_weight, plan, "fit with warm_start=True"
-            )
-        else:
-            fraction = plan.parts["validation_fraction"]
-            state, data = self._first_problem(X, y, sample_weight, plan, fraction)
-        n_rows = len(data.training.x)
-        recipe = plan.recipe(n_rows, from_scratch=not resumes, stops_early=True)
-        posterior = self._infer(plan, state, data, recipe, resumes)
+        continued_by = ""
+        if self.warm_start and hasattr(self, "estimator_"):
+            continued_by = "fit with warm_start=True"
+        posterior, data = self._infer(plan, X, y, sample_weight, continued_by)
         if posterior.interruption:
             warnings.warn(posterior.interruption, UserWarning, stacklevel=2)
             return self
         parts = plan.parts
         if posterior.recipe is not None:
-            parts = parts | {"usual_epochs": plan.schedule(n_rows).epochs}
+            schedule = plan.schedule(len(data.training.x))
+            parts = parts | {"usual_epochs": schedule.epochs}
             for name in ("optimizer", "batch_size", "samples"):
                 parts[name] = getattr(posterior.recipe, name)
         try:
@@ -353,15 +346,10 @@ class Learner(Fitted):
     ) -> Self:
         """Continue training; the first call starts as `fit` does."""
         epochs = STEPS("epochs", epochs)
-        plan = check_plan(self)
-        resumes = hasattr(self, "estimator_")
-        if resumes:
-            state, data = self._next_problem(X, y, sample_weight, plan, "partial_fit")
-        else:
-            state, data = self._first_problem(X, y, sample_weight, plan, 0.0, classes)
-        n_rows = len(data.training.x)
-        recipe = plan.recipe(n_rows, epochs, from_scratch=False, stops_early=False)
-        posterior = self._infer(plan, state, data, recipe, resumes)
+        continued_by = "partial_fit" if hasattr(self, "estimator_") else ""
+        posterior, _ = self._infer(
+            check_plan(self), X, y, sample_weight, continued_by, classes, epochs
+        )
         if posterior.interruption:
             warnings.warn(posterior.interruption, UserWarning, stacklevel=3)
         return self
@@ -369,40 +357,54 @@ class Learner(Fitted):
     def _infer(
         self,
         plan: Plan,
-        state: FittedState,
-        data: TrainingData,
-        recipe: Recipe | None,
-        resumes: bool,
-    ) -> FittedPosterior:
-        """Let the method of inference fit a posterior, or continue one, and keep the result.
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        continued_by: str,
+        classes: Any = None,
+        epochs: int | None = None,
+    ) -> tuple[FittedPosterior, TrainingData]:
+        """Fit a posterior to rows, or continue an earlier fit, and keep the result.
 
         Parameters
         ----------
         plan : Plan
-        state : FittedState
-            The new fit, as yet without a posterior, or the earlier one.
-        data : TrainingData
-            Standardised rows.
-        recipe : Recipe, optional
-            How to train; None where nothing is trained.
-        resumes : bool
-            Whether the method continues from the posterior in `state`.
+        X, y, sample_weight
+            As of `fit`.
+        continued_by : str
+            The method that continues the earlier fit, for messages; empty for a new fit.
+        classes : array-like (C,), optional
+            All labels of a new fit; by default those in `y`.
+        epochs : int, optional
+            Number of epochs of `partial_fit`. By default that of the plan, as for `fit`.
 
         Raises
         ------
         NonFiniteError
             By which training has ended; the last finite state is kept.
         """
+        is_fit = epochs is None
+        if continued_by:
+            state, data = self._next_problem(X, y, sample_weight, plan, continued_by)
+        else:
+            fraction = plan.parts["validation_fraction"] if is_fit else 0.0
+            state, data = self._first_problem(
+                X, y, sample_weight, plan, fraction, classes
+            )
         problem = Problem(
             state.estimator_,
             data.training,
             data.held_out,
             state.y_scale_,
-            recipe,
-            plan.parts["dtype"],
+            plan.recipe(
+                len(data.training.x),
+                epochs,
+                from_scratch=is_fit and not continued_by,
+                stops_early=is_fit,
+            ),
             int(self.verbose),
         )
-        if resumes:
+        if continued_by:
             posterior = plan.method.resume(problem, state, state.rng_, self.progress)
         else:
             posterior = plan.method.fit(problem, state.rng_, self.progress)
@@ -410,16 +412,16 @@ class Learner(Fitted):
             self.fitted_ = posterior.update(state)
         if posterior.error is not None:
             raise posterior.error
-        return posterior
+        return posterior, data
 
     # How each learner reads and returns targets
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
-        """Read the targets of a first fit."""
+        """Return the targets of a new fit as numbers, with their likelihood; see `Targets`."""
         raise NotImplementedError
 
     def _next_targets(self, y: Array, dtype: Any) -> Array:
-        """Read targets like those of the first fit: (N, K) in training's units and dtype."""
+        """Return targets like those of the fit as (N, K), in training's units and dtype."""
         raise NotImplementedError
 
     def _class_weights(
@@ -531,7 +533,7 @@ class Learner(Fitted):
                 "against the prior. If only the ratios of the weights are meant, as by "
                 "AdaBoostClassifier, use inference='mle', or multiply them by the number of rows",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return Rows(x, y, weights.astype(x.dtype)).at(weights > 0)
 
@@ -656,11 +658,13 @@ class Learner(Fitted):
     @np.errstate(over="ignore", invalid="ignore")
     def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
         """Return what is drawn at `X` for `n_samples` weight vectors, (N, K, S) or like y."""
-        x, samples = self._check_rows(X), whole("n_samples", n_samples, 1, MAX_SAMPLES)
-        changes = {} if random_state is None else {"rng": check_generator(random_state)}
-        drawn = self._posterior_predict(
-            draw, x, samples=samples, **changes
-        )  # (S, N, K)
+        x = self._check_rows(X)
+        changes: dict[str, Any] = {
+            "samples": whole("n_samples", n_samples, 1, MAX_SAMPLES)
+        }
+        if random_state is not None:
+            changes["rng"] = check_generator(random_state)
+        drawn = self._posterior_predict(draw, x, **changes)  # (S, N, K)
         drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)
         self._need_finite("a function drawn from the posterior", drawn, x)
         return self._like_y(drawn)

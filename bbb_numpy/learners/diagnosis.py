@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ..model.joint import Likelihood, Model
 from ..parts.posteriors import GaussianPosterior, PointMass
 from ..parts.student_t import StudentTLikelihood
 from ..training import EarlyStopping, Epoch
@@ -147,7 +146,7 @@ def _measure(
         sd = float((density_of_rows - baseline_of_rows).std())
         chance += N_STANDARD_ERRORS * sd / len(x) ** 0.5
     log_scale = float(np.log(learner.y_scale_).sum())  # from training's units to y's
-    linear_density = prior_sd = slope = slope_error = bulk_sd_y = kl = nan
+    linear_density = prior_sd = slope = slope_error = bulk_sd_y = kl = n_epochs = nan
     if not density > baseline + NEGLIGIBLE_DENSITY:
         linear_density = baseline + linear_gain(x, y) - log_scale
         prior_sd = prior_function_sd(source, x, y, fit.seed)
@@ -155,6 +154,7 @@ def _measure(
         bulk_sd_y = bulk_sd(data.y, y)
     if history:
         kl = history[-1].kl
+        n_epochs = len(history)
     if history and not learner.training_.stopped:
         slope, slope_error = loss_slope(history, n_rows)
     initial_sd = final_sd = nan
@@ -178,7 +178,7 @@ def _measure(
         bulk_sd_y=bulk_sd_y,
         prior_function_sd=prior_sd,
         interval_coverage=fit.interval_coverage(),
-        n_epochs=len(history),
+        n_epochs=n_epochs,
         target_kind=likelihood.target_kind,
         **chain_agreement(learner, x),
     )
@@ -235,13 +235,12 @@ class Evidence:
     explained: bool = False
 
     @property
-    def model(self) -> Model:
+    def model(self) -> Any:
         """The network with its prior and likelihood."""
-        model: Model = self.learner.estimator_.model
-        return model
+        return self.learner.estimator_.model
 
     @property
-    def likelihood(self) -> Likelihood:
+    def likelihood(self) -> Any:
         """The likelihood."""
         return self.model.likelihood
 
@@ -257,10 +256,9 @@ class Evidence:
         return getattr(objective, "beta", 1.0)
 
     @property
-    def learning_rate(self) -> float:
+    def learning_rate(self) -> Any:
         """Learning rate of the optimizer, before its schedule."""
-        rate: float = self.parts["optimizer"].learning_rate
-        return rate
+        return self.parts["optimizer"].learning_rate
 
     @property
     def uses_adam(self) -> bool:
@@ -385,10 +383,6 @@ def _kl_is_too_heavy(evidence: Evidence) -> bool:
     return evidence.beta > 1.0 and kl_per_weight < MAX_FREE_KL
 
 
-def _prior_is_narrow(evidence: Evidence) -> bool:
-    return 0 < evidence.report.prior_function_sd < MIN_PRIOR_FUNCTION_SD
-
-
 def _remedy_for_narrow_prior(evidence: Evidence) -> str:
     # of every layer's weights
     factor = evidence.report.prior_function_sd ** (-1 / evidence.n_layers)
@@ -432,7 +426,8 @@ def _posterior_keeps_to_prior(evidence: Evidence) -> bool:
 
 
 def _remedy_for_wide_posterior(evidence: Evidence) -> str:
-    report, sizes = evidence.report, evidence.model.network.sizes
+    report = evidence.report
+    sizes = evidence.model.network.sizes
     widest = max(report.posterior_function_sd, report.prior_function_sd)
     # of every layer's weights
     factor = (MAX_FUNCTION_SD / widest) ** (1 / evidence.n_layers)
@@ -461,7 +456,8 @@ def _training_is_short(evidence: Evidence) -> bool:
 
 
 def _length_of_training(evidence: Evidence) -> str:
-    n_epochs, report = len(evidence.history), evidence.report
+    report = evidence.report
+    n_epochs = len(evidence.history)
     count = f"{n_epochs} epoch{'s' * (n_epochs > 1)}"
     count = f"{count} with a learning rate of {evidence.learning_rate:g}"
     if evidence.learner.training_.stopped:
@@ -477,7 +473,8 @@ def _remedy_for_short_training(evidence: Evidence) -> str:
         patience = LONGER_FACTOR * evidence.parts["early_stopping"].patience
         patience = max(patience, EarlyStopping().patience)
         return f"use EarlyStopping(patience={patience})"
-    n_epochs, usual_epochs = len(evidence.history), evidence.parts["usual_epochs"]
+    n_epochs = len(evidence.history)
+    usual_epochs = evidence.parts["usual_epochs"]
     slow = evidence.learning_rate < MAX_SMALL_RATE or not evidence.uses_adam
     if isinstance(evidence.parts["optimizer"], IVON):
         slow = False
@@ -538,7 +535,9 @@ CAUSES: dict[str, tuple[Cause, ...]] = {
             "use objective='elbo'",
         ),
         Cause(
-            _prior_is_narrow,
+            lambda evidence: (
+                0 < evidence.report.prior_function_sd < MIN_PRIOR_FUNCTION_SD
+            ),
             lambda evidence: (
                 "a prior that is too narrow: under it functions vary from row to row by "
                 f"{evidence.report.prior_function_sd:.2g} of {evidence.unit_name}"

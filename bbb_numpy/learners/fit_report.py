@@ -105,8 +105,8 @@ class FitReport:
         What is wrong; empty for a fit that passes.
     causes : tuple of str
         Likely ones, each with its remedy.
-    n_epochs : int
-        Number of epochs of the call; 0 after sampling.
+    n_epochs : float
+        Number of epochs of the call; nan after sampling, and in a file of an earlier version.
     target_kind : {'real', 'class', 'count', ''}
         Of y; empty in a file of an earlier version.
     """
@@ -139,7 +139,7 @@ class FitReport:
     unmeasured: str = ""
     findings: tuple[str, ...] = ()
     causes: tuple[str, ...] = ()
-    n_epochs: int = 0
+    n_epochs: float = nan
     target_kind: str = ""
 
     @property
@@ -249,7 +249,8 @@ class Check:
 
     def fails(self, report: FitReport) -> bool:
         """Whether the number is on the wrong side of a threshold."""
-        value, limits = getattr(report, self.measure), self.limits(report)
+        value = getattr(report, self.measure)
+        limits = self.limits(report)
         too_low = "at least" in limits and not value >= limits["at least"]
         too_high = "at most" in limits and value > limits["at most"]
         return self.is_measured(report) and (too_low or too_high)
@@ -261,49 +262,8 @@ class Check:
         return f"{self.label:<66} {value:10.4g}  {' and '.join(limits)}".rstrip()
 
 
-# What is concluded.
-
-
 def _no_better(detail: str) -> Callable[[FitReport], str]:
     return lambda report: f"the fit is no better than ignoring X, {detail}"
-
-
-def _worse_than_baseline(report: FitReport) -> str:
-    return (
-        "the fit is worse than ignoring X: the mean log density of its training rows is "
-        f"{report.log_density:.4g} nats, that of {TARGETS[report.target_kind].baseline} "
-        f"{report.baseline_density:.4g}"
-    )
-
-
-def _line_is_better(report: FitReport) -> str:
-    return (
-        "the fit is no better than ignoring X, where a straight line is: the mean log density of "
-        f"the training rows is {report.log_density:.4g} nats, that of the line "
-        f"{report.linear_density:.4g}"
-    )
-
-
-def _has_a_steep_loss(report: FitReport) -> str:
-    return (
-        "the loss was still falling steeply when training ended, by "
-        f"{report.loss_fall:.3g} nats per row in as many epochs again"
-    )
-
-
-def _intervals_are_narrow(report: FitReport) -> str:
-    return (
-        f"the {100 * COVERAGE:.0f} % intervals hold {100 * report.interval_coverage:.0f} % of the "
-        "training rows"
-    )
-
-
-def _prior_has_collapsed(report: FitReport) -> str:
-    return (
-        "the learned prior has collapsed: the standard deviation of a weight under it fell "
-        f"from {report.initial_prior_sd:.3g} to {report.final_prior_sd:.3g}, the KL term to "
-        f"{report.kl:.2g} nats, so that predictions hardly depend on X"
-    )
 
 
 def _steep_fall(report: FitReport) -> float:
@@ -350,7 +310,11 @@ CHECKS = (
         at_least=lambda report: report.required_density,
         reason="that of the baseline, less what chance explains",
         name="worse",
-        message=_worse_than_baseline,
+        message=lambda report: (
+            "the fit is worse than ignoring X: the mean log density of its training rows is "
+            f"{report.log_density:.4g} nats, that of {TARGETS[report.target_kind].baseline} "
+            f"{report.baseline_density:.4g}"
+        ),
         alternative=True,
     ),
     Check(
@@ -365,7 +329,11 @@ CHECKS = (
         ),
         reason="twice what is negligible, and 5 nats in all rows",
         name="line",
-        message=_line_is_better,
+        message=lambda report: (
+            "the fit is no better than ignoring X, where a straight line is: the mean log density "
+            f"of the training rows is {report.log_density:.4g} nats, that of the line "
+            f"{report.linear_density:.4g}"
+        ),
         alternative=True,
     ),
     Check(
@@ -389,7 +357,7 @@ CHECKS = (
         label="epochs",
         at_least=MIN_EPOCHS,
         reason="fewer show no slope",
-        applies=lambda report: _is_no_better(report) and report.n_epochs > 0,
+        applies=_is_no_better,
         name="early",
         message=_no_better("after so few epochs"),
         alternative=True,
@@ -413,7 +381,10 @@ CHECKS = (
         at_most=_steep_fall,
         reason="what the fit has gained over the baseline; 0.05; 5 nats in all rows; chance",
         name="falling",
-        message=_has_a_steep_loss,
+        message=lambda report: (
+            "the loss was still falling steeply when training ended, by "
+            f"{report.loss_fall:.3g} nats per row in as many epochs again"
+        ),
     ),
     Check(
         measure="interval_coverage",
@@ -421,7 +392,10 @@ CHECKS = (
         at_least=_smallest_coverage,
         reason="80 %, or 90 % less three standard errors for few rows",
         name="intervals",
-        message=_intervals_are_narrow,
+        message=lambda report: (
+            f"the {100 * COVERAGE:.0f} % intervals hold {100 * report.interval_coverage:.0f} % of "
+            "the training rows"
+        ),
     ),
     Check(
         measure="initial_prior_sd",
@@ -434,7 +408,11 @@ CHECKS = (
         at_least=_smallest_prior_sd,
         reason="a thousandth of its start; where the KL term is below 1 nat, its start",
         name="collapsed",
-        message=_prior_has_collapsed,
+        message=lambda report: (
+            "the learned prior has collapsed: the standard deviation of a weight under it fell "
+            f"from {report.initial_prior_sd:.3g} to {report.final_prior_sd:.3g}, the KL term to "
+            f"{report.kl:.2g} nats, so that predictions hardly depend on X"
+        ),
     ),
     Check(measure="kl", label="KL term of the last epoch, nats"),
     *(

@@ -175,6 +175,15 @@ class Sampling(Method):
     ) -> FittedPosterior:
         """Draw from the posterior.
 
+        Parameters
+        ----------
+        problem : Problem
+            The model and its data; no recipe is needed.
+        rng : numpy.random.Generator
+            From which the run is seeded.
+        progress : bool, optional
+            Whether to show a progress bar. By default only in a terminal or notebook.
+
         Raises
         ------
         KeyboardInterrupt
@@ -189,7 +198,17 @@ class Sampling(Method):
         rng: Generator,
         progress: bool | None,
     ) -> FittedPosterior:
-        """Continue the chains of an earlier fit to the same rows."""
+        """Continue the chains of an earlier fit to the same rows.
+
+        Parameters
+        ----------
+        problem : Problem
+            The same model and data as of the earlier fit.
+        state : FittedState
+            The earlier fit, whose draws come first in the result.
+        rng, progress
+            As of `fit`.
+        """
         return self._draw(state.draws_, problem, rng, progress)
 
     def _draw(
@@ -208,7 +227,7 @@ class Sampling(Method):
         model = problem.source.model
         common: dict[str, Any] = {
             "sample_weight": weights,
-            "dtype": problem.dtype,
+            "dtype": x.dtype,
             "progress": progress,
         }
         settings = {name: getattr(self, name) for name in SETTING_NAMES}
@@ -312,5 +331,7 @@ def method_for(inference: Any, part: Any) -> Method:
 
 def supports_partial_fit(inference: Any) -> bool:
     """Whether what this value of `inference` leaves can be trained further by `partial_fit`."""
-    part = inferences().get(inference) if isinstance(inference, str) else inference
+    part = inference
+    if isinstance(inference, str):
+        part = inferences().get(inference)
     return method_for(inference, part).supports_partial_fit

@@ -62,7 +62,6 @@ class Problem(NamedTuple):
         Length, in units of y, of 1 in the units of training.
     recipe : Recipe or None
         How to train; None where nothing is trained.
-    dtype : numpy dtype
     verbose : int
         Print every so many epochs; 0 is never.
     """
@@ -72,7 +71,6 @@ class Problem(NamedTuple):
     held_out: Rows | None
     y_scale: Array
     recipe: Recipe | None
-    dtype: Any
     verbose: int
 
 
@@ -156,7 +154,7 @@ class Method:
         if isinstance(parts["optimizer"], IVON):
             return "ivon-optimizer"
         if not is_linear(parts["objective"]):
-            return "exact"
+            return "full-length"
         return self.schedule_group
 
     def check(self, params: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
@@ -316,9 +314,19 @@ class Variational(Method):
     def fit(
         self, problem: Problem, rng: Generator, progress: bool | None
     ) -> FittedPosterior:
-        """Train from random initial parameters."""
+        """Train from random initial parameters.
+
+        Parameters
+        ----------
+        problem : Problem
+            The gradient estimator, the data, and the recipe.
+        rng : numpy.random.Generator
+            Source of the initial parameters, the order of the rows and the noise of the weights.
+        progress : bool, optional
+            Whether to show a progress bar. By default only in a terminal or notebook.
+        """
         assert problem.recipe is not None
-        theta = problem.source.init(rng, problem.dtype)
+        theta = problem.source.init(rng, problem.training.x.dtype)
         optimizer_state = problem.recipe.optimizer.init(theta, problem.source)
         init = Training(theta, optimizer_state)
         return _train_from(init, problem, rng, progress)
@@ -330,7 +338,17 @@ class Variational(Method):
         rng: Generator,
         progress: bool | None,
     ) -> FittedPosterior:
-        """Continue training, with the state of the optimizer as it was left."""
+        """Continue training, with the state of the optimizer as it was left.
+
+        Parameters
+        ----------
+        problem : Problem
+            The gradient estimator, today's data, and the recipe.
+        state : FittedState
+            The earlier fit, from whose theta training continues.
+        rng, progress
+            As of `fit`.
+        """
         assert state.training_ is not None
         return _train_from(state.training_, problem, rng, progress)
 
@@ -430,7 +448,7 @@ class LaplaceApproximation(Method):
     posterior: Any
     supports_partial_fit: ClassVar[bool] = False
     default_objective = MAP()
-    schedule_group: ClassVar[str] = "exact"
+    schedule_group: ClassVar[str] = "full-length"
     unused_arguments: ClassVar[tuple[str, ...]] = tuple(
         name for name in TRAINING_ARGUMENTS if name not in ("optimizer", "epochs")
     )
@@ -451,7 +469,17 @@ class LaplaceApproximation(Method):
     def fit(
         self, problem: Problem, rng: Generator, progress: bool | None
     ) -> FittedPosterior:
-        """Train to the mode, and compute curvature and evidence there, in turn."""
+        """Train to the mode, and compute curvature and evidence there, in turn.
+
+        Parameters
+        ----------
+        problem : Problem
+            The linearised network, the data, and the recipe of the first mode.
+        rng : numpy.random.Generator
+            Source of the initial weights and the order of the rows.
+        progress : bool, optional
+            Whether to show a progress bar. By default only in a terminal or notebook.
+        """
         assert problem.recipe is not None
         recipe = replace(problem.recipe, samples=1)
         rows = problem.training

@@ -17,7 +17,7 @@ from .fit_report import FitReport
 __all__ = ["FittedState", "Stateful"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FittedState:
     """Everything that a fit leaves in a learner.
 
@@ -43,6 +43,11 @@ class FittedState:
     classes_: Array | None = None
     columns_: tuple[Column, ...] | None = None
     fit_report_: FitReport | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"FittedState({', '.join(self.attributes())})"  # of arrays the names only
+        )
 
     def attributes(self) -> dict[str, Any]:
         """Return the fields that are not None, by name."""

@@ -158,7 +158,7 @@ TERMS: dict[str, Objective] = {
 
 @dataclass(frozen=True)
 class PACBayes:
-    r"""A bound on the share of wrong classes, to be trained on (Perez-Ortiz et al. 2021; D58).
+    r"""A bound on the share of wrong classes, as an objective (Perez-Ortiz et al. 2021; D58).
 
     .. math:: N \log 2\, \big(\sqrt{r + k} + \sqrt k\big)^2, \qquad
               r = -\frac{E_q[\log P(D|w)]}{N \log 2}, \qquad
@@ -257,7 +257,7 @@ class Renyi:
         check_fields(self, alpha=partial(real, low=-1e6, high=1e6))
 
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-        """Return value and cotangents ``pi_i u``, ``-pi_i u`` and ``-u``.
+        """Return the bound in nats, and its cotangents ``pi_i u``, ``-pi_i u`` and ``-u``.
 
         With u = softmax((1 - alpha) log w) over the samples.
         """
@@ -292,7 +292,7 @@ class EUBO:
     """
 
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-        """Return value and the surrogate's cotangents ``-pi_i w^``, ``-pi_i w^`` and ``-w^``."""
+        """Return the bound in nats, and cotangents ``-pi_i w^``, ``-pi_i w^`` and ``-w^``."""
         logs = log_weights(terms, kl_weight)
         share = _self_normalised(logs.real)  # G7
         # a sample of density 0 has share 0: 0 (-inf) = 0

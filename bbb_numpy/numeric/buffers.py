@@ -97,7 +97,13 @@ class Buffers:
         return entry[2]
 
     def ones(self, rows: int, dtype: Any) -> Array:
-        """Return ones (1, rows), read-only: a product with them sums over rows."""
+        """Return ones (1, rows), read-only: a product with them sums over rows.
+
+        Parameters
+        ----------
+        rows : int
+        dtype : dtype
+        """
         if self._ones.shape[1] != rows or self._ones.dtype != dtype:
             self._ones = np.ones((1, rows), dtype)
             self._ones.flags.writeable = False

@@ -52,7 +52,15 @@ def _as_inexact(x: Any) -> Array:
 
 
 def log1p(z: Array, out: Array | None = None) -> Array:
-    """Return log(1 + z); for complex z by its polar form, since np.log1p then rounds 1 + z."""
+    """Return log(1 + z); for complex z by its polar form, since np.log1p then rounds 1 + z.
+
+    Parameters
+    ----------
+    z : ndarray
+        Real or complex numbers.
+    out : ndarray, optional
+        Memory for the result.
+    """
     out = np.empty_like(z) if out is None else out
     if z.dtype.kind != "c":
         return np.log1p(z, out=out)
@@ -74,8 +82,14 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
         log_softplus = log(softplus), and x itself far left     not log(0) = -inf
         ratio        = sigmoid / softplus, and 1 far left       not 0/0 = nan
 
-    "Far left" is where ``log1p(e^x) = e^x`` to rounding. Everything is finite for finite x, which
-    is float32, float64, or complex (for a complex step). `out` are four arrays to fill.
+    "Far left" is where ``log1p(e^x) = e^x`` to rounding. Everything is finite for finite x.
+
+    Parameters
+    ----------
+    x : ndarray
+        Of float32, float64, or complex (for a complex step).
+    out : SoftplusParts, optional
+        Four arrays of its shape and dtype, memory for the result.
     """
     sp, s, log_sp, ratio = out or (np.empty_like(x) for _ in range(4))
     real = x.real
@@ -265,6 +279,12 @@ def log_softmax(x: Any, axis: int = -1) -> Array:
     """Return ``x - logsumexp(x)`` along `axis`: log probabilities.
 
     The largest entry is subtracted first, so a gap of 1e4 between logits costs no digit.
+
+    Parameters
+    ----------
+    x : array_like
+        Logits, real or complex.
+    axis : int
     """
     x = _as_inexact(x)
     shifted = x - np.max(x.real, axis=axis, keepdims=True)
@@ -357,6 +377,12 @@ def standard_normal(rng: np.random.Generator, out: Array) -> Array:
 
     are two independent N(0, 1) numbers. With the 24-bit u of float32 none exceeds 5.77 in
     size, where N(0, 1) has 8e-9 of its mass.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    out : ndarray
+        Contiguous, of float64 or float32; it is overwritten.
     """
     if out.dtype != np.float32 or out.size < BOX_MULLER_MIN_SIZE:
         return rng.standard_normal(dtype=out.dtype.type, out=out)

@@ -109,5 +109,17 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write `content` as JSON by `atomic_write`; raise ValueError for nan and infinity."""
+    """Write a table as JSON by `atomic_write`.
+
+    Parameters
+    ----------
+    path : Path
+    content : object
+        Text, numbers, and lists and dicts of them.
+
+    Raises
+    ------
+    ValueError
+        If a number is nan or infinite.
+    """
     write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")

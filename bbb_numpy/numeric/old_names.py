@@ -87,11 +87,26 @@ class OldNames:
     orders: Mapping[str, Sequence[Sequence[str | None]]] = field(default_factory=dict)
 
     def rename_field(self, owner: str, name: Any) -> Any:
-        """Return today's name of a field of `owner`, or of a key; None if it is gone."""
+        """Return today's name of a field or a key; None if there is no such field any more.
+
+        Parameters
+        ----------
+        owner : str
+            Name of the class, or ``Class.field`` for a key of a dict in a field.
+        name : object
+            Name in the file.
+        """
         return self.fields.get(owner, {}).get(name, name)
 
     def rename_value(self, location: str, text: str) -> str:
-        """Return today's text for `text` in a field or under a key, ``Class.field.key``."""
+        """Return today's text for a text in a file.
+
+        Parameters
+        ----------
+        location : str
+            ``Class.field``, or ``Class.field.key`` for a key of a dict in a field.
+        text : str
+        """
         return self.values.get(location, {}).get(text, text)
 
     def order(

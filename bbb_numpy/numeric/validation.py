@@ -69,8 +69,8 @@ def check_fields(owner: Any, description: str = "", /, **checks: Check) -> None:
     ----------
     owner : object
     description : str
-        What the fields are of, for errors: "the prior" makes "scale of the prior".
-    **rules
+        Owner of the fields, for errors: "the prior" makes "scale of the prior".
+    **checks
         The check of each field by its name.
     """
     for name, check in checks.items():
@@ -330,10 +330,14 @@ def _checked_by(predicate: Callable[[Any], Any], expected: str) -> Check:
 def InstanceOf(*classes: type, expected: str = "") -> Check:
     """Return a check for an object of one of these classes."""
     names = " or ".join(cls.__name__ for cls in classes)
-    return _checked_by(
-        lambda value: isinstance(value, classes),
-        expected or f"an object of type {names}",
-    )
+    expected = expected or f"an object of type {names}"
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, classes):
+            raise TypeError(f"{name} must be {expected}; got {short_repr(value)}")
+        return value
+
+    return check
 
 
 def HasMethods(example: str, *methods: str) -> Check:
@@ -394,7 +398,15 @@ def ListOf(check_item: Check) -> Check:
 
 
 def MappingOf(check_item: Check, example: str = "") -> Check:
-    """Return a check for a mapping from text to items, each of which another check accepts."""
+    """Return a check for a mapping from text to items, each of which another check accepts.
+
+    Parameters
+    ----------
+    check_item : callable
+        Check of an item.
+    example : str
+        An accepted mapping, for errors.
+    """
 
     def has_names(value: Any) -> bool:
         return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
@@ -448,6 +460,19 @@ def check_generator(
 
     The seed is drawn from an object (`numpy.random.Generator` or the older `RandomState`), whose
     state changes: the next call returns a different generator.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+    name : str
+        Name of the argument, for errors.
+
+    Raises
+    ------
+    TypeError
+        If it is of another type.
+    ValueError
+        If the number is negative.
     """
     if isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state.integers(2**32, size=4))

@@ -31,16 +31,29 @@ __all__ = ["HalfCauchy", "HalfNormal", "Hyperprior", "LogNormal", "check_hyperpr
 
 
 class Hyperprior(Protocol):
-    """Interface of a hyperprior: `LogNormal`, `HalfNormal`, `HalfCauchy`, or your own.
-
-    Its methods take the learned numbers u (S, K) and the values (K,) at which they start.
-    """
+    """Interface of a hyperprior: `LogNormal`, `HalfNormal`, `HalfCauchy`, or your own."""
 
     def log_density(self, u: Array, start: Array) -> Array:
-        """Return the log density (S, K) of each learned number."""
+        """Return the log density (S, K) of each learned number.
+
+        Parameters
+        ----------
+        u : ndarray (S, K)
+            Learned numbers, such as logarithms of scales.
+        start : ndarray (K,)
+            Values at which they start.
+        """
 
     def slope(self, u: Array, start: Array) -> Array:
-        """Return the derivative (S, K) of the log density for each learned number."""
+        """Return the derivative (S, K) of the log density for each learned number.
+
+        Parameters
+        ----------
+        u : ndarray (S, K)
+            Learned numbers, such as logarithms of scales.
+        start : ndarray (K,)
+            Values at which they start.
+        """
 
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array

@@ -67,14 +67,28 @@ class Likelihood:
         return heads
 
     def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise ValueError unless `y` (B, K) can be targets: any finite number can."""
+        """Raise ValueError unless `y` can be targets; any finite numbers can, by default.
+
+        Parameters
+        ----------
+        y : ndarray (B, K)
+        dtype : dtype
+            Of training, float64 or float32.
+        """
 
     def blocks(self, outputs: int) -> Blocks:
         """Return names and shapes of the learned blocks, (K,) each for K = `outputs`, or ()."""
         return tuple((name, (outputs,)) for name in self.initial_values())
 
     def init(self, outputs: int, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks, one flat vector."""
+        """Return the starting values of the learned blocks, one flat vector.
+
+        Parameters
+        ----------
+        outputs : int
+            Number of target columns K.
+        dtype : dtype
+        """
         return np.repeat(np.array([*self.initial_values().values()], dtype), outputs)
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
@@ -178,6 +192,13 @@ class Likelihood:
     def curvature(self, params: Params, f: Array) -> Array:
         """Return -d^2 log P(y|x, w) / df df (S, B, K, K), which must not depend on y (D54).
 
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) each, or (S, K).
+        f : ndarray (S, B, K)
+            Network outputs.
+
         Raises
         ------
         TypeError
@@ -190,11 +211,27 @@ class Likelihood:
         )
 
     def mean(self, params: Params, f: Array) -> Array:
-        """Return E[y|x, w] (S, B, K): the outputs themselves."""
+        """Return E[y|x, w] (S, B, K), by default the outputs themselves.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) each, or (S, K).
+        f : ndarray (S, B, heads)
+            Network outputs.
+        """
         return f
 
     def variance(self, params: Params, f: Array) -> Array:
-        """Return Var[y|x, w], broadcastable to (S, B, K); infinite where there is none."""
+        """Return Var[y|x, w], which broadcasts to (S, B, K); infinite where it does not exist.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) each, or (S, K).
+        f : ndarray (S, B, heads)
+            Network outputs.
+        """
         raise NotImplementedError
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
@@ -215,6 +252,13 @@ class Likelihood:
 
         It is the exponential of the learned block ``log_noise``, or the field `scale`. Likelihoods
         without a `noise_name` have no such scale.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) each, or (S, K).
+        outputs : int
+            Number of target columns K.
         """
         if "log_noise" in self.initial_values():
             return np.exp(params["log_noise"])
@@ -226,6 +270,13 @@ class Likelihood:
         Each array broadcasts to (S, B, K). For real targets the first two are location and scale,
         between which quantiles are searched; for counts the first is the mean; for classes, or 0
         and 1, they are the probabilities.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) each, or (S, K).
+        f : ndarray (S, B, heads)
+            Network outputs.
         """
         mean = self.mean(params, f)
         if self.target_kind == "real":

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
@@ -326,7 +326,7 @@ def sample_target(
         progress=progress,
         checkpoint_every=checkpoint_every,
         fixed_kernels=() if previous is None else previous.kernels,
-        settings={
+        unchecked={
             "draws": draws,
             "warm_up": warm_up,
             "thin": thin,
@@ -336,7 +336,9 @@ def sample_target(
             "checkpoint": checkpoint,
         },
     )
-    with job.processes() as map_groups:
+    # the bits of a sum depend on the threads: groups have one each, in whatever process
+    threads = nullcontext() if job.n_groups == 1 else one_blas_thread()
+    with threads, process_map(job.n_processes) as map_groups:
         runs = job.init()
         finished = _advance_all(job, runs, map_groups)
     result = _result(runs, job.settings, layout, finished)
@@ -361,13 +363,6 @@ class _Job:
     progress: bool | None
     checkpoint: Checkpoint | None
 
-    @contextmanager
-    def processes(self) -> Iterator[Callable[..., Iterable[Run]]]:
-        """Yield the `map` over groups; several of them run with one BLAS thread each."""
-        one_thread = nullcontext() if self.n_groups == 1 else one_blas_thread()
-        with one_thread, process_map(self.n_processes) as map_groups:
-            yield map_groups
-
     def init(self) -> list[Run]:
         """Return the run of every group, as it is stored, or before its first step."""
         if self.checkpoint is not None:
@@ -389,16 +384,16 @@ def _prepare(
     progress: Any,
     checkpoint_every: float,
     fixed_kernels: Iterable[Any],
-    settings: dict[str, Any],
+    unchecked: dict[str, Any],
 ) -> _Job:
     """Check the arguments of `sample_target`, and open its checkpoint."""
     kernel = check_sampler(sampler)
     Optional(flag)("progress", progress)
-    checked = {name: SETTINGS[name](name, value) for name, value in settings.items()}
+    checked = {name: SETTINGS[name](name, value) for name, value in unchecked.items()}
     warm_up = checked["warm_up"]
     if warm_up is None:
         warm_up = getattr(kernel, "default_warm_up", DEFAULT_WARM_UP)
-    run_settings = Settings(
+    settings = Settings(
         target,
         kernel,
         warm_up,
@@ -414,9 +409,9 @@ def _prepare(
     if not draws_start:
         start = _check_start(start)
     checkpoint = None
-    if settings["checkpoint"] is not None:
-        checkpoint = Checkpoint(settings["checkpoint"], checkpoint_every)
-        checkpoint.load(run_settings, groups, whole_seed)
+    if unchecked["checkpoint"] is not None:
+        checkpoint = Checkpoint(unchecked["checkpoint"], checkpoint_every)
+        checkpoint.load(settings, groups, whole_seed)
     if draws_start:
         # last of all: an ensemble that finds the start takes its time
         start = _check_start(start(rng))
@@ -425,7 +420,7 @@ def _prepare(
     if cores is None:
         cores = n_usable_cores()
     return _Job(
-        run_settings,
+        settings,
         rng,
         start,
         whole_seed is not None or not draws_start,

@@ -27,12 +27,10 @@ from ..numeric.validation import (
 from ..parts.posteriors import PointMass
 from .loop import fit, start
 from .optimizers import Adam, Cosine
-from .recipe import Recipe
+from .recipe import INITIAL_SD, Recipe
 from .schedules import schedule_for
 
 __all__ = ["ensemble_starts"]
-
-INITIAL_SD = 0.3  # of the weights that the training of a member starts from
 
 
 def ensemble_starts(
@@ -89,10 +87,11 @@ def ensemble_starts(
     >>> from bbb_numpy.training.ensembles import ensemble_starts
     >>> x = np.linspace(-1, 1, 20)[:, None]
     >>> model = Model(MLP((1, 5, 1), "tanh"), GaussianPrior(), GaussianLikelihood(0.3, learn=True))
-    >>> begin = ensemble_starts(model, x, np.sin(3 * x), chains=2, seed=0)
-    >>> begin.shape
+    >>> y = np.sin(3 * x)
+    >>> starts = ensemble_starts(model, x, y, chains=2, seed=0)
+    >>> starts.shape
     (2, 17)
-    >>> draws = sample(model, x, np.sin(3 * x), start=begin, chains=2, draws=5, warm_up=20, seed=0)
+    >>> draws = sample(model, x, y, start=starts, chains=2, draws=5, warm_up=20, seed=0)
     """
     InstanceOf(Model)("model", model)
     chains = SAMPLES("chains", chains)

@@ -32,7 +32,7 @@ from ..parts.network import MLP
 from ..parts.posteriors import PointMass, Posterior
 from ..parts.priors import GaussianPrior, LayerwiseGaussianPrior
 from .loop import start, train
-from .recipe import Recipe, Rows
+from .recipe import INITIAL_SD, Recipe, Rows
 from .state import Training
 from .stopping import row_slices
 
@@ -50,7 +50,6 @@ __all__ = [
 COVARIANCES = ("full", "kronecker", "diagonal", "last-layer")
 MAX_MATRIX_ROWS = 8000  # a matrix of so many has 0.5 GB, and several are needed
 MAX_JACOBIAN_NUMBERS = 4_000_000  # that are held at a time
-INITIAL_SD = 0.3  # of the weights that training starts from
 MAX_SCALE_UPDATES = 1000  # between two trainings; they cost next to nothing
 MAX_ALTERNATIONS = 100  # of scales and mode in turn, where both are exact (D56)
 LOG_SCALE_TOLERANCE = 1e-7  # a smaller change of the logarithm of a scale ends them
@@ -267,7 +266,7 @@ class Linearised(GradientEstimator):
         return f + network.jvp(net, tape, w - mu, buffers)
 
     def affine(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        """Return f and G, with which the outputs are f + G eps for noise eps (D54).
+        """Return the outputs as an affine function of the noise: f and G of f + G eps (D54).
 
         Parameters
         ----------
@@ -592,7 +591,7 @@ def _choose_scales(
     for _ in range(MAX_ALTERNATIONS):
         spectrum = compute_spectrum(estimator, mu, learned, rows)
         if exact:
-            mu = _last_layer_at_its_mode(estimator, mu, learned, rows, spectrum)
+            mu = _solve_last_layer(estimator, mu, learned, rows, spectrum)
             spectrum = compute_spectrum(estimator, mu, learned, rows)
         log_alpha, log_beta = best_scales(spectrum, has_prior_scale, has_noise)
         evaluation = model.evaluate(
@@ -610,7 +609,7 @@ def _choose_scales(
     return estimator.pack(mu, spectrum, log_alpha, log_beta, learned), float(evidence)
 
 
-def _last_layer_at_its_mode(
+def _solve_last_layer(
     estimator: Linearised, mu: Array, learned: Array, rows: Rows, spectrum: Spectrum
 ) -> Array:
     """Return `mu` with the last layer where its gradient is 0: by one Newton step (D56)."""

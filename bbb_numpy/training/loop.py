@@ -82,7 +82,7 @@ def fit(
     validation: tuple[Array, Array] | tuple[Array, Array, Array] | None = None,
     progress: bool | None = None,
 ) -> Training:
-    """Minimise the estimator's objective from `training` on, and return the new state.
+    """Minimise the objective of an estimator, and return the new state of training.
 
     The state passed in is never changed. Same state, data, generator state and dtype give
     bit-identical results on the same machine.
@@ -156,7 +156,7 @@ def train(
     progress: bool | None = None,
     verbose: int = 0,
 ) -> Training:
-    """Do what `fit` does, on rows that have been checked; print every `verbose`-th epoch.
+    """Train as `fit` does, on rows that have been checked.
 
     The loop also trains a stack of problems of equal shape at once: all arrays then have a
     leading axis of problems, and the value of the objective is an array.
@@ -243,7 +243,13 @@ class Descent:
     last_batch: Minibatch = field(init=False)  # of the last epoch
 
     def run_epoch(self, epoch: int) -> Epoch:
-        """Take a step on every minibatch, and return what the epoch cost."""
+        """Take a step on every minibatch, and return what the epoch cost.
+
+        Parameters
+        ----------
+        epoch : int
+            Counted from 0; the warm-up and the schedule depend on it.
+        """
         recipe = self.recipe
         state = self.state
         optimizer, n_epochs = recipe.optimizer, recipe.epochs
@@ -297,7 +303,7 @@ class Descent:
         return evaluated
 
     def measure_last_update(self, epoch: int) -> None:
-        """Raise `NonFiniteError` if the very last step led to where the objective is not finite.
+        """Raise `NonFiniteError` if the objective after the very last step is not finite.
 
         The theta of any other step is measured by the one that follows.
         """

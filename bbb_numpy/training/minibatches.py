@@ -15,7 +15,7 @@ __all__ = ["Minibatch", "Minibatches"]
 
 
 class Minibatch(NamedTuple):
-    """What one step is taken on."""
+    """The arguments of one step: noise, rows and their share of the KL term."""
 
     noise: Array  # (S, ...)
     x: Array  # (..., B, d_in)
@@ -25,7 +25,7 @@ class Minibatch(NamedTuple):
 
 
 class Minibatches:
-    """Data cut into minibatches, which are drawn anew for every epoch.
+    """The data cut into minibatches, which are drawn anew for every epoch.
 
     Parameters
     ----------
@@ -58,10 +58,10 @@ class Minibatches:
             self.total_weight = data.sample_weight.sum(dtype=float)
 
     def draw(self, rng: Any) -> Iterator[Minibatch]:
-        """Yield the minibatches of one epoch: row order is drawn first, then noise by noise.
+        """Yield the minibatches of one epoch, in a new row order and with new noise.
 
-        The noise of one is overwritten by the next. Rows with weights share the KL term of an
-        epoch by these (D45).
+        The order is drawn first, then the noise of one minibatch after the other, each into the
+        memory of the one before. Rows with weights share the KL term by these (D45).
         """
         data = self.data.shuffled(rng) if self.recipe.shuffle else self.data
         weights = data.sample_weight

@@ -15,7 +15,7 @@ __all__ = ["Epoch", "NonFiniteError", "Snapshots", "Training"]
 
 
 class NonFiniteError(ArithmeticError):
-    """The objective of a step was nan or infinite.
+    """Raised when the objective of a step is nan or infinite.
 
     Attributes
     ----------

@@ -97,7 +97,7 @@ class ValidationLoss:
 
 
 class Monitor:
-    """Counts the epochs since the monitored number last fell enough, and keeps that state.
+    """Early stopping: counts the epochs since the monitored number last fell, and keeps that state.
 
     Parameters
     ----------

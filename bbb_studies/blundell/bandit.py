@@ -141,12 +141,14 @@ class LastLayer:
 
     def refit(self, w: Array) -> None:
         """Look at everything with the features that weights `w` (P,) have."""
-        self.w, seen = w[None].copy(), np.flatnonzero(self.count)
-        phi = self.features(seen)
-        precision = phi.T @ (phi * self.count[seen, None]) / self.variance  # D56
+        self.w, looked_at = w[None].copy(), np.flatnonzero(self.count)
+        phi = self.features(looked_at)
+        precision = phi.T @ (phi * self.count[looked_at, None]) / self.variance  # D56
         precision += self.precision * np.eye(phi.shape[1])
         self.covariance = np.linalg.inv(precision)
-        self.mean = self.covariance @ (phi.T @ self.total[seen]) / self.variance  # D56
+        self.mean = (
+            self.covariance @ (phi.T @ self.total[looked_at]) / self.variance
+        )  # D56
 
     def learn(self, row: int, reward: float) -> None:
         """Add one reward: the same posterior as by `refit`, by one column of the covariance."""
@@ -178,11 +180,11 @@ def game(
         [np.repeat(x, 2, axis=0), np.tile(eye, (len(x), 1))], axis=1
     )
     which, luck = np.random.default_rng(seed).spawn(2)
-    shown = which.integers(len(x), size=interactions)
-    bad = poisonous[shown] & (luck.random(interactions) < 0.5)
+    mushroom = which.integers(len(x), size=interactions)
+    bad = poisonous[mushroom] & (luck.random(interactions) < 0.5)
     payoff = np.where(bad, BAD, GOOD).astype(np.float32)
     return Game(
-        np.ascontiguousarray(inputs, np.float32), shown, poisonous[shown], payoff
+        np.ascontiguousarray(inputs, np.float32), mushroom, poisonous[mushroom], payoff
     )
 
 
@@ -255,8 +257,16 @@ def play(the: Game, agent: Agent, settings: Settings, state: State, until: int) 
         if last is not None:
             state.ate[t] = last.eats(the.shown[t], rng)
         else:
-            now = agent, estimator, theta, the.inputs, the.shown[t], rng, eyes.rewind()
-            state.ate[t] = decide(*now)
+            arguments = (
+                agent,
+                estimator,
+                theta,
+                the.inputs,
+                the.shown[t],
+                rng,
+                eyes.rewind(),
+            )
+            state.ate[t] = decide(*arguments)
         taken[t], reward[t] = (
             2 * the.shown[t] + state.ate[t],
             state.ate[t] * the.payoff[t],
@@ -334,12 +344,15 @@ def draw_figure(
     early = min(max(settings.dense, 1), total)
     for (name, eaten), (colour, line) in zip(ate.items(), STYLES, strict=False):
         costs = np.array(
-            [np.cumsum(regret(the, one)) for the, one in zip(games, eaten, strict=True)]
+            [
+                np.cumsum(regret(the, regrets))
+                for the, regrets in zip(games, eaten, strict=True)
+            ]
         )
-        for ax, end in ((a, total), (b, early)):
-            at = np.unique(np.linspace(1, end, min(end, POINTS)).astype(int))
-            for one in costs[:, at - 1]:
-                ax.plot(at, one, color=colour, linewidth=0.7, alpha=0.45)
+        for ax, last in ((a, total), (b, early)):
+            at = np.unique(np.linspace(1, last, min(last, POINTS)).astype(int))
+            for regrets in costs[:, at - 1]:
+                ax.plot(at, regrets, color=colour, linewidth=0.7, alpha=0.45)
             mean = costs[:, at - 1].mean(axis=0)
             ax.plot(at, mean, color=colour, linestyle=line, linewidth=2.0, label=name)
     a.set_yscale("log")
@@ -377,12 +390,14 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
 
 def lay_out(seed: int, settings: Settings, numbers: Numbers) -> str:
     """Return every number that is printed, and which claims of the paper hold."""
-    others = [name for name in numbers if name != THOMPSON and THOMPSON in numbers]
+    other_agents = [
+        name for name in numbers if name != THOMPSON and THOMPSON in numbers
+    ]
 
-    def share(n: Mapping[str, Any], what: str, among: str) -> str:
-        most = sum(n[f"{among} shown in the last tenth"])
-        wrong = sum(n[f"{among} {what} in the last tenth"])
-        return f"{100.0 * wrong / most:.2f} %" if most else "none shown"
+    def share(n: Mapping[str, Any], action: str, among: str) -> str:
+        n_shown = sum(n[f"{among} shown in the last tenth"])
+        wrong = sum(n[f"{among} {action} in the last tenth"])
+        return f"{100.0 * wrong / n_shown:.2f} %" if n_shown else "none shown"
 
     def agent(n: Mapping[str, Any]) -> str:
         keys = "regret", "realised regret", "regret while trained densely"
@@ -418,7 +433,7 @@ def lay_out(seed: int, settings: Settings, numbers: Numbers) -> str:
         listed(
             f"Regret beyond that of {THOMPSON}, run by run: mean +- standard error.",
             "agent | whole game | last tenth",
-            zip(others, others, strict=True),
+            zip(other_agents, other_agents, strict=True),
             beyond,
         ),
         claims(
@@ -445,25 +460,29 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
     rows = []
     if {OFTEN, THOMPSON} <= set(numbers):
         mean, error = _gap(numbers, OFTEN, "regret")
-        said, seen = (
+        statement, threshold = (
             f"{OFTEN} over-explores: regret beyond {THOMPSON}",
             2 * np.nan_to_num(error),
         )
-        rows.append(Claim(said, "> 0", _pair(mean, error, "+"), bool(mean > seen)))
+        rows.append(
+            Claim(statement, "> 0", _pair(mean, error, "+"), bool(mean > threshold))
+        )
     if THOMPSON in numbers:
         regret, last = (
             sum(numbers[THOMPSON][k]) for k in ("regret", "regret of the last tenth")
         )
         share = last / regret if regret else 0.0
-        said = f"regret of {THOMPSON}, share of the last tenth"
-        rows.append(Claim(said, "almost flat", f"{share:.1%}", share < FLAT))
+        statement = f"regret of {THOMPSON}, share of the last tenth"
+        rows.append(Claim(statement, "almost flat", f"{share:.1%}", share < FLAT))
     if GREEDY in numbers:
         first = max(
             (b for a, b in numbers[GREEDY]["longest fast"] if a < FAST), default=0
         )
-        held = first >= PAPER_FAST
-        shown = f"about {PAPER_FAST:,}"
-        rows.append(Claim(f"{GREEDY} eats nothing at first", shown, f"{first:,}", held))
+        holds = first >= PAPER_FAST
+        printed = f"about {PAPER_FAST:,}"
+        rows.append(
+            Claim(f"{GREEDY} eats nothing at first", printed, f"{first:,}", holds)
+        )
     return rows
 
 
@@ -500,12 +519,12 @@ def whole_run(
         process_time(),
     )
     # does not depend on which other agents play
-    own = (seed, run, crc32(agent.name.encode()))
-    state = begin(agent, settings, the.inputs.shape[1], own)
+    seed_of_agent = (seed, run, crc32(agent.name.encode()))
+    state = begin(agent, settings, the.inputs.shape[1], seed_of_agent)
     play(the, agent, settings, state, settings.interactions)
-    found = {"ate": state.ate, "seconds": np.array(process_time() - began)}
-    write_arrays(path, found)
-    return found
+    results = {"ate": state.ate, "seconds": np.array(process_time() - began)}
+    write_arrays(path, results)
+    return results
 
 
 def _fast(ate: NDArray[np.bool_]) -> tuple[int, int]:
@@ -546,8 +565,8 @@ def measure(
 
     rows = {name: [*map(of, games, eaten)] for name, eaten in ate.items()}
     return {
-        name: {key: [one[key] for one in own] for key in own[0]}
-        for name, own in rows.items()
+        name: {key: [row[key] for row in rows_of_agent] for key in rows_of_agent[0]}
+        for name, rows_of_agent in rows.items()
     }
 
 
@@ -594,23 +613,23 @@ def reproduce(
         for i, a in enumerate(agents)
     }
     ate = {
-        name: np.array([one["ate"] for one in some]) for name, some in by_agent.items()
+        name: np.array([one["ate"] for one in runs]) for name, runs in by_agent.items()
     }
     seconds = {
-        name: float(sum(one["seconds"] for one in some))
-        for name, some in by_agent.items()
+        name: float(sum(one["seconds"] for one in runs))
+        for name, runs in by_agent.items()
     }
     numbers = measure(seed, settings, data, ate)
     draw_figure(settings, _games(seed, settings, data), ate).savefig(
         out / "bandit.png", dpi=100
     )
-    found = {
+    output = {
         "seed": seed,
         "settings": asdict(settings),
         "agents": numbers,
         "seconds": seconds,
     }
-    write_json(out / "numbers.json", found)
+    write_json(out / "numbers.json", output)
     summary = lay_out(seed, settings, numbers)
     write_text(text_file, summary + "\n")
     return summary

@@ -249,10 +249,12 @@ STATE = Format(
 FORMAT = f"{STATE.name} {STATE.version}"
 
 
-def build(candidate: Candidate, gone: float | None = None) -> GradientEstimator:
+def build(
+    candidate: Candidate, share_removed_so_far: float | None = None
+) -> GradientEstimator:
     """Return network, prior, likelihood, posterior and objective of a candidate.
 
-    Dropout leaves out less, the more weights are `gone`; by default as many as in the end.
+    Dropout leaves out less, the larger `share_removed_so_far` is; by default it is the last share.
     """
     c = candidate
     prior: Prior = LayerwiseGaussianPrior(learn=True)
@@ -263,9 +265,11 @@ def build(candidate: Candidate, gone: float | None = None) -> GradientEstimator:
         prior = GaussianPrior(c.prior)
     model = Model(MLP((784, c.hidden, c.hidden, 10)), prior, CategoricalLikelihood())
     if c.method == "dropout":
-        done = log1p(-c.removed if gone is None else -gone) / (log1p(-c.removed) or 1.0)
+        progress = log1p(
+            -c.removed if share_removed_so_far is None else -share_removed_so_far
+        ) / (log1p(-c.removed) or 1.0)
         rates = tuple(
-            a + done * (b - a) for a, b in zip(Dropout.rates, LEFT_OUT, strict=True)
+            a + progress * (b - a) for a, b in zip(Dropout.rates, LEFT_OUT, strict=True)
         )
         return Dropout(model, PointMass(START), MLE(), rates)
     if c.method != "BBB":
@@ -299,21 +303,25 @@ class Kept(Adam):
         super().update(theta, grad, state, factor)
 
 
-def optimizer_of(c: Candidate, epoch: int = 0, left: Array | None = None) -> Optimizer:
+def optimizer_of(
+    c: Candidate, epoch: int = 0, kept_weights: Array | None = None
+) -> Optimizer:
     """Return the update rule of an epoch; its rate falls along half a cosine over all of them.
 
     Or over those that all weights have, and anew over the others.
     """
-    begin, end = (0, c.dense) if epoch < c.dense else (c.dense, c.epochs)
+    first, last = (0, c.dense) if epoch < c.dense else (c.dense, c.epochs)
 
     def schedule(part: float, _: int) -> float:
-        return Cosine()(epoch - begin + part, end - begin)
+        return Cosine()(epoch - first + part, last - first)
 
     if c.optimizer == "SGD":
         return SGD(c.learning_rate, schedule)
     adam = Adam(c.learning_rate, schedule=schedule)
     return (
-        adam if left is None else Kept(adam.learning_rate, schedule=schedule, left=left)
+        adam
+        if kept_weights is None
+        else Kept(adam.learning_rate, schedule=schedule, left=kept_weights)
     )
 
 
@@ -326,10 +334,10 @@ def share_removed(candidate: Candidate, epoch: int) -> float:
     From a quarter to three quarters of the epochs, or in half of those after `dense` ones, it rises
     as a cubic: fast while many are superfluous, slowly at the end.
     """
-    begin = candidate.dense or candidate.epochs / 4
+    first_epoch = candidate.dense or candidate.epochs / 4
     length = max((candidate.epochs - candidate.dense) / 2, 1.0)
-    done = min(max((epoch + 1 - begin) / length, 0.0), 1.0)
-    return candidate.removed * (1.0 - (1.0 - done) ** 3)
+    progress = min(max((epoch + 1 - first_epoch) / length, 0.0), 1.0)
+    return candidate.removed * (1.0 - (1.0 - progress) ** 3)
 
 
 def lowest(
@@ -345,7 +353,7 @@ def remove(candidate: Candidate, training: Training, share: float) -> Array | No
     """Take weights out, in place; return what of theta is left."""
     if not share:
         return None
-    estimator, left, size = (
+    estimator, kept_weights, size = (
         build(candidate),
         np.ones_like(training.theta),
         training.theta,
@@ -353,15 +361,15 @@ def remove(candidate: Candidate, training: Training, share: float) -> Array | No
     # w^2 E[grad^2]: what the loss rises by (LeCun et al. 1990)
     if candidate.method == "dropout":
         size = size * np.sqrt(training.optimizer_state.arrays["v"])
-    gone = lowest(estimator, size, share)
-    for array, rho in ((left, 0.0), (training.theta, REMOVED_RHO)):
+    removed = lowest(estimator, size, share)
+    for array, rho in ((kept_weights, 0.0), (training.theta, REMOVED_RHO)):
         blocks = estimator.layout.views(array)
-        blocks["mu"][gone] = 0.0
+        blocks["mu"][removed] = 0.0
         if "rho" in blocks:
-            blocks["rho"][gone] = rho
+            blocks["rho"][removed] = rho
     for array in training.optimizer_state.arrays.values():
-        array *= left  # a moment of its past would move it
-    return left
+        array *= kept_weights  # a moment of its past would move it
+    return kept_weights
 
 
 def train_epoch(
@@ -370,9 +378,9 @@ def train_epoch(
     """Train for one more epoch, in place; `x` (N, 784) and one-hot `y` (N, 10) in float32."""
     began, epoch, c = time.process_time(), len(run.errors), candidate
     share = share_removed(c, epoch)
-    left = remove(c, run.training, share)
+    kept_weights = remove(c, run.training, share)
     recipe = Recipe(
-        optimizer=optimizer_of(c, epoch, left),
+        optimizer=optimizer_of(c, epoch, kept_weights),
         epochs=1,
         batch_size=settings.batch,
         samples=c.samples,
@@ -396,12 +404,12 @@ def load(path: Path, candidate: Candidate, settings: Settings) -> Run:
         estimator, seed = build(candidate), settings.seed + candidate.start
         rng = np.random.default_rng([seed, METHODS.index(candidate.method)])
         return Run(start(estimator, rng, optimizer_of(candidate), np.float32), rng)
-    found: Stored = read_state(path, Stored, STATE)
-    if (found.candidate, found.settings) != (candidate, settings):
+    stored: Stored = read_state(path, Stored, STATE)
+    if (stored.candidate, stored.settings) != (candidate, settings):
         raise ValueError(
             f"{path} is of another network or of other settings; delete it"
         )
-    return found.run
+    return stored.run
 
 
 class Images(NamedTuple):
@@ -454,25 +462,25 @@ def measure(
     networks = {c: without(c, run.training.theta, c.removed) for c, run in runs.items()}
     (c, theta), run = next(iter(networks.items())), next(iter(runs.values()))
     labels, rows = images.labels_test, len(training_images(images, c)[0])
-    of_validation, found = (
+    of_validation, proba = (
         probabilities(networks, settings, x, settings.draws)
         for x in (images.x_validation, images.x_test)
     )
     alone = classes_of_mean(build(c).model, theta, images.x_test) != labels
     wrong = float(np.mean(of_validation.argmax(1) != images.labels_validation))
     likely = np.maximum(
-        found[np.arange(len(labels)), labels], np.finfo(np.float32).tiny
+        proba[np.arange(len(labels)), labels], np.finfo(np.float32).tiny
     )
-    whole = [
+    parts_of_f = [
         c.method == "BBB" and not share_removed(c, e) for e in range(len(run.errors))
     ]
     nll = [epoch.nll / rows for epoch in run.training.history]
     kl = [
         epoch.kl / rows if all_there else None
-        for epoch, all_there in zip(run.training.history, whole, strict=True)
+        for epoch, all_there in zip(run.training.history, parts_of_f, strict=True)
     ]
     histogram = None
-    if all(whole):
+    if all(parts_of_f):
         level = pruning.decibels(pruning.signal_to_noise_of(build(c), theta))
         histogram = [
             part.tolist() for part in np.histogram(level[np.isfinite(level)], 80)
@@ -490,7 +498,7 @@ def measure(
         "NLL": nll,
         "errors": [None if c.all_images else error for error in run.errors],
         "validation": None if c.all_images else wrong,
-        "test": float(np.mean(found.argmax(1) != labels)),
+        "test": float(np.mean(proba.argmax(1) != labels)),
         "test, mean network": float(np.mean(alone)) if len(runs) == 1 else None,
         "test nll": float(-np.log(likely, dtype=float).mean()),
         "pruning": None if c.removed else pruned(images, settings, networks),
@@ -500,12 +508,14 @@ def measure(
 
 def pruned(images: Images, settings: Settings, networks: Networks) -> list[float]:
     """Return test errors without shares of the weights."""
-    found = []
+    errors = []
     for share in PRUNED:
-        left = {c: without(c, theta, share) for c, theta in networks.items()}
-        given = probabilities(left, settings, images.x_test, settings.pruning_draws)
-        found.append(float(np.mean(given.argmax(1) != images.labels_test)))
-    return found
+        pruned_networks = {c: without(c, theta, share) for c, theta in networks.items()}
+        proba = probabilities(
+            pruned_networks, settings, images.x_test, settings.pruning_draws
+        )
+        errors.append(float(np.mean(proba.argmax(1) != images.labels_test)))
+    return errors
 
 
 PRUNED = (0.0, 0.5, 0.75, 0.95, 0.98)  # shares of the paper's table
@@ -529,7 +539,7 @@ Numbers = Mapping[str, Any]
 def draw_figure(rows: Numbers) -> Figure:
     """Draw F, KL, NLL and errors by epoch, signal-to-noise ratios, errors by share removed."""
     figure, axes = panels(15.0, 9.0, 2, 3)
-    shown = (
+    curves = (
         ("F", "KL + NLL (nats per image)"),
         ("KL", "KL(q || prior) (nats per image)"),
         ("NLL", "NLL of training images (nats per image)"),
@@ -537,17 +547,24 @@ def draw_figure(rows: Numbers) -> Figure:
     )
     lines = []
     for (name, row), colour in zip(rows.items(), cycle(COLOURS), strict=False):
-        look: dict[str, Any] = {"color": colour, "linestyle": LINES[row["column"]]}
-        for ax, (key, _) in zip(axes.flat, shown, strict=False):
+        line_style: dict[str, Any] = {
+            "color": colour,
+            "linestyle": LINES[row["column"]],
+        }
+        for ax, (key, _) in zip(axes.flat, curves, strict=False):
             value = np.array(row[key], float) * (100 if key == "errors" else 1)
-            (line,) = ax.plot(np.arange(1, len(value) + 1), value, label=name, **look)
+            (line,) = ax.plot(
+                np.arange(1, len(value) + 1), value, label=name, **line_style
+            )
         lines.append(line)
         if row["ratios"]:
             count, edges = map(np.array, row["ratios"])
-            axes[1, 1].stairs(count / count.sum() / np.diff(edges), edges, **look)
+            axes[1, 1].stairs(count / count.sum() / np.diff(edges), edges, **line_style)
         if row["pruning"]:
-            axes[1, 2].plot(LEFT, 100 * np.array(row["pruning"]), marker="o", **look)
-    for ax, (_, label) in zip(axes.flat, shown, strict=False):
+            axes[1, 2].plot(
+                LEFT, 100 * np.array(row["pruning"]), marker="o", **line_style
+            )
+    for ax, (_, label) in zip(axes.flat, curves, strict=False):
         ax.set_yscale("log")
         plain_numbers(ax.yaxis, minor="235")
         ax.set(xlabel="epoch", ylabel=label)
@@ -575,14 +592,16 @@ def lay_out(numbers: Numbers) -> str:
         test = (
             f"{_percent(row['test'])} +- {100 * _deviation(row['test'], numbers):.2f}"
         )
-        found = _percent(row["validation"]), test, _percent(row["test, mean network"])
+        texts = _percent(row["validation"]), test, _percent(row["test, mean network"])
         kl = "" if row["KL"][-1] is None else f"{row['KL'][-1]:.2f}"
         likelihoods = f"{row['test nll']:.4f} | {row['NLL'][-1]:.4f}"
-        return " | ".join([str(row["epochs"]), *found, likelihoods, kl])
+        return " | ".join([str(row["epochs"]), *texts, likelihoods, kl])
 
-    def pruned(place: int) -> str:
-        left = (row["pruning"] for row in rows.values())
-        return " | ".join(_percent(errors[place]) if errors else "" for errors in left)
+    def pruned(index: int) -> str:
+        errors_by_row = (row["pruning"] for row in rows.values())
+        return " | ".join(
+            _percent(errors[index]) if errors else "" for errors in errors_by_row
+        )
 
     return text(
         values(
@@ -636,29 +655,39 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
 
     Without most weights that is one which was trained so, where there is one.
     """
-    found = []
-    for said, printed, place in (
+    judged = []
+    for statement, printed, index in (
         ("test errors of Bayes by Backprop", 1.36, 0),
         ("the same without 98 % of the weights", 1.39, -1),
     ):
         for column in COLUMNS:
-            own = [row for row in numbers["rows"].values() if row["column"] == column]
-            own = [
+            rows_of_column = [
+                row for row in numbers["rows"].values() if row["column"] == column
+            ]
+            rows_of_column = [
                 row
-                for row in own
+                for row in rows_of_column
                 if row["KL"][0] is not None and row["validation"] is not None
             ]
-            sparse = [row for row in own if row["ratios"] is None] if place else []
-            if own := sparse or [row for row in own if row["ratios"]]:
-                row = min(own, key=lambda row: row["validation"])
+            sparse = (
+                [row for row in rows_of_column if row["ratios"] is None]
+                if index
+                else []
+            )
+            if rows_of_column := sparse or [
+                row for row in rows_of_column if row["ratios"]
+            ]:
+                row = min(rows_of_column, key=lambda row: row["validation"])
                 error = (
-                    row["pruning"][place] if place and row["pruning"] else row["test"]
+                    row["pruning"][index] if index and row["pruning"] else row["test"]
                 )
                 holds = error - printed / 100 <= 2 * _deviation(error, numbers)
-                found.append(
-                    Claim(f"{column}: {said}", f"{printed} %", _percent(error), holds)
+                judged.append(
+                    Claim(
+                        f"{column}: {statement}", f"{printed} %", _percent(error), holds
+                    )
                 )
-    return found
+    return judged
 
 
 DIVISOR = 126  # of the pixels, as in the paper
@@ -677,14 +706,14 @@ def full(seed: int) -> dict[str, Any]:
     return {"settings": Settings(seed, draws=100), "candidates": FULL}
 
 
-def prepare(found: MNIST, settings: Settings) -> Images:
+def prepare(digits: MNIST, settings: Settings) -> Images:
     """Cut the training images into a training and a validation part, and scale all."""
-    held_out = len(found.train_images) - settings.validation
+    held_out = len(digits.train_images) - settings.validation
     scale, arrays = np.float32(1.0 / DIVISOR), []
     for x, labels, part in (
-        (found.train_images, found.train_labels, slice(settings.train)),
-        (found.train_images, found.train_labels, slice(held_out, None)),
-        (found.test_images, found.test_labels, slice(settings.test)),
+        (digits.train_images, digits.train_labels, slice(settings.train)),
+        (digits.train_images, digits.train_labels, slice(held_out, None)),
+        (digits.test_images, digits.test_labels, slice(settings.test)),
     ):
         arrays += [x[part] * scale, labels[part].astype(np.intp)]
     return Images._make(arrays)
@@ -710,10 +739,10 @@ def train_row(
         run, (x, labels) = runs[c], training_images(images, c)
         while len(run.errors) < epochs:
             train_epoch(run, c, settings, x, np.eye(10, dtype=np.float32)[labels])
-            given = classes_of_mean(
+            predicted = classes_of_mean(
                 build(c).model, run.training.theta, images.x_validation
             )
-            run.errors.append(float(np.mean(given != images.labels_validation)))
+            run.errors.append(float(np.mean(predicted != images.labels_validation)))
             write_state(paths[c], Stored(c, settings, run), STATE)
 
     if len(runs) > 1 and not next(iter(runs)).averaged:
@@ -739,7 +768,7 @@ def reproduce(
     *,
     settings: Settings | None = None,
     candidates: Sequence[Candidate] = CANDIDATES,
-    found: MNIST | None = None,
+    digits: MNIST | None = None,
     jobs: int = 2,
     progress: bool | None = None,
 ) -> str:
@@ -748,7 +777,7 @@ def reproduce(
     Rows are trained and tested in so many processes, `jobs`, on which no number depends, and
     written in their order. The folder holds the state after every epoch: the same call goes on from
     there, with the same numbers bit for bit (on the same machine), and returns at once when all is
-    done. `settings` have a seed of their own; `found`, images other than those of the data folder.
+    done. `settings` have a seed of their own; `digits`, images other than those of the data folder.
     Without joblib, which comes with scikit-learn: ModuleNotFoundError. ValueError if `out` holds a
     run of another seed or other settings, or a damaged file.
     """
@@ -760,27 +789,27 @@ def reproduce(
         f"{c.row}: {c.name}, {c.epochs} epochs" for c in candidates
     ]
     if file.exists():
-        there = read_json(file)
-        if any(there.get(part) != value for part, value in numbers.items()):
+        previous = read_json(file)
+        if any(previous.get(part) != value for part, value in numbers.items()):
             raise ValueError(
-                f"{out} holds the run of other settings: {there.get('settings')}. Make the same "
+                f"{out} holds the run of other settings: {previous.get('settings')}. Make the same "
                 "call to go on with it, or name another folder"
             )
-        numbers = there
+        numbers = previous
     rows = numbers.setdefault("rows", {})
     paths: dict[str, dict[Candidate, Path]] = {}
     for number, c in enumerate(candidates):
         paths.setdefault(c.row, {})[c] = out / f"state-{number}.npz"
     if rows.keys() == paths.keys() and (out / "mnist.png").exists():
         return lay_out(numbers)
-    images = prepare(data.load() if found is None else found, settings)
+    images = prepare(data.load() if digits is None else digits, settings)
     write(out, {}, numbers)
-    left = {name: row for name, row in paths.items() if name not in rows}
+    remaining = {name: row for name, row in paths.items() if name not in rows}
     measured = in_processes(
-        jobs, whole_row, [(row, images, settings) for row in left.values()]
+        jobs, whole_row, [(row, images, settings) for row in remaining.values()]
     )
-    with steps(len(left), progress) as report:
-        for name, row in zip(left, counted(measured, report), strict=True):
+    with steps(len(remaining), progress) as report:
+        for name, row in zip(remaining, counted(measured, report), strict=True):
             rows[name] = row
             write(out, {}, numbers)
     ordered = sorted(rows.items(), key=lambda item: COLUMNS.index(item[1]["column"]))

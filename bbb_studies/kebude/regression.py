@@ -203,36 +203,43 @@ def run(
     times as large, and "epistemic" is `last_layer`; else the data do not depend on it. `rows` and
     `epochs` instead of the report's.
     """
-    case, how = CASES[problem, x_range], SETTINGS[setting]
+    case, chosen_setting = CASES[problem, x_range], SETTINGS[setting]
     data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
     # a variance as a standard deviation
-    noise = case.noise**2 if how.as_drawn else case.noise
+    noise = case.noise**2 if chosen_setting.as_drawn else case.noise
     data = case.draw(data_rng, case.rows if rows is None else rows, *case.data, noise)
     fresh = case.draw(data_rng, 2000, *case.data, noise)
 
     # (1,) each
-    (x_mean, x_sd), (y_mean, y_sd) = (moments(a, how.standardise) for a in data[:2])
-    x, y = (data.x - x_mean) / x_sd, (data.y - y_mean) / y_sd
-    sigma_data = float(data.y.std()) if how.literal else case.noise
-    prior = GaussianPrior(how.prior_scale or sigma_data)
-    posterior = MeanField(0.01) if how.as_drawn else MeanField()
-    estimator = Reparameterised(
-        Model(MLP((1, 100, 1)), prior, how.likelihood), posterior
+    (x_mean, x_sd), (y_mean, y_sd) = (
+        moments(a, chosen_setting.standardise) for a in data[:2]
     )
-    state = start(estimator, train_rng, how.optimizer)
-    epochs = how.epochs if epochs is None else epochs
+    x, y = (data.x - x_mean) / x_sd, (data.y - y_mean) / y_sd
+    sigma_data = float(data.y.std()) if chosen_setting.literal else case.noise
+    prior = GaussianPrior(chosen_setting.prior_scale or sigma_data)
+    posterior = MeanField(0.01) if chosen_setting.as_drawn else MeanField()
+    estimator = Reparameterised(
+        Model(MLP((1, 100, 1)), prior, chosen_setting.likelihood), posterior
+    )
+    state = start(estimator, train_rng, chosen_setting.optimizer)
+    epochs = chosen_setting.epochs if epochs is None else epochs
     recipe = Recipe(
-        how.optimizer, epochs, batch_size=how.batch_size, samples=how.samples
+        chosen_setting.optimizer,
+        epochs,
+        batch_size=chosen_setting.batch_size,
+        samples=chosen_setting.samples,
     )
     trained = fit(estimator, state, x, y, recipe, rng=train_rng)
     if trained.stopped == "interrupted":
         # numbers of half a training would look like those of a whole
         raise KeyboardInterrupt
 
-    panel = np.linspace(*((-7.5, 7.5) if how.as_drawn else case.panel), 241)[:, None]
+    panel = np.linspace(*((-7.5, 7.5) if chosen_setting.as_drawn else case.panel), 241)[
+        :, None
+    ]
     everywhere = (np.concatenate([panel, fresh.x]) - x_mean) / x_sd
     p = predict(estimator, trained.theta, everywhere, rng=predict_rng, samples=500)
-    if how.as_drawn:
+    if chosen_setting.as_drawn:
         p = p._replace(epistemic=last_layer(estimator, trained.theta, everywhere))
     p = Predictive(y_mean + y_sd * p.mean, *(y_sd * sd for sd in p[1:]))
     on_panel = Predictive._make(m[: len(panel)] for m in p)
@@ -253,14 +260,18 @@ def run(
         trained.theta,
         blocks=estimator.layout.slices,
     )
-    before, blocks = (estimator.layout.views(t) for t in (state.theta, trained.theta))
+    initial_blocks, blocks = (
+        estimator.layout.views(t) for t in (state.theta, trained.theta)
+    )
     sigma_start, sigma_end = (
-        float(np.median(softplus(b["rho"]))) for b in (before, blocks)
+        float(np.median(softplus(b["rho"]))) for b in (initial_blocks, blocks)
     )
     numbers = Numbers(
         free_energy=float(np.mean(last)) / len(x),
         prior_scale=prior.scale,
-        noise_learned=float(y_sd[0] * how.likelihood.noise_scale(blocks, 1)[0]),
+        noise_learned=float(
+            y_sd[0] * chosen_setting.likelihood.noise_scale(blocks, 1)[0]
+        ),
         noise_true=float(np.sqrt(np.mean((fresh.y - fresh.truth(fresh.x)) ** 2))),
         coverage=float(
             np.mean(np.abs(fresh.y - on_fresh.mean) < 1.96 * on_fresh.total)
@@ -269,14 +280,22 @@ def run(
         sigma_start=sigma_start,
         sigma_end=sigma_end,
         sigma_law=(
-            sigma_start * exp(how.optimizer.learning_rate * len(history))
-            if isinstance(how.optimizer, SGD)
+            sigma_start * exp(chosen_setting.optimizer.learning_rate * len(history))
+            if isinstance(chosen_setting.optimizer, SGD)
             else None
         ),
         gradient_error=gradient.error,
     )
     return Result(
-        case, how, seed, data, trained.theta, history, panel, on_panel, numbers
+        case,
+        chosen_setting,
+        seed,
+        data,
+        trained.theta,
+        history,
+        panel,
+        on_panel,
+        numbers,
     )
 
 

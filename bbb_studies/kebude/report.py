@@ -152,8 +152,8 @@ def band(path: Path) -> str:
         "epistemic standard deviation": epistemic,
     }
     for name, column in rows.items():
-        shown = column[[60, 70, 80, 90, 100, 120], 0]  # x = 0, 1, 2, 3, 4, 6
-        text += f"\n{name:28} " + " ".join(f"{value:6.2f}" for value in shown)
+        values = column[[60, 70, 80, 90, 100, 120], 0]  # x = 0, 1, 2, 3, 4, 6
+        text += f"\n{name:28} " + " ".join(f"{value:6.2f}" for value in values)
     return f"{text}\npicture: {path}"
 
 
@@ -165,13 +165,16 @@ def _figure(result: Result) -> Figure:
     figure, (a, b, c) = panels(13.0, 4.1, 1, 3, width_ratios=(1.1, 1.2, 1.2))
     case, x = result.case, result.x[:, 0]
     _draw_losses(a, result.history, len(result.data.x))
-    shown: dict[str, Any] = {"data": result.data[:2], "truth": result.data.truth}
-    fits.fit(x, result.predictive, y_limits=case.y_limits, ax=b, **shown)
+    data_and_truth: dict[str, Any] = {
+        "data": result.data[:2],
+        "truth": result.data.truth,
+    }
+    fits.fit(x, result.predictive, y_limits=case.y_limits, ax=b, **data_and_truth)
     low, high = float(result.data.x.min()), float(result.data.x.max())
     step = np.diff(x).max()  # one point further, up to the edges of the panel
     inside = (x > low - step) & (x < high + step)
     within = Predictive._make(moment[inside, 0] for moment in result.predictive)
-    fits.fit(x[inside], within, less_truth=True, ax=c, **shown)
+    fits.fit(x[inside], within, less_truth=True, ax=c, **data_and_truth)
     c.legend().remove()  # that of (b) serves both
     a.set(xlabel="epoch\n(a) loss against epochs")
     b.set(xlabel="x (dimensionless)\n(b) fit", ylabel="y (dimensionless)")
@@ -201,8 +204,10 @@ def _draw_losses(ax: Axes, history: Sequence[Epoch], rows: int) -> None:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     if 0 < 5 * table.min() < table.max():
         ax.set_yscale("log")
-        few = table.max() < 100 * table.min()  # powers of ten to read values from
-        plain_numbers(ax.yaxis, minor="25" if few else "")
+        has_few_decades = (
+            table.max() < 100 * table.min()
+        )  # powers of ten to read values from
+        plain_numbers(ax.yaxis, minor="25" if has_few_decades else "")
         ax.tick_params(axis="y", which="minor", labelsize=ax.yaxis.label.get_fontsize())
     finish(ax, "epoch", "nats per training example", 2)
 
@@ -239,19 +244,22 @@ def _losses(result: Result) -> list[float]:
     ]
 
 
-def _beside(own: Sequence[Result]) -> list[str]:
+def _beside(results_of_setting: Sequence[Result]) -> list[str]:
     """Say where the losses as drawn end beside the report's, and what the bands hold."""
     lines = []
-    for r in own:
+    for r in results_of_setting:
         his, ours = LEVELS[r.case.x_range], _losses(r)[-1]
         # the mean of epsilon^2 / 2 over the rows has the variance 81^2 / (2 rows), in his data too
         scatter = r.case.noise**4 / sqrt(len(r.data.x))
         mean, sd = (np.interp(r.data.x, r.x[:, 0], m[:, 0]) for m in r.predictive[:2])
-        held = [np.mean(np.abs(r.data.y - mean) <= width * sd) for width in (SCALED, 3)]
+        shares_inside = [
+            np.mean(np.abs(r.data.y - mean) <= width * sd) for width in (SCALED, 3)
+        ]
         lines.append(
             f"{_title(r)}: the loss ends at {ours:.1f}, the report's at {his:g}; two draws of the "
-            f"data differ by {scatter:.1f}\n    (standard deviation). The band holds {held[0]:.0%} "
-            f"of the data, without the 50 {held[1]:.0%}."
+            f"data differ by {scatter:.1f}\n    (standard deviation). The band holds "
+            f"{shares_inside[0]:.0%} "
+            f"of the data, without the 50 {shares_inside[1]:.0%}."
         )
     return lines
 
@@ -264,14 +272,14 @@ def _draw_deviations(results: Sequence[Result], path: Path) -> None:
         4.8 * len(titles), 4.2, 1, len(titles), sharey=True, squeeze=False
     )
     for ax, letter, title in zip(grid[0], "abc", titles, strict=False):
-        own = {
+        results_by_setting = {
             f"data in {r.case.interval}": r for r in cubic if r.setting.title == title
         }
         deviations(
             ax,
-            next(iter(own.values())).x,
-            {name: r.predictive.epistemic for name, r in own.items()},
-            {name: r.case.data for name, r in own.items()},
+            next(iter(results_by_setting.values())).x,
+            {name: r.predictive.epistemic for name, r in results_by_setting.items()},
+            {name: r.case.data for name, r in results_by_setting.items()},
         )
         ax.set_xlabel(f"x (dimensionless)\n({letter}) {title}")
         if letter != "a":
@@ -287,14 +295,17 @@ def opening(results: Sequence[Result]) -> str:
         "to noisy points of a curve, once for each range of x, and in each of these ways:",
         "",
     ]
-    lines += [f"  {title:16} {own[0].setting.what}" for title, own in settings.items()]
+    lines += [
+        f"  {title:16} {results_of_setting[0].setting.what}"
+        for title, results_of_setting in settings.items()
+    ]
     laws = [
         (n.sigma_law, n.sigma_end) for n in (r.numbers for r in results) if n.sigma_law
     ]
-    unchanged = sum(abs(end / law - 1) < 0.05 for law, end in laws)
+    unchanged = sum(abs(last_sd / law - 1) < 0.05 for law, last_sd in laws)
     claims = {
-        title: f"{sum('NOT HOLD' not in claim for claim in _claims(own))} of 4"
-        for title, own in _cubic(results).items()
+        title: f"{sum('NOT HOLD' not in claim for claim in _claims(results_of_setting))} of 4"
+        for title, results_of_setting in _cubic(results).items()
     }
     columns = {
         "fresh y in 95%": lambda n: f"{n.coverage:.1%}",
@@ -305,10 +316,10 @@ def opening(results: Sequence[Result]) -> str:
     rows = [
         [
             title,
-            *(_range(own, column) for column in columns.values()),
+            *(_range(results_of_setting, column) for column in columns.values()),
             claims.get(title, "-"),
         ]
-        for title, own in settings.items()
+        for title, results_of_setting in settings.items()
     ]
     caption = (
         "\nA row is a way of training: the smallest and the largest number of its ranges. Share\n"
@@ -337,8 +348,14 @@ def _range(results: Sequence[Result], column: Callable[[Numbers], str]) -> str:
 
 def _by_setting(results: Sequence[Result]) -> dict[str, list[Result]]:
     """Return the results of each setting by its title, in the order of `SETTINGS`."""
-    own = {h.title: [r for r in results if r.setting == h] for h in SETTINGS.values()}
-    return {title: found for title, found in own.items() if found}
+    by_title = {
+        h.title: [r for r in results if r.setting == h] for h in SETTINGS.values()
+    }
+    return {
+        title: results_of_setting
+        for title, results_of_setting in by_title.items()
+        if results_of_setting
+    }
 
 
 def _cubic(results: Sequence[Result]) -> dict[str, list[Result]]:
@@ -347,7 +364,9 @@ def _cubic(results: Sequence[Result]) -> dict[str, list[Result]]:
         (r for r in results if r.case.problem == 2), key=lambda r: -r.case.x_range
     )
     return {
-        title: found for title, found in _by_setting(cubic).items() if len(found) == 3
+        title: results_of_setting
+        for title, results_of_setting in _by_setting(cubic).items()
+        if len(results_of_setting) == 3
     }
 
 
@@ -358,10 +377,15 @@ def summarise(results: Sequence[Result]) -> str:
     """
     cubic, parts = _cubic(results), [opening(results), _settings_text(results)]
     parts += [_table(title, results, columns) for title, columns in (INSIDE, OUTSIDE)]
-    for title, own in _by_setting(results).items():
+    for title, results_of_setting in _by_setting(results).items():
         lines = _claims(cubic[title]) if title in cubic else []
         lines += [
-            f"  {line}" for line in (_beside(own) if own[0].setting.as_drawn else [])
+            f"  {line}"
+            for line in (
+                _beside(results_of_setting)
+                if results_of_setting[0].setting.as_drawn
+                else []
+            )
         ]
         if lines:
             parts.append("\n".join([f"{title.capitalize()}:", *lines]))
@@ -372,22 +396,29 @@ def _settings_text(results: Sequence[Result]) -> str:
     lines = [
         "Network 1-100-1, ReLU; mean-field posterior started as in the report's Section 7."
     ]
-    for title, own in _by_setting(results).items():
-        how, noise = own[0].setting, own[0].setting.likelihood
+    for title, results_of_setting in _by_setting(results).items():
+        setting, noise = (
+            results_of_setting[0].setting,
+            results_of_setting[0].setting.likelihood,
+        )
         lines.append(
-            f"{title}: {type(how.optimizer).__name__}, learning rate "
-            f"{how.optimizer.learning_rate:g}, {len(own[0].history)} epochs, "
-            f"{how.batch_size} row(s) and {how.samples} weight sample(s) per step,\n"
+            f"{title}: {type(setting.optimizer).__name__}, learning rate "
+            f"{setting.optimizer.learning_rate:g}, {len(results_of_setting[0].history)} epochs, "
+            f"{setting.batch_size} row(s) and {setting.samples} weight sample(s) per step,\n"
             f"  noise sd {'learned' if noise.learn else f'fixed at {noise.scale:g}'}, "
-            f"x and y {'standardised' if how.standardise else 'as they are'}, prior sd "
-            + ", ".join(dict.fromkeys(f"{r.numbers.prior_scale:.3g}" for r in own))
+            f"x and y {'standardised' if setting.standardise else 'as they are'}, prior sd "
+            + ", ".join(
+                dict.fromkeys(
+                    f"{r.numbers.prior_scale:.3g}" for r in results_of_setting
+                )
+            )
             + (
                 "."
-                if how.prior_scale
-                else f" (that of {'y' if how.literal else 'the noise'})."
+                if setting.prior_scale
+                else f" (that of {'y' if setting.literal else 'the noise'})."
             )
         )
-        if how.as_drawn:
+        if setting.as_drawn:
             lines.append(
                 "  The noise of the data has standard deviation 9, not 3, that of the first mu is "
                 "0.01, and\n  'epistemic' is that of the last layer alone, with the sigma of its "
@@ -455,18 +486,19 @@ def _holds(claim: bool) -> str:
 def _claims(cubic: Sequence[Result]) -> list[str]:
     """Judge Section 8 on three results of one setting, widest range first."""
     wide, middle, narrow = all_three = [r.numbers for r in cubic]
-    end = f"+-{cubic[0].x[-1, 0]:g}"
+    last_x = f"+-{cubic[0].x[-1, 0]:g}"
     ends = [0.5 * (n.epistemic_left + n.epistemic_right) for n in all_three]
     rise = [
-        there - n.epistemic_inside for there, n in zip(ends, all_three, strict=True)
+        sd_at_end - n.epistemic_inside
+        for sd_at_end, n in zip(ends, all_three, strict=True)
     ]
     return [
-        f"  'wider where there is no data': at x = {end} the epistemic sd is "
+        f"  'wider where there is no data': at x = {last_x} the epistemic sd is "
         + ", ".join(f"{n.ratio:.1f}" for n in all_three)
         + f"\n    times that inside: {_holds(min(n.ratio for n in all_three) > 1)}.",
         f"  'a smaller increase beyond [-2.5, 2.5]' than beyond [-4, 4]: {rise[1]:.2g} against "
         f"{rise[0]:.2g}: {_holds(rise[1] < rise[0])}.",
-        f"  'the belief in its correctness increases' on [-1, 1]: sd at {end} {ends[2]:.2g} "
+        f"  'the belief in its correctness increases' on [-1, 1]: sd at {last_x} {ends[2]:.2g} "
         f"against {ends[1]:.2g}\n    and {ends[0]:.2g}: {_holds(ends[2] < min(ends[:2]))}. "
         f"The mean is wrong there by {narrow.misses:.0f}, {middle.misses:.0f} and "
         f"{wide.misses:.0f} total sd.",

@@ -182,11 +182,11 @@ def grid(
     )
 
 
-def moments(kept: Array) -> Found:
+def moments(draws: Array) -> Found:
     """Return mean and sd of draws (T, S), with standard errors from S independent chains."""
     mean, square = (
-        estimate(kept.mean(axis=0)),
-        estimate(((kept - kept.mean()) ** 2).mean(axis=0)),
+        estimate(draws.mean(axis=0)),
+        estimate(((draws - draws.mean()) ** 2).mean(axis=0)),
     )
     sd = square.mean**0.5
     return Found(
@@ -219,12 +219,14 @@ class Cell(NamedTuple):
             "grid": self.grid,
             "metropolis": self.sampled,
         }
-        kept = {way: found for way, found in ways.items() if found is not None}
+        results = {
+            method: result for method, result in ways.items() if result is not None
+        }
         return {
             "prior": self.prior.title,
             "heads": self.heads,
             "tails": self.tails,
-            **kept,
+            **results,
         }
 
     def off(self, part: str) -> float:
@@ -249,12 +251,14 @@ def measure(
     (chains, draws, warm_up), target = budget, Coin(prior, heads, tails)
     kernel = MetropolisHastings(GaussianWalk(2.4 * by_grid.sd))
     state = kernel.init(target, rng.uniform(0.01, 0.99, (chains, 1)))
-    kept = np.empty((draws, chains))
+    sampled = np.empty((draws, chains))
     for step in range(-warm_up, draws):
         state, _ = kernel.step(target, rng, state)
         if step >= 0:
-            kept[step] = state.position[:, 0]
-    return Cell(prior, heads, tails, r, density, exact, by_grid, moments(kept), kept)
+            sampled[step] = state.position[:, 0]
+    return Cell(
+        prior, heads, tails, r, density, exact, by_grid, moments(sampled), sampled
+    )
 
 
 def reproduce(
@@ -288,8 +292,8 @@ def reproduce(
         "coin-one-head": _draw_one_head(single),
     }
     numbers = [cell.numbers() for cell in every]
-    found = {"tosses": tosses, "cells": numbers, "one head": single.numbers()}
-    write(out, pictures, found, "coin")
+    output = {"tosses": tosses, "cells": numbers, "one head": single.numbers()}
+    write(out, pictures, output, "coin")
     return _tables(every, single, budget)
 
 
@@ -330,9 +334,9 @@ def claims_of_the_paper(single: Cell) -> list[Claim]:
     """Judge what the paper says of one head (M18) by the grid and by Metropolis-Hastings."""
     area = float(np.exp(single.grid.log_evidence))
     off = float(np.abs(single.density - np.exp(coin_log_density(single.r, 1, 0))).max())
-    found = single.sampled
-    mean = plus_minus((found.mean, found.mean_error), 4)
-    z = abs(found.mean - 2.0 / 3.0) / found.mean_error
+    sampled = single.sampled
+    mean = plus_minus((sampled.mean, sampled.mean_error), 4)
+    z = abs(sampled.mean - 2.0 / 3.0) / sampled.mean_error
     formula, integral = "(h+t+1)!/(h! t!) r^h (1-r)^t", f"integral {area:.6f}"
     return [
         Claim(
@@ -353,12 +357,17 @@ def _draw_posteriors(cells: Mapping[str, Sequence[Cell]]) -> Figure:
     figure, axes = panels(
         3.4 * stages, height, rows, stages, sharex=True, squeeze=False
     )
-    for row, (title, some) in zip(axes, cells.items(), strict=True):
-        for ax, cell in zip(row, some, strict=True):
+    for row, (title, cells_of_prior) in zip(axes, cells.items(), strict=True):
+        for ax, cell in zip(row, cells_of_prior, strict=True):
             density_of_draws(
-                ax, cell.draws, np.linspace(0, 1, 61), fill=True, color=SKY, alpha=0.6,
+                ax,
+                cell.draws,
+                np.linspace(0, 1, 61),
+                fill=True,
+                color=SKY,
+                alpha=0.6,
                 label="Metropolis-Hastings",
-            )  # fmt: skip
+            )
             r = cell.r[::20]
             likelihood = cell.heads * np.log(r) + cell.tails * np.log1p(-r)
             likelihood = np.exp(likelihood - likelihood.max())
@@ -390,9 +399,13 @@ def _draw_one_head(single: Cell) -> Figure:
     """Draw p, 2p and the draws after one head (M18)."""
     figure, ax = panels(6.0, 4.3)
     density_of_draws(
-        ax, single.draws, np.linspace(0, 1, 41), fill=True, color=SKY,
+        ax,
+        single.draws,
+        np.linspace(0, 1, 41),
+        fill=True,
+        color=SKY,
         label="Metropolis-Hastings, given p alone",
-    )  # fmt: skip
+    )
     ax.plot([0, 1], [0, 1], "--", color=VERMILLION, lw=1.8, label="“p * 1”, area 1/2")
     ax.plot([0, 1], [0, 2], color=BLUE, lw=1.8, label="2p, area 1")
     ax.set(xlim=(0, 1), ylim=(0, 2.2), ylabel="density")

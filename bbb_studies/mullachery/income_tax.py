@@ -97,20 +97,20 @@ def load() -> Cells:
     needed = ["AGI_STUB", "N1", "A00100", "A06500", *AMOUNTS, *COUNTS]
     if absent := [name for name in ("ZIPCODE", *needed) if name not in header]:
         raise DamagedDataError(f"{FILE} has no column {', '.join(absent)}")
-    place = text[:, header.index("ZIPCODE")]
+    zip_code = text[:, header.index("ZIPCODE")]
     values = numbers(FILE, text[:, [header.index(name) for name in needed]], needed)
     column = dict(zip(needed, values.T, strict=True))
     reasons = {
-        "state total and all other codes": np.isin(place, NO_PLACE),
+        "state total and all other codes": np.isin(zip_code, NO_PLACE),
         "no returns shown (suppressed by the IRS)": column["N1"] == 0,
         "income tax shown as 0 (suppressed by the IRS)": column["A06500"] <= 0,
         "no positive income": column["A00100"] <= 0,
     }
-    kept, dropped = np.ones(len(place), bool), {}
-    for reason, found in reasons.items():
-        dropped[reason] = int((kept & found).sum())
-        kept &= ~found
-    column = {name: values[kept] for name, values in column.items()}
+    is_usable, dropped = np.ones(len(zip_code), bool), {}
+    for reason, matches in reasons.items():
+        dropped[reason] = int((is_usable & matches).sum())
+        is_usable &= ~matches
+    column = {name: values[is_usable] for name, values in column.items()}
     income, returns = column["A00100"], column["N1"]
     income_class = column["AGI_STUB"].astype(int) - 1
     x = [
@@ -121,23 +121,25 @@ def load() -> Cells:
         np.eye(len(CLASSES))[income_class, 1:],
     ]
     y = np.log(column["A06500"] / returns)[:, None]
-    return Cells(np.column_stack(x), y, place[kept], income_class, returns, dropped)
+    return Cells(
+        np.column_stack(x), y, zip_code[is_usable], income_class, returns, dropped
+    )
 
 
 def folds(
-    place: NDArray[np.str_], count: int = 5, seed: int = 0
+    zip_code: NDArray[np.str_], count: int = 5, seed: int = 0
 ) -> list[tuple[Int, Int]]:
-    """Return `count` pairs of training and test rows that keep every `place` (N,) whole.
+    """Return `count` pairs of training and test rows that keep every `zip_code` (N,) whole.
 
     The six cells of one ZIP code are alike: across a random split they would tell on each other.
     """
-    names, code = np.unique(place, return_inverse=True)
+    names, code = np.unique(zip_code, return_inverse=True)
     fold = np.empty(len(names), int)
     fold[np.random.default_rng(seed).permutation(len(names))] = (
         np.arange(len(names)) % count
     )
-    here = [fold[code] == which for which in range(count)]
-    return [(np.flatnonzero(~test), np.flatnonzero(test)) for test in here]
+    tests = [fold[code] == which for which in range(count)]
+    return [(np.flatnonzero(~test), np.flatnonzero(test)) for test in tests]
 
 
 @dataclass(frozen=True)
@@ -179,11 +181,12 @@ class Mixture(NamedTuple):
 
 def class_mean(task: Task) -> Mixture:
     """Climatology: mean and standard deviation of the class among the training cells."""
-    found = [
-        task.y[task.income_class == one] for one in range(task.income_class.max() + 1)
+    targets = [
+        task.y[task.income_class == class_index]
+        for class_index in range(task.income_class.max() + 1)
     ]
-    mean = np.array([y.mean() for y in found])[task.test_class]
-    scale = np.array([y.std(ddof=1) for y in found])[task.test_class]
+    mean = np.array([y.mean() for y in targets])[task.test_class]
+    scale = np.array([y.std(ddof=1) for y in targets])[task.test_class]
     return Mixture(mean[None, :, None], scale[None, :, None])
 
 
@@ -228,9 +231,16 @@ def network(
             learned = [v.ravel() for v in source.layout.views(theta).values()][2:]
             start.append(np.concatenate([w, *learned]))
         draws = draw(
-            model, x, y, max_depth=effort.max_depth, chains=effort.chains, warm_up=effort.warm_up,
-            draws=effort.draws, seed=rng, start=np.array(start),
-        )  # fmt: skip
+            model,
+            x,
+            y,
+            max_depth=effort.max_depth,
+            chains=effort.chains,
+            warm_up=effort.warm_up,
+            draws=effort.draws,
+            seed=rng,
+            start=np.array(start),
+        )
         source, theta, r_hat = (
             DrawnWeights(model),
             draws.flat,
@@ -280,11 +290,11 @@ class Result:
     notes: list[Mapping[str, Any]] = field(default_factory=list)  # of each fold
 
 
-def log_density(found: Mixture, y: Array) -> Array:
+def log_density(mixture: Mixture, y: Array) -> Array:
     """Return the log density (M,) of targets (M, 1) under a mixture of Gaussians, in nats."""
-    z = (y - found.means) / found.scales
-    each = -0.5 * z * z - np.log(found.scales) - 0.5 * LOG_2PI
-    return logsumexp(each[..., 0], axis=0) - np.log(len(each))
+    z = (y - mixture.means) / mixture.scales
+    log_densities = -0.5 * z * z - np.log(mixture.scales) - 0.5 * LOG_2PI
+    return logsumexp(log_densities[..., 0], axis=0) - np.log(len(log_densities))
 
 
 def cross_validate(
@@ -300,25 +310,25 @@ def cross_validate(
     effort, size = effort or Effort(), len(cells.y)
     out = {name: Result(*np.full((6, size), np.nan)) for name in models}
     for fold, (train, test) in enumerate(folds(cells.place, count, seed)):
-        known = cells.x[train], cells.y[train, 0], cells.income_class[train]
+        training = cells.x[train], cells.y[train, 0], cells.income_class[train]
         task = Task(
-            *known, cells.x[test], cells.income_class[test], (seed, fold), effort
+            *training, cells.x[test], cells.income_class[test], (seed, fold), effort
         )
         y = cells.y[test]
         for name, model in counted(models.items(), report):
-            one, found = out[name], model(task)
-            some = np.linspace(
-                0, len(found.means) - 1, min(len(found.means), FOR_CRPS)
+            result, mixture = out[name], model(task)
+            components = np.linspace(
+                0, len(mixture.means) - 1, min(len(mixture.means), FOR_CRPS)
             ).astype(int)
-            one.mean[test] = found.means.mean(axis=0)[:, 0]
-            one.epistemic[test] = found.means.std(axis=0)[:, 0]
-            one.noise[test] = np.sqrt((found.scales**2).mean(axis=0))[:, 0]
-            one.log_density[test] = log_density(found, y)
-            one.pit[test] = pit(found.means, found.scales, y)[:, 0]
-            one.crps[test] = crps_mixture(found.means[some], found.scales[some], y)[
-                :, 0
-            ]
-            one.notes.append(found.note)
+            result.mean[test] = mixture.means.mean(axis=0)[:, 0]
+            result.epistemic[test] = mixture.means.std(axis=0)[:, 0]
+            result.noise[test] = np.sqrt((mixture.scales**2).mean(axis=0))[:, 0]
+            result.log_density[test] = log_density(mixture, y)
+            result.pit[test] = pit(mixture.means, mixture.scales, y)[:, 0]
+            result.crps[test] = crps_mixture(
+                mixture.means[components], mixture.scales[components], y
+            )[:, 0]
+            result.notes.append(mixture.note)
     return out
 
 
@@ -331,13 +341,13 @@ def measure(cells: Cells, results: Mapping[str, Result]) -> dict[str, dict[str, 
     y, base = cells.y[:, 0], results[BASE]
     sizes = {"small": cells.returns <= SMALL, "large": cells.returns > LARGE}
     out: dict[str, dict[str, Any]] = {}
-    for name, one in results.items():
-        error, apart = y - one.mean, kstest(one.pit, "uniform", method="asymp")
+    for name, result in results.items():
+        error, apart = y - result.mean, kstest(result.pit, "uniform", method="asymp")
         pairs = {
-            "nll": -one.log_density,
-            "crps": one.crps,
-            "nll_gained": one.log_density - base.log_density,
-            "crps_gained": base.crps - one.crps,
+            "nll": -result.log_density,
+            "crps": result.crps,
+            "nll_gained": result.log_density - base.log_density,
+            "crps_gained": base.crps - result.crps,
             "squared_error_gained": (y - base.mean) ** 2 - error**2,
         }
         out[name] = {
@@ -347,20 +357,20 @@ def measure(cells: Cells, results: Mapping[str, Result]) -> dict[str, dict[str, 
                 key: clustered_mean(values, cells.place)
                 for key, values in pairs.items()
             },
-            "coverage": coverage(one.pit, tuple(COVERED.values())).share.tolist(),
+            "coverage": coverage(result.pit, tuple(COVERED.values())).share.tolist(),
             "kolmogorov": float(
                 apart.statistic * np.sqrt(len(y))
             ),  # by chance > 1.36 in 5 %
-            "epistemic": float(np.median(one.epistemic)),
+            "epistemic": float(np.median(result.epistemic)),
             **{
                 size: {
-                    "coverage": float(coverage(one.pit[of], (0.9,)).share[0]),
+                    "coverage": float(coverage(result.pit[of], (0.9,)).share[0]),
                     "rmse": float(np.sqrt(np.mean(error[of] ** 2))),
-                    "noise": float(np.median(one.noise[of])),
+                    "noise": float(np.median(result.noise[of])),
                 }
                 for size, of in sizes.items()
             },
-            "notes": one.notes,  # of each fold
+            "notes": result.notes,  # of each fold
         }
     return out
 
@@ -383,8 +393,8 @@ def reproduce(
     with steps(FOLDS * len(MODELS), progress) as report:
         results = cross_validate(cells, effort=effort, seed=seed, report=report)
     scores = measure(cells, results)
-    found = {"seed": seed, "dropped": cells.dropped, "models": scores}
-    write(out, {"tax": _draw(cells, results)}, found)
+    output = {"seed": seed, "dropped": cells.dropped, "models": scores}
+    write(out, {"tax": _draw(cells, results)}, output)
     return _tables(cells, scores)
 
 
@@ -400,11 +410,11 @@ def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
         **{f"left out: {reason}": count for reason, count in cells.dropped.items()},
     }
     chains = {}
-    for name, one in scores.items():
-        if any(one["notes"]):
+    for name, score in scores.items():
+        if any(score["notes"]):
             keys = "divergences", "r-hat, largest", "r-hat, median"
             chains[name] = {
-                key: max(note[key] for note in one["notes"]) for key in keys
+                key: max(note[key] for note in score["notes"]) for key in keys
             }
     return text(
         values(
@@ -418,8 +428,8 @@ def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
             "90, 99 %: coverage;\nKolmogorov: distance of the PIT x sqrt(cells), at 5 % 1.36.",
             "model | rmse | median_relative_error | nll | crps | kolmogorov | 50 % | 90 % | 99 %",
             {
-                name: {**one, **dict(zip(COVERED, one["coverage"], strict=True))}
-                for name, one in scores.items()
+                name: {**score, **dict(zip(COVERED, score["coverage"], strict=True))}
+                for name, score in scores.items()
             },
         ),
         by_key(
@@ -431,7 +441,7 @@ def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
             by_key(
                 f"{size.capitalize()} cells: 90 % coverage; RMSE; learned noise (median).",
                 f"{size} cells | coverage | rmse | noise",
-                {name: one[size] for name, one in scores.items()},
+                {name: score[size] for name, score in scores.items()},
             )
             for size in ("small", "large")
         ),
@@ -453,10 +463,10 @@ def _draw(cells: Cells, results: Mapping[str, Result]) -> Figure:
     """Draw predictions, calibration and the learned noise of the last model against others."""
     figure, (a, b, c) = panels(15.0, 4.8, 1, 3)
     _draw_predictions(a, cells, results[NUTS_NAME].mean)
-    shown = (NUTS_NAME, BASE, "network, noise by cell, VI", "network, one noise, VI")
+    names = (NUTS_NAME, BASE, "network, noise by cell, VI", "network, one noise, VI")
     curves = {
         name.replace("one noise, VI", "one noise"): coverage(results[name].pit, LEVELS)
-        for name in shown
+        for name in names
         if name in results
     }
     coverage_curve(curves, ax=b)
@@ -470,8 +480,8 @@ def _draw(cells: Cells, results: Mapping[str, Result]) -> Figure:
 def _draw_predictions(ax: Axes, cells: Cells, mean: Array) -> None:
     for which, (marker, shade) in enumerate(zip(MARKERS, SHADES, strict=True)):
         chosen, label = cells.income_class == which, f"{CLASSES[which]} k"
-        there = np.exp(mean[chosen]), np.exp(cells.y[chosen, 0])
-        ax.plot(*there, marker, color=shade, markersize=4, alpha=0.7, label=label)
+        points = np.exp(mean[chosen]), np.exp(cells.y[chosen, 0])
+        ax.plot(*points, marker, color=shade, markersize=4, alpha=0.7, label=label)
     ends = np.exp([cells.y.min(), cells.y.max()])
     ax.plot(ends, ends, "--", color=BLACK, linewidth=1.0)
     ax.set(xscale="log", yscale="log")
@@ -493,9 +503,13 @@ def _draw_noise(ax: Axes, cells: Cells, results: Mapping[str, Result]) -> None:
         ax.plot(
             [aside * np.median(cells.returns[t]) for t in tenths],
             [np.sqrt(np.mean(error[t] ** 2)) for t in tenths],
-            marker, color=colour, markersize=6, markerfacecolor=fill, markeredgewidth=1.6,
+            marker,
+            color=colour,
+            markersize=6,
+            markerfacecolor=fill,
+            markeredgewidth=1.6,
             label=f"RMSE by decile, {label}",
-        )  # fmt: skip
+        )
     at = np.array([cells.returns.min(), cells.returns.max()])
     middle = np.median(noise) * np.sqrt(np.median(cells.returns) / at)
     ax.plot(at, middle, "--", color=GREY, linewidth=1.4, label="1 / sqrt(returns)")

@@ -104,27 +104,27 @@ def sum_over_weights(
     error (2^N,), which holds if the shares are equal and the weights drawn from the prior.
     """
     total, squares, buffers = np.zeros(2 ** len(x)), np.zeros(2 ** len(x)), Buffers()
-    for begin in range(0, len(w), BLOCK):
-        some = w[begin : begin + BLOCK]
-        p = model.likelihood.mean({}, model.predict(some, x, buffers.rewind()))[
+    for first in range(0, len(w), BLOCK):
+        block = w[first : first + BLOCK]
+        p = model.likelihood.mean({}, model.predict(block, x, buffers.rewind()))[
             ..., 0
         ]  # (S, N)
-        product: Array = np.ones((len(some), 1))
+        product: Array = np.ones((len(block), 1))
         for i in range(
             len(x)
         ):  # doubles with every point, the newest label in the upper half
             product = np.concatenate(
                 [product * (1.0 - p[:, i : i + 1]), product * p[:, i : i + 1]], 1
             )
-        total += shares[begin : begin + BLOCK] @ product  # M21
-        squares += shares[begin : begin + BLOCK] @ product**2
+        total += shares[first : first + BLOCK] @ product  # M21
+        squares += shares[first : first + BLOCK] @ product**2
     return total, np.sqrt(np.maximum(squares - total**2, 0.0) / len(w))
 
 
 def label_models(rng: np.random.Generator, budget: Budget) -> dict[str, Labelled]:
     """Return the four models of labels, evaluated on all label vectors."""
     prior, likelihood = GaussianPrior(PRIOR), BernoulliLikelihood()
-    found = {}
+    models = {}
     for name, degree in (("line", 1), ("parabola", 2), ("degree 7", POINTS - 1)):
         model, x = Model(MLP((degree, 1)), prior, likelihood), features(POINTS, degree)
         if degree < 3:
@@ -132,15 +132,15 @@ def label_models(rng: np.random.Generator, budget: Budget) -> dict[str, Labelled
             probability, _ = sum_over_weights(model, x, w, shares)
         else:  # independent logits, symmetric about 0: every label is a fair coin (M21)
             probability = np.full(2**POINTS, 0.5**POINTS)
-        found[name] = Labelled(model, x, probability, np.zeros_like(probability))
+        models[name] = Labelled(model, x, probability, np.zeros_like(probability))
     model, x = (
         Model(MLP((1, 20, 20, 1), "tanh"), prior, likelihood),
         features(POINTS, 1),
     )
     w = model.prior.draw(rng, {}, (budget.draws, model.layout.size))
     shares = np.full(budget.draws, 1.0 / budget.draws)
-    found["network"] = Labelled(model, x, *sum_over_weights(model, x, w, shares))
-    return found
+    models["network"] = Labelled(model, x, *sum_over_weights(model, x, w, shares))
+    return models
 
 
 def regression_models() -> dict[str, Model]:
@@ -174,9 +174,12 @@ class Measured(NamedTuple):
     @property
     def factor(self) -> BayesFactor:
         """The Bayes factor of the model that made the data against the best of the others."""
-        rivals = (one for name, one in self.found.items() if name != self.source)
+        rivals = (
+            evidence for name, evidence in self.found.items() if name != self.source
+        )
         return bayes_factor(
-            self.found[self.source], max(rivals, key=lambda one: one.log_evidence)
+            self.found[self.source],
+            max(rivals, key=lambda evidence: evidence.log_evidence),
         )
 
 
@@ -184,12 +187,15 @@ def divergences(models: Mapping[str, Labelled]) -> dict[str, dict[str, float]]:
     """Return KL(m || m') in nats: what m' loses on average on data from m (M21)."""
     return {
         m: {
-            other: float(
-                np.sum(one.probability * np.log(one.probability / two.probability))
+            other_name: float(
+                np.sum(
+                    model.probability
+                    * np.log(model.probability / other_model.probability)
+                )
             )
-            for other, two in models.items()
+            for other_name, other_model in models.items()
         }
-        for m, one in models.items()
+        for m, model in models.items()
     }
 
 
@@ -198,7 +204,7 @@ def measure(
 ) -> list[Measured]:
     """Draw regressions from every model, and find every model's evidence of each."""
     models, x = regression_models(), np.linspace(-2.0, 2.0, ROWS)[:, None]
-    found = []
+    regressions = []
     for source, model in models.items():
         for _ in range(budget.sets):
             w = model.prior.draw(rng, {}, (1, model.layout.size))
@@ -209,13 +215,16 @@ def measure(
             row = {"line": Found(line.log_evidence, 0.0, line.log_evidence)}
             for name in ("small network", "large network"):
                 run = evidence(
-                    LogJoint(models[name], x, y), chains=budget.chains, steps=budget.steps,
-                    pilot_chains=max(budget.chains // 2, 10), seed=rng,
-                )  # fmt: skip
+                    LogJoint(models[name], x, y),
+                    chains=budget.chains,
+                    steps=budget.steps,
+                    pilot_chains=max(budget.chains // 2, 10),
+                    seed=rng,
+                )
                 row[name] = Found(run.log_evidence, run.error, run.lower)
-            found.append(Measured(source, y, row))
+            regressions.append(Measured(source, y, row))
             report(1)
-    return found
+    return regressions
 
 
 STYLES = {
@@ -238,18 +247,18 @@ def _draw_razor(models: Mapping[str, Labelled], measured: Sequence[Measured]) ->
     """Draw (a) P(D|m) of all label vectors, (b) by complexity, (c) evidence of regressions."""
     figure = Figure(figsize=(13.0, 9.0), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=(1.15, 1.0))  # type: ignore[misc]
-    left, right = below.subplots(1, 2, width_ratios=(1.0, 1.35))
-    _draw_labels(above.subplots(), left, models)
+    left_ax, right = below.subplots(1, 2, width_ratios=(1.0, 1.35))
+    _draw_labels(above.subplots(), left_ax, models)
     _draw_regressions(right, measured)
     return figure
 
 
-def _draw_labels(top: Axes, left: Axes, models: Mapping[str, Labelled]) -> None:
-    complexity, kinds = changes(LABELS), np.arange(POINTS)
+def _draw_labels(top: Axes, left_ax: Axes, models: Mapping[str, Labelled]) -> None:
+    complexity, complexities = changes(LABELS), np.arange(POINTS)
     order = np.lexsort((-models["parabola"].probability, complexity))
     for name, model in models.items():
         colour, line, marker = STYLES[name]
-        look: Any = {
+        line_style: Any = {
             "color": colour,
             "linestyle": line,
             "lw": 1.6,
@@ -257,58 +266,71 @@ def _draw_labels(top: Axes, left: Axes, models: Mapping[str, Labelled]) -> None:
         }
         if name != "network":
             top.step(
-                np.arange(len(order)), model.probability[order], where="mid", **look
+                np.arange(len(order)),
+                model.probability[order],
+                where="mid",
+                **line_style,
             )
         mass = np.bincount(complexity, model.probability)
-        left.plot(kinds, mass, marker=marker, markersize=5.5, **look)
-    starts = np.searchsorted(complexity[order], kinds).tolist()
-    _draw_groups(top, starts, len(order), [str(c) for c in kinds])
+        left_ax.plot(complexities, mass, marker=marker, markersize=5.5, **line_style)
+    starts = np.searchsorted(complexity[order], complexities).tolist()
+    _draw_groups(top, starts, len(order), [str(c) for c in complexities])
     top.set(yscale="log", xlim=(-1, len(order)), ylabel="evidence P(D|m)")
     top.set_xlabel(
         f"all {len(order)} label vectors of {POINTS} points, by the number of label changes "
         "(simple data left, complex data right)\n(a) Occam's razor: each curve sums to 1"
     )
     legend_above(top, 3)
-    left.set_xlabel(
+    left_ax.set_xlabel(
         "label changes in the data set\n(b) where each model spends its probability"
     )
-    left.set_ylabel("total probability of such data")
-    left.set_ylim(bottom=0)
-    left.legend(frameon=False, loc="upper right")
+    left_ax.set_ylabel("total probability of such data")
+    left_ax.set_ylim(bottom=0)
+    left_ax.legend(frameon=False, loc="upper right")
 
 
 def _draw_groups(
-    ax: Axes, starts: Sequence[int], end: int, names: Sequence[str]
+    ax: Axes, starts: Sequence[int], n_vectors: int, names: Sequence[str]
 ) -> None:
-    """Part the places 0 to `end` where groups start, and name each group at its middle."""
+    """Part the places 0 to `n_vectors` where groups start, and name each group at its middle."""
     for start in starts[1:]:
         ax.axvline(start - 0.5, color="#D0D0D0", lw=0.8, zorder=0)
-    ends = [*starts[1:], end]
+    ends = [*starts[1:], n_vectors]
     ax.set_xticks([(a + b - 1) / 2 for a, b in zip(starts, ends, strict=True)], names)
     ax.tick_params(axis="x", length=0)
 
 
 def _draw_regressions(ax: Axes, measured: Sequence[Measured]) -> None:
     names, lowest = list(measured[0].found), -5.0
-    best = [max(f.log_evidence for f in one.found.values()) for one in measured]
+    best = [
+        max(f.log_evidence for f in regression.found.values())
+        for regression in measured
+    ]
     for shift, name in zip((-0.18, 0.0, 0.18), names, strict=True):
         colour, _, marker = STYLES[name]
         values = [
-            one.found[name].log_evidence - b
-            for one, b in zip(measured, best, strict=True)
+            regression.found[name].log_evidence - b
+            for regression, b in zip(measured, best, strict=True)
         ]
-        errors = [2.0 * one.found[name].error for one in measured]
+        errors = [2.0 * regression.found[name].error for regression in measured]
         lowest = min(lowest, *values)
         ax.errorbar(
-            np.arange(len(values)) + shift, values, errors, color=colour, marker=marker,
-            markersize=7, linestyle="none", capsize=2, label=name,
-        )  # fmt: skip
+            np.arange(len(values)) + shift,
+            values,
+            errors,
+            color=colour,
+            marker=marker,
+            markersize=7,
+            linestyle="none",
+            capsize=2,
+            label=name,
+        )
     ticks = [0, -2, -5, -10, -20, -50, -100, -200, -500, -1000]
     ax.set_yscale("symlog", linthresh=5.0)
     ax.set_yticks(ticks, [str(t).replace("-", "−") for t in ticks])
     ax.set_ylim(1.6 * lowest, 1.5)
     ax.axhline(0.0, color=GREY, lw=0.7, zorder=0)
-    sources = [one.source for one in measured]
+    sources = [regression.source for regression in measured]
     firsts = [sources.index(name) for name in names]
     _draw_groups(ax, firsts, len(sources), [f"from the {name}" for name in names])
     ax.set_ylabel("log P(D|m) − that of the best\n(nats, ± 2 s.e.)")
@@ -361,20 +383,20 @@ def _tables(
     sizes, means = _by_changes(models)
     rows = zip(sizes, winners(means), *means.values(), strict=True)
 
-    def evidences(one: Measured) -> str:
+    def evidences(regression: Measured) -> str:
         words = (
-            in_words(one.factor.log)
+            in_words(regression.factor.log)
             .split(",")[0]
             .removeprefix("not worth more than a ")
         )
         nets = [
-            plus_minus(one.found[name][:2], 1)
+            plus_minus(regression.found[name][:2], 1)
             for name in ("small network", "large network")
         ]
         by_annealing = " | ".join(
-            [*nets, f"{one.factor.log:+.1f} +- {one.factor.error:.1f}"]
+            [*nets, f"{regression.factor.log:+.1f} +- {regression.factor.error:.1f}"]
         )
-        return f"{one.found['line'].log_evidence:.1f} | {by_annealing} | {words}"
+        return f"{regression.found['line'].log_evidence:.1f} | {by_annealing} | {words}"
 
     def spent(m: Labelled) -> str:
         off, error = m.probability.sum() - 1.0, np.max(m.error / m.probability)
@@ -450,7 +472,10 @@ def claims_of_the_paper(
     lost = min(
         kl for m, row in divergences(models).items() for o, kl in row.items() if o != m
     )
-    wins, sets = sum(one.factor.log > 0 for one in measured), len(measured)
+    wins, sets = (
+        sum(regression.factor.log > 0 for regression in measured),
+        len(measured),
+    )
     return [
         Claim(
             "probability that a model has",

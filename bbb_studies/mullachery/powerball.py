@@ -164,14 +164,18 @@ def _process(rows: data.Examples, seed: int, setup: Setup) -> Fitted:
 
     The marginal likelihood of all rows costs a second or more for each of some twenty steps.
     """
-    some = np.random.default_rng(seed).permutation(np.unique(rows.draw))[
+    chosen_draws = np.random.default_rng(seed).permutation(np.unique(rows.draw))[
         : setup.process_draws
     ]
-    few = np.isin(rows.draw, some)
+    is_chosen = np.isin(rows.draw, chosen_draws)
     x = rows.number[:, None] / NUMBERS.std()
-    first = GaussianProcessClassifier(1.0 * RBF(1.0)).fit(x[few], rows.label[few])
-    whole = GaussianProcessClassifier(first.kernel_, optimizer=None).fit(x, rows.label)
-    return Fitted(whole.predict_proba(NUMBERS[:, None] / NUMBERS.std())[:, 1])
+    first = GaussianProcessClassifier(1.0 * RBF(1.0)).fit(
+        x[is_chosen], rows.label[is_chosen]
+    )
+    classifier = GaussianProcessClassifier(first.kernel_, optimizer=None).fit(
+        x, rows.label
+    )
+    return Fitted(classifier.predict_proba(NUMBERS[:, None] / NUMBERS.std())[:, 1])
 
 
 METHODS: dict[str, Method] = {
@@ -215,14 +219,14 @@ def positions(draws: data.Draws, seed: int = 0) -> dict[str, tuple[Any, Array]]:
         return total
 
     unsorted = np.random.default_rng(seed).permuted(draws.white, axis=1)
-    found: dict[str, tuple[Any, Array]] = {}
-    for place in data.PLACES:
+    by_position: dict[str, tuple[Any, Array]] = {}
+    for rank in data.PLACES:
         mass = mixed(draws.balls, flat)
-        found[f"unsorted, position {place}"] = unsorted[:, place - 1], mass
-    for place in range(1, data.WHITE + 1):
-        mass = mixed(draws.balls, partial(data.mass_of_place, rank=place))
-        found[f"sorted, bin {place}"] = draws.white[:, place - 1], mass
-    return found | {
+        by_position[f"unsorted, position {rank}"] = unsorted[:, rank - 1], mass
+    for rank in range(1, data.WHITE + 1):
+        mass = mixed(draws.balls, partial(data.mass_of_place, rank=rank))
+        by_position[f"sorted, bin {rank}"] = draws.white[:, rank - 1], mass
+    return by_position | {
         "Powerball": (draws.red, mixed(data.urn(draws.days, data.REDS), flat))
     }
 
@@ -276,15 +280,15 @@ def cross_validate(
     ]
     sides = [np.isin(rows.draw, fold) for fold in parts]
     fits: dict[str, list[Fitted]] = {name: [] for name in METHODS}
-    for i, held in enumerate(sides):
-        given = data.Examples._make(column[~held] for column in rows)
+    for i, is_test in enumerate(sides):
+        training = data.Examples._make(column[~is_test] for column in rows)
         for name, method in counted(METHODS.items(), report):
             fits[name].append(
-                method(given, seed + 1000 * (i // count) + i % count, setup)
+                method(training, seed + 1000 * (i // count) + i % count, setup)
             )
     fits[RULE] = [Fitted(_padded(exact.probability))] * len(sides)
     label, of = (
-        np.concatenate([column[held] for held in sides])
+        np.concatenate([column[is_test] for is_test in sides])
         for column in (rows.label, rows.draw)
     )
 
@@ -292,23 +296,25 @@ def cross_validate(
         """Return mean and error of new draws: the balls of one draw are dependent."""
         return Estimate(*clustered_mean(scores, of))
 
-    each, found, best = (
+    n_of_repeat, found, best = (
         len(label) // repeats,
         {},
         0.0,
     )  # of the first repeat, every ball once
     for name in (RULE, *METHODS):
-        some = fits[name]
+        fits_of_method = fits[name]
         p = np.concatenate(
             [
-                one.probability[rows.number[held]]
-                for one, held in zip(some, sides, strict=True)
+                fitted.probability[rows.number[is_test]]
+                for fitted, is_test in zip(fits_of_method, sides, strict=True)
             ]
         )
         first = p > 0.5
         right = (first == (label == 1)).astype(float)
         best = right if name == RULE else best
-        under = [under_the_rules(one.probability, exact) for one in some]
+        under = [
+            under_the_rules(fitted.probability, exact) for fitted in fits_of_method
+        ]
         columns = (np.array([row[key] for row in under]) for key in under[0])
         true = [
             Estimate(float(c.mean()), float(c.std(ddof=min(1, len(c) - 1))))
@@ -320,13 +326,15 @@ def cross_validate(
             "log_loss": over_draws(_log_losses(p, label)),  # nats
             **dict(zip(("true_accuracy", "true_log_loss", "rmse"), true, strict=True)),
             "calibration_error": expected_calibration_error(
-                reliability(p[:each], label[:each])
+                reliability(p[:n_of_repeat], label[:n_of_repeat])
             ),
             "wrong": (
                 float(first[label == 0].mean()),
                 float((~first)[label == 1].mean()),
             ),
-            "divergent": sum(one.divergent for one in some),  # transitions in all fits
+            "divergent": sum(
+                fitted.divergent for fitted in fits_of_method
+            ),  # transitions in all fits
         }
     return {name: found[name] for name in (*METHODS, RULE)}
 
@@ -375,9 +383,9 @@ def _draw_boundaries(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
     figure, axes = _nine(list(full), BALL, P_BIN_1)
     for ax, fitted in zip(axes, full.values(), strict=False):
         p = fitted.probability
-        says = np.where(p > 0.5, 2.0, -1.0)
+        predicted = np.where(p > 0.5, 2.0, -1.0)
         ax.stairs(
-            says,
+            predicted,
             np.arange(71) - 0.5,
             baseline=-1,
             fill=True,
@@ -401,10 +409,10 @@ def _draw_uncertainty(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
         13.0, 3.1 * len(full), len(full), 2, sharex=True, squeeze=False
     )
     where, truth = _undecided(exact), exact.probability
-    for (name, fitted), (left, right) in zip(full.items(), axes, strict=True):
+    for (name, fitted), (left_ax, right) in zip(full.items(), axes, strict=True):
         low, high = intervals(fitted.functions)
         holds = (low[where] <= truth[where]) & (truth[where] <= high[where])
-        kinds = (
+        groups = (
             (where[holds], BLUE, "o", 4.0, "95 % interval, right"),
             (where[~holds], VERMILLION, "X", 6.0, "95 % interval, wrong"),
             (
@@ -415,22 +423,27 @@ def _draw_uncertainty(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
                 "no truth, or one of 0 or 1",
             ),
         )
-        for ax, turn in ((left, np.asarray), (right, _logit)):
-            for some, colour, mark, size, label in kinds:
-                middle = turn(np.median(fitted.functions, axis=0)[some])
-                ends = [middle - turn(low[some]), turn(high[some]) - middle]
-                look = {
+        for ax, transform in ((left_ax, np.asarray), (right, _logit)):
+            for group, colour, mark, size, label in groups:
+                middle = transform(np.median(fitted.functions, axis=0)[group])
+                ends = [middle - transform(low[group]), transform(high[group]) - middle]
+                marker_style = {
                     "fmt": mark,
                     "color": colour,
                     "ms": size,
                     "lw": 1.3,
                     "label": label,
                 }
-                ax.errorbar(some, middle, ends, **look)
+                ax.errorbar(group, middle, ends, **marker_style)
             ax.plot(
-                where, turn(truth[where]), color=BLACK, lw=1.2, label="exact", zorder=5
+                where,
+                transform(truth[where]),
+                color=BLACK,
+                lw=1.2,
+                label="exact",
+                zorder=5,
             )
-        left.set(ylim=(-0.03, 1.03), ylabel=f"{name}\n{P_BIN_1}")
+        left_ax.set(ylim=(-0.03, 1.03), ylabel=f"{name}\n{P_BIN_1}")
         right.set(ylabel="its logit")
     axes[-1, 0].set(xlim=(-1, 70), xlabel=BALL)
     axes[-1, 1].set(xlabel=BALL)
@@ -441,11 +454,11 @@ def _draw_uncertainty(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
 def _draw_confusion(scores: Mapping[str, Any]) -> Figure:
     """Draw the confusion matrix of every classifier, held out, in per cent of each bin."""
     figure, axes = _nine(list(scores), "called", "is (per cent)")
-    for ax, found in zip(axes, scores.values(), strict=False):
-        third, first = found["wrong"]
+    for ax, score in zip(axes, scores.values(), strict=False):
+        third, first = score["wrong"]
         shares = 100 * np.array([[1 - first, first], [third, 1 - third]])
-        shown = ConfusionMatrixDisplay(shares, display_labels=["bin 1", "bin 3"])
-        shown.plot(
+        display = ConfusionMatrixDisplay(shares, display_labels=["bin 1", "bin 3"])
+        display.plot(
             ax=ax, cmap="Blues", values_format=".1f", colorbar=False, im_kw=SHARES
         )
         ax.set(xlabel="", ylabel="")
@@ -455,12 +468,17 @@ def _draw_confusion(scores: Mapping[str, Any]) -> Figure:
 def _draw_buckets(draws: data.Draws) -> Figure:
     """Draw how often each number came: at two unsorted positions, in six sorted buckets."""
     figure, axes = panels(13.0, 5.6, 2, 4, sharex=True, sharey=True)
-    for ax, (name, (seen, mass)) in zip(
+    for ax, (name, (numbers, mass)) in zip(
         axes.T.ravel(), positions(draws).items(), strict=True
     ):
-        number, times = np.arange(1, len(mass)), np.bincount(seen, minlength=len(mass))
+        number, times = (
+            np.arange(1, len(mass)),
+            np.bincount(numbers, minlength=len(mass)),
+        )
         ax.plot(number, times[1:], ".", color=BLUE, ms=4.5, label="seen")
-        ax.plot(number, len(seen) * mass[1:], color=BLACK, lw=1.2, label="by the rules")
+        ax.plot(
+            number, len(numbers) * mass[1:], color=BLACK, lw=1.2, label="by the rules"
+        )
         ax.set_title(name, fontsize="medium")
     axes[0, 0].set(xlim=(0, 70))
     axes[0, 0].set_ylim(bottom=0)
@@ -579,24 +597,24 @@ def reproduce(
         "zero": {offset: _for_file(one) for offset, one in zero.items()},
     }
     write(out, pictures, {**sizes, "setup": setup, **numbers})
-    asked = {
+    fits_at_zero = {
         f"{NETWORK}, log(v + {offset:g})": fitted for offset, fitted in zero.items()
     }
-    asked |= {
+    fits_at_zero |= {
         f"{name}, log(v + {setup.offset:g}), long": fits[name] for name in BAYESIAN
     }
     wide = fits[NETWORK].weights[:: setup.chains].std(axis=0)  # of one chain
-    said = claims_of_the_paper(exact, scores, asked, wide, setup.hidden)
-    return _tables(draws, exact, scores, asked, said)
+    claims_made = claims_of_the_paper(exact, scores, fits_at_zero, wide, setup.hidden)
+    return _tables(draws, exact, scores, fits_at_zero, claims_made)
 
 
-def _for_file(one: Fitted) -> dict[str, Any]:
+def _for_file(fitted: Fitted) -> dict[str, Any]:
     """Return the numbers of a fit; of draws of weights their standard deviations and intervals."""
-    kept = {**one._asdict(), "functions": None, "weights": None}
-    if len(one.functions):
-        low, high = intervals(one.functions)
-        kept |= {"low": low, "high": high, "weights": one.weights.std(axis=0)}
-    return kept
+    numbers = {**fitted._asdict(), "functions": None, "weights": None}
+    if len(fitted.functions):
+        low, high = intervals(fitted.functions)
+        numbers |= {"low": low, "high": high, "weights": fitted.weights.std(axis=0)}
+    return numbers
 
 
 def _percent(value: float, digits: int = 2) -> str:
@@ -607,18 +625,18 @@ def _tables(
     draws: data.Draws,
     exact: data.Exact,
     scores: Mapping[str, Mapping[str, Any]],
-    asked: Mapping[str, Fitted],
-    found: Sequence[Claim],
+    fits_at_zero: Mapping[str, Fitted],
+    claims_made: Sequence[Claim],
 ) -> str:
     rules = {f"{balls} balls": data.exact(balls) for balls in exact.shares}
     luck = exact.draw_deviation / len(draws.days) ** 0.5
 
-    def zero(one: Fitted) -> str:
-        at, sd = one.functions[:, 0], one.functions.std(axis=0)
+    def zero(fitted: Fitted) -> str:
+        at, sd = fitted.functions[:, 0], fitted.functions.std(axis=0)
         low, high = intervals(at)
-        found = f"{one.probability[0]:.4f} | {low:.4f} to {high:.4f} | {sd[0]:.4f}"
+        cells = f"{fitted.probability[0]:.4f} | {low:.4f} to {high:.4f} | {sd[0]:.4f}"
         largest = f"{sd[1:].max():.4f} at {1 + np.argmax(sd[1:])}"
-        return f"{found} | {largest} | {_logit(at).std():.2f} | {_percent((at < 0.5).mean())}"
+        return f"{cells} | {largest} | {_logit(at).std():.2f} | {_percent((at < 0.5).mean())}"
 
     return text(
         f"Powerball: is a ball w1 (bin 1) or w3 (bin 3) of its draw? {len(draws.days)} draws, two "
@@ -651,13 +669,13 @@ def _tables(
             "P(bin 1 | 0), with 95 % credible interval and standard deviation (sd); 'bin 3': "
             "functions that say so at 0;\nlong: all draws.",
             "number 0 | P(bin 1) | 95 % | sd | largest, 1-69 | of logit | bin 3, %",
-            asked,
+            fits_at_zero,
             zero,
         ),
         claims(
             "+- a standard error; s.e.: what is printed from held-out draws.",
             "the paper",
-            found,
+            claims_made,
         ),
     )
 
@@ -665,21 +683,23 @@ def _tables(
 def claims_of_the_paper(
     exact: data.Exact,
     scores: Mapping[str, Mapping[str, Any]],
-    asked: Mapping[str, Fitted],
+    fits_at_zero: Mapping[str, Fitted],
     wide: Array,
     units: int,
 ) -> list[Claim]:
     """Judge the printed accuracies, the printed confusion, the sentences about 0 and the weights.
 
-    `asked` are the networks that are asked for number 0, `wide` the standard deviations of single
-    weights, those of `units` inputs first.
+    `fits_at_zero` are the networks that predict at number 0, `wide` the standard deviations of
+    single weights, those of `units` inputs first.
     """
-    found = []
+    claims_of_accuracy = []
     for name, printed in PRINTED.items():
-        here = scores[name]["accuracy"]
-        off = abs(here.mean - printed) / here.error
-        said = f"accuracy of {name}, %"
-        found.append(Claim(said, _percent(printed), plus_minus(here, 2, 100), off))
+        accuracy = scores[name]["accuracy"]
+        off = abs(accuracy.mean - printed) / accuracy.error
+        statement = f"accuracy of {name}, %"
+        claims_of_accuracy.append(
+            Claim(statement, _percent(printed), plus_minus(accuracy, 2, 100), off)
+        )
     best, ceiling, network = max(PRINTED.values()), exact.accuracy, PRINTED[NETWORK]
     implied = (
         1.0 - sum(CONFUSION) / 2.0
@@ -688,30 +708,66 @@ def claims_of_the_paper(
     first, third = (2.0 * np.cumsum(exact.mass[label]) for label in (1, 0))
     cut = int(np.argmin(np.abs(third - CONFUSION[0])))
     shares, of_cut = (
-        f"{_percent(one, 1)} and {_percent(other, 1)}"
-        for one, other in (CONFUSION, (third[cut], 1.0 - first[cut]))
+        f"{_percent(first_share, 1)} and {_percent(second_share, 1)}"
+        for first_share, second_share in (CONFUSION, (third[cut], 1.0 - first[cut]))
     )
-    sds = [fitted.functions.std(axis=0) for fitted in asked.values()]
-    more, networks = sum(int(sd[0] > sd[1:].max()) for sd in sds), len(sds)
+    sds = [fitted.functions.std(axis=0) for fitted in fits_at_zero.values()]
+    n_largest_at_zero, networks = sum(int(sd[0] > sd[1:].max()) for sd in sds), len(sds)
     spread = [dispersion(2.0 * exact.mass[label]) for label in (1, 0)]  # a bin each
     above, same = _percent(best - ceiling), _percent(network) == _percent(implied)
     inputs = wide[:units].max() / wide[:units].min()
     return [
-        *found,
-        Claim(f"false positives and negatives, %; here bin 1 up to {cut}", shares, of_cut,
-              cut == exact.limit),
-        Claim("uncertainty at 0", "'extremely high'", f"largest in {more} of {networks} networks",
-              more == networks),
-        Claim("weights, by their standard deviations", "'very narrow', 'wide'",
-              f"{wide.min():.2f} to {wide.max():.2f}", bool(wide.max() > 2.0 * wide.min())),
-        Claim("bins 1 and 3", "'Poisson-like'", "variance / mean {:.1f}, {:.1f}".format(*spread),
-              max(spread) < 2.0),
-        Claim("input weights of units, widest over narrowest", "1", f"{inputs:.2f}", inputs < 1.2,
-              True),
-        Claim("the best printed accuracy, points above the ceiling", "<= 0", above,
-              best <= ceiling, True),
-        Claim("the network's accuracy by its confusion, %", _percent(network), _percent(implied),
-              same, True),
-        Claim("for that: held-out balls in bin 3, %", "50", _percent(share, 0),
-              abs(share - 0.5) < 0.01, True),
-    ]  # fmt: skip
+        *claims_of_accuracy,
+        Claim(
+            f"false positives and negatives, %; here bin 1 up to {cut}",
+            shares,
+            of_cut,
+            cut == exact.limit,
+        ),
+        Claim(
+            "uncertainty at 0",
+            "'extremely high'",
+            f"largest in {n_largest_at_zero} of {networks} networks",
+            n_largest_at_zero == networks,
+        ),
+        Claim(
+            "weights, by their standard deviations",
+            "'very narrow', 'wide'",
+            f"{wide.min():.2f} to {wide.max():.2f}",
+            bool(wide.max() > 2.0 * wide.min()),
+        ),
+        Claim(
+            "bins 1 and 3",
+            "'Poisson-like'",
+            "variance / mean {:.1f}, {:.1f}".format(*spread),
+            max(spread) < 2.0,
+        ),
+        Claim(
+            "input weights of units, widest over narrowest",
+            "1",
+            f"{inputs:.2f}",
+            inputs < 1.2,
+            True,
+        ),
+        Claim(
+            "the best printed accuracy, points above the ceiling",
+            "<= 0",
+            above,
+            best <= ceiling,
+            True,
+        ),
+        Claim(
+            "the network's accuracy by its confusion, %",
+            _percent(network),
+            _percent(implied),
+            same,
+            True,
+        ),
+        Claim(
+            "for that: held-out balls in bin 3, %",
+            "50",
+            _percent(share, 0),
+            abs(share - 0.5) < 0.01,
+            True,
+        ),
+    ]

@@ -139,7 +139,7 @@ def inputs(close: Array) -> Array:
         np.log(close), axis=0
     )  # (D-1, C)  D38: row i is known on day i + 1
     market = change.mean(axis=1, keepdims=True)
-    own, own_volatility = _windows(change)
+    returns, own_volatility = _windows(change)
     all_own, all_volatility = _windows(market)
     of_all = [
         all_own[..., -1] / all_volatility,
@@ -148,8 +148,8 @@ def inputs(close: Array) -> Array:
         np.log(all_volatility),
     ]
     columns = [
-        *(own[..., -1 - lag] / own_volatility for lag in range(WEEK)),
-        own.sum(axis=-1) / (own_volatility * MONTH**0.5),
+        *(returns[..., -1 - lag] / own_volatility for lag in range(WEEK)),
+        returns.sum(axis=-1) / (own_volatility * MONTH**0.5),
         np.log(own_volatility),
         *(np.broadcast_to(column, own_volatility.shape) for column in of_all),
     ]
@@ -172,9 +172,9 @@ def tabulate(prices: Prices) -> Table:
     day = np.arange(HISTORY - 1, HISTORY - 1 + days)
     y = (prices.close[day + 1] > prices.close[day]).astype(float)
     every, company = np.repeat(day, companies), np.tile(np.arange(companies), days)
-    made, known = prices.dates[every], prices.dates[every + 1]
+    made_on, known_on = prices.dates[every], prices.dates[every + 1]
     return Table(
-        x.reshape(len(every), -1), y.reshape(-1, 1), every, company, made, known
+        x.reshape(len(every), -1), y.reshape(-1, 1), every, company, made_on, known_on
     )
 
 
@@ -250,8 +250,10 @@ def last_value(task: Task) -> Forecast:
         task.x[:, 0] > 0,
         task.test[:, 0] > 0,
     )  # the first input is today's return
-    after = [float(task.y[today == direction].mean()) for direction in (False, True)]
-    return Forecast(np.where(tests, after[1], after[0]), tests)
+    share_after = [
+        float(task.y[today == direction].mean()) for direction in (False, True)
+    ]
+    return Forecast(np.where(tests, share_after[1], share_after[0]), tests)
 
 
 def logistic(task: Task) -> Forecast:
@@ -276,10 +278,16 @@ def nuts(task: Task) -> Forecast:
     (model, x, y, test), effort = _prepared(task), task.effort
     rng = np.random.default_rng([*task.seed, 1])
     draws = draw(
-        model, x, y, chains=effort.chains, warm_up=effort.warm_up, draws=effort.draws, seed=rng,
+        model,
+        x,
+        y,
+        chains=effort.chains,
+        warm_up=effort.warm_up,
+        draws=effort.draws,
+        seed=rng,
         dtype="float32",
-    )  # fmt: skip
-    each = np.stack(
+    )
+    by_chain = np.stack(
         [
             _proba(
                 DrawnWeights(model), draws.positions[:, chain], test, rng, effort.draws
@@ -288,11 +296,11 @@ def nuts(task: Task) -> Forecast:
         ]
     )  # (chains, M)
     note = {
-        "between chains": float(each.std(axis=0, ddof=1).mean()),
+        "between chains": float(by_chain.std(axis=0, ddof=1).mean()),
         "divergences": float(draws.divergences),
         "gradients": float(draws.stats["gradients"].sum()),
     }
-    proba = each.mean(axis=0)
+    proba = by_chain.mean(axis=0)
     return Forecast(proba, proba > 0.5, note)
 
 
@@ -314,8 +322,8 @@ def _proba(
 ) -> Array:
     """Return the predictive probability of a rise (M,), as float64."""
     theta = np.ascontiguousarray(theta)
-    found = predictive.predict_classes(source, theta, x, rng=rng, samples=samples)
-    return np.asarray(found.proba[:, 1], float)
+    predicted = predictive.predict_classes(source, theta, x, rng=rng, samples=samples)
+    return np.asarray(predicted.proba[:, 1], float)
 
 
 FORECASTERS: dict[str, Callable[[Task], Forecast]] = {
@@ -356,20 +364,25 @@ def walk_forward(
     forecasts; those of a year do not depend on what comes after it. `report` is told of every
     forecast of a year.
     """
-    found: dict[str, list[Forecast]] = {name: [] for name in forecasters}
+    forecasts: dict[str, list[Forecast]] = {name: [] for name in forecasters}
     every, thin_ones = splits(rows, first), splits(rows, first, thin)
     tests = []
     for (tested, train, test), thinned in zip(every, thin_ones, strict=True):
-        kept, key = np.searchsorted(train, thinned.train), (seed, int(tested))
+        thinned_rows, key = np.searchsorted(train, thinned.train), (seed, int(tested))
         task = Task(
-            rows.x[train], rows.y[train], kept, rows.x[test], key, effort or Effort()
+            rows.x[train],
+            rows.y[train],
+            thinned_rows,
+            rows.x[test],
+            key,
+            effort or Effort(),
         )
         tests.append(test)
         for name, forecaster in counted(forecasters.items(), report):
-            found[name].append(forecaster(task))
+            forecasts[name].append(forecaster(task))
     results = {}
-    for name, some in found.items():
-        probas, ups, notes = zip(*some, strict=True)
+    for name, forecasts_of_name in forecasts.items():
+        probas, ups, notes = zip(*forecasts_of_name, strict=True)
         results[name] = Forecast(
             np.concatenate(probas), np.concatenate(ups), list(notes)
         )
@@ -409,19 +422,20 @@ def measure(walk: Walk) -> dict[str, dict[str, Any]]:
 
     base, out = of(walk.results[BASE]), {}
     for name, result in walk.results.items():
-        own = of(result)
-        gained = {key: base[key] - values for key, values in own.items()}
+        losses = of(result)
+        gained = {key: base[key] - values for key, values in losses.items()}
         gained["accuracy"] *= -1.0
         bins = reliability(result.proba, walk.y, 10, "equal mass")
-        found = {
-            key: clustered_mean(own[key], walk.made) for key in ("accuracy", "log_loss")
+        scores = {
+            key: clustered_mean(losses[key], walk.made)
+            for key in ("accuracy", "log_loss")
         }
-        found |= {
-            f"{key}_gained": clustered_mean(some, walk.made)
-            for key, some in gained.items()
+        scores |= {
+            f"{key}_gained": clustered_mean(gains, walk.made)
+            for key, gains in gained.items()
         }
         years = {str(year): walk.year == year for year in np.unique(walk.year)}
-        out[name] = found | {
+        out[name] = scores | {
             "years": {  # log loss gained
                 year: clustered_mean(gained["log_loss"][chosen], walk.made[chosen])
                 for year, chosen in years.items()
@@ -469,26 +483,26 @@ def reproduce(
 ) -> str:
     """Run everything, write ``forecasts.png`` and ``numbers.json``, return the tables."""
     prices, second = load(), load(SECOND)
-    rows, others = tabulate(prices), tabulate(second)
+    rows, second_rows = tabulate(prices), tabulate(second)
     baselines = {name: FORECASTERS[name] for name in BASELINES}
     work = len(list(splits(rows, FIRST))) * (len(FORECASTERS) + 1)
-    work += len(list(splits(others, SECOND_FIRST))) * len(baselines)
+    work += len(list(splits(second_rows, SECOND_FIRST))) * len(baselines)
     with steps(work, progress) as report:
         walk = walk_forward(rows, effort=effort, seed=seed, report=report)
-        other = walk_forward(
-            others, forecasters=baselines, first=SECOND_FIRST, report=report
+        second_walk = walk_forward(
+            second_rows, forecasters=baselines, first=SECOND_FIRST, report=report
         )
         leaked = leak(rows, len(prices.symbols), report=report)
-    both = {"first": facts(prices, walk), "second": facts(second, other)}
-    scores, other_scores = measure(walk), measure(other)
-    found = {
+    both_periods = {"first": facts(prices, walk), "second": facts(second, second_walk)}
+    scores, other_scores = measure(walk), measure(second_walk)
+    output = {
         "seed": seed,
-        "facts": both,
+        "facts": both_periods,
         "accuracy with a planted leak": leaked,
         "forecasters": scores,
         "forecasters of the second table": other_scores,
     }
-    write(out, {"forecasts": _draw(walk, scores)}, found)
+    write(out, {"forecasts": _draw(walk, scores)}, output)
 
     gains, count = " | ".join(["gained", *GAINS]), len(GAINS) * (len(FORECASTERS) - 1)
     limits = [
@@ -501,7 +515,7 @@ def reproduce(
             "effect: its square over that of independent rows.",
             "prices | companies | dropped | days | rows_tested | days_tested | rises | naive_error "
             "| design_effect",
-            both,
+            both_periods,
         ),
         by_key(
             "ECE: expected calibration error in ten bins of equal mass\n(that of right "
@@ -550,15 +564,15 @@ def _draw(walk: Walk, scores: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Draw gains by year, gains added up over days, and the reliability of the network."""
     figure, (a, b, c) = panels(15.0, 4.8, 1, 3)
     days, order = np.unique(walk.made, return_inverse=True)
-    base, shown = log_loss(walk.results[BASE].proba, walk.y), [*STYLES]
-    for place, (name, (colour, marker, line)) in enumerate(STYLES.items()):
+    base, names = log_loss(walk.results[BASE].proba, walk.y), [*STYLES]
+    for index, (name, (colour, marker, line)) in enumerate(STYLES.items()):
         years = scores[name]["years"]
         mean, error = 1e3 * np.array(list(years.values())).T
         at = np.array([int(year) for year in years]) + 0.12 * (
-            place - 0.5 * (len(shown) - 1)
+            index - 0.5 * (len(names) - 1)
         )
-        look = {"fmt": marker, "color": colour, "markersize": 6, "capsize": 3}
-        a.errorbar(at, mean, yerr=1.96 * error, label=name, **look)
+        marker_style = {"fmt": marker, "color": colour, "markersize": 6, "capsize": 3}
+        a.errorbar(at, mean, yerr=1.96 * error, label=name, **marker_style)
         gained = base - log_loss(walk.results[name].proba, walk.y)
         per_day = np.bincount(order, gained) / np.bincount(order)
         b.plot(

@@ -108,11 +108,11 @@ def trained(
     settings: Settings,
     epochs: int,
     rate: float,
-    begin: Array | None,
+    initial: Array | None,
 ) -> Array:
-    """Return theta after so many epochs of Adam, from `begin` or from the posterior's start."""
+    """Return theta after so many epochs of Adam, from `initial` or from the posterior's start."""
     rng, optimizer = np.random.default_rng(settings.seed), Adam(rate, schedule=Cosine())
-    state = start(estimator, rng, optimizer, np.float32, begin)
+    state = start(estimator, rng, optimizer, np.float32, initial)
     recipe = Recipe(optimizer, epochs=epochs, batch_size=settings.batch)
     state = fit(estimator, state, images.x, images.y, recipe, rng=rng, progress=False)
     if state.stopped == "interrupted":
@@ -124,48 +124,57 @@ def kept(path: Path, settings: Settings, make: Callable[[], Array]) -> Array:
     """Return the theta that is stored there; if there is none, make it and store it."""
     if not path.exists():
         write_state(path, Stored(settings, make()), STATE)
-    found: Stored = read_state(path, Stored, STATE)
-    if found.settings != settings:
-        raise ValueError(f"{path} is of other settings: {found.settings}; delete it")
-    return found.theta
+    stored: Stored = read_state(path, Stored, STATE)
+    if stored.settings != settings:
+        raise ValueError(f"{path} is of other settings: {stored.settings}; delete it")
+    return stored.theta
 
 
-def prepare(found: MNIST, settings: Settings) -> tuple[Images, Images, Images]:
+def prepare(digits: MNIST, settings: Settings) -> tuple[Images, Images, Images]:
     """Return the images that teach a prior, those that certify, and those of the test."""
     half, eye, scale = (
         settings.half,
         np.eye(10, dtype=np.float32),
         np.float32(1.0 / 126.0),
     )
-    train = Images(found.train_images * scale, eye[found.train_labels])
-    rest = Images(found.test_images * scale, eye[found.test_labels])
+    train = Images(digits.train_images * scale, eye[digits.train_labels])
+    test = Images(digits.test_images * scale, eye[digits.test_labels])
     return (
         Images(*(part[:half] for part in train)),
         Images(*(part[half : 2 * half] for part in train)),
-        Images(*(part[: settings.test] for part in rest)),
+        Images(*(part[: settings.test] for part in test)),
     )
 
 
 def measure(
-    estimator: LocalReparameterisation, theta: Array, own: Images, test: Images, settings: Settings,
+    estimator: LocalReparameterisation,
+    theta: Array,
+    rows: Images,
+    test: Images,
+    settings: Settings,
     unseen: bool,
-) -> Row:  # fmt: skip
+) -> Row:
     """Return the certificate of a q, and what the test images say of it."""
     rng = np.random.default_rng(settings.seed + 1)
-    found, there = (
+    certificate_on_rows, on_test = (
         certificate(
-            estimator, theta, *part, rng=rng, samples=settings.draws,
-            delta=DELTA, delta_draws=DELTA_DRAWS,
+            estimator,
+            theta,
+            *part,
+            rng=rng,
+            samples=settings.draws,
+            delta=DELTA,
+            delta_draws=DELTA_DRAWS,
         )
-        for part in (own, test)
-    )  # fmt: skip
+        for part in (rows, test)
+    )
 
     def of_mean(part: Images) -> float:
         wrong = classes_of_mean(estimator.model, theta, part.x) != part.y.argmax(1)
         return float(np.mean(wrong))
 
-    bound = invert_kl(of_mean(own), log(1.0 / DELTA) / len(own.x)) if unseen else None
-    return Row(found, there.risk, of_mean(test), bound)
+    bound = invert_kl(of_mean(rows), log(1.0 / DELTA) / len(rows.x)) if unseen else None
+    return Row(certificate_on_rows, on_test.risk, of_mean(test), bound)
 
 
 NAMES = (
@@ -194,20 +203,20 @@ def run(
             centre: Array, scale: float
         ) -> tuple[LocalReparameterisation, Array]:
             prior = CentredGaussianPrior(scale, centre=centre)
-            begin = MeanField().pack(centre, np.full_like(centre, scale))
-            return built(settings, prior, objective), begin
+            initial = MeanField().pack(centre, np.full_like(centre, scale))
+            return built(settings, prior, objective), initial
 
         def train(
-            name: str, estimator: Any, part: Images, rate: float, begin: Any
+            name: str, estimator: Any, part: Images, rate: float, initial: Any
         ) -> Array:
             epochs = settings.prior_epochs if part is first else settings.epochs
 
             def make() -> Array:
-                return trained(estimator, part, settings, epochs, rate, begin)
+                return trained(estimator, part, settings, epochs, rate, initial)
 
-            found = kept(out / f"{name}.npz", settings, make)
+            theta = kept(out / f"{name}.npz", settings, make)
             report(epochs)
-            return found
+            return theta
 
         elbo = built(settings, zero, FreeEnergy())
         tempered = built(settings, zero, FreeEnergy(0.1))
@@ -230,21 +239,23 @@ def run(
 def draw(rows: Mapping[str, Row]) -> Figure:
     """Draw for every q its errors on the rows and on the test images below its certificate."""
     figure, ax = panels(8.4, 3.4)
-    for place, row in enumerate(rows.values()):
-        found = row.certificate
+    for position, row in enumerate(rows.values()):
+        certificate = row.certificate
         ax.plot(
-            [100 * found.risk, 100 * found.bound],
-            [place, place],
+            [100 * certificate.risk, 100 * certificate.bound],
+            [position, position],
             color=style.GREY,
             zorder=1,
         )
         for value, marker, colour, name in (
-            (found.risk, "o", style.BLUE, "share wrong on its rows"),
+            (certificate.risk, "o", style.BLUE, "share wrong on its rows"),
             (row.test, "x", style.VERMILLION, "on test images"),
-            (found.bound, "|", style.BLACK, "certificate: at most"),
+            (certificate.bound, "|", style.BLACK, "certificate: at most"),
         ):
-            label = name if place == 0 else None
-            ax.plot(100 * value, place, marker, color=colour, ms=10, ls="", label=label)
+            label = name if position == 0 else None
+            ax.plot(
+                100 * value, position, marker, color=colour, ms=10, ls="", label=label
+            )
     ax.set_xscale("log")
     style.plain_numbers(ax.xaxis, minor="25")
     ax.set_yticks(range(len(rows)), rows)
@@ -268,7 +279,7 @@ def reproduce(
     seed: int = 0,
     *,
     settings: Settings | None = None,
-    found: MNIST | None = None,
+    digits: MNIST | None = None,
     progress: bool | None = None,
 ) -> str:
     """Train, certify, test; write ``certificate.png`` and ``.json``; return the tables.
@@ -278,7 +289,7 @@ def reproduce(
     """
     settings = settings or Settings(seed)
     out.mkdir(parents=True, exist_ok=True)
-    images = prepare(data.load() if found is None else found, settings)
+    images = prepare(data.load() if digits is None else digits, settings)
     rows = run(out, *images, settings, progress)
     write(
         out,
@@ -299,20 +310,20 @@ def lay_out(settings: Settings, rows: Mapping[str, Row]) -> str:
 
     def cells(row: Row) -> str:
         c = row.certificate
-        found = (
+        texts = (
             percent(c.risk),
             percent(c.risk_bound),
             f"{c.kl / c.n_rows:.4f}",
             percent(c.bound),
         )
-        return " | ".join((*found, percent(row.test), percent(row.mean_network)))
+        return " | ".join((*texts, percent(row.test), percent(row.mean_network)))
 
-    best, vacuous, held = (
+    best, vacuous, bound_of_mean = (
         rows[NAMES[3]],
         rows[NAMES[0]].certificate,
         rows[NAMES[2]].held_out,
     )
-    most = f"{percent(best.certificate.bound)}, test {percent(best.test)}"
+    measured = f"{percent(best.certificate.bound)}, test {percent(best.test)}"
     return text(
         values("MNIST, 784-hidden-hidden-10, ReLU.", "setting", plain(settings)),
         listed(
@@ -323,24 +334,32 @@ def lay_out(settings: Settings, rows: Mapping[str, Row]) -> str:
             cells,
         ),
         f"The mean weights of the taught prior have not seen the second half, so these are a test "
-        f"set\nfor them: at most {percent(held or 1.0)} with probability {1 - DELTA:g} "
+        f"set\nfor them: at most {percent(bound_of_mean or 1.0)} with probability {1 - DELTA:g} "
         "(Langford's test set bound).",
         claims(
             "What D57 says, and what others print.",
             "others",
             [
                 Claim(
-                    "prior from data: certificate", "2.8 %", most, best.certificate.bound <= 0.03
+                    "prior from data: certificate",
+                    "2.8 %",
+                    measured,
+                    best.certificate.bound <= 0.03,
                 ),
                 Claim(
-                    "free energy around 0 certifies little", "> 90 %", percent(vacuous.bound),
-                    vacuous.bound > 0.9, ours=True,
+                    "free energy around 0 certifies little",
+                    "> 90 %",
+                    percent(vacuous.bound),
+                    vacuous.bound > 0.9,
+                    ours=True,
                 ),
                 Claim(
-                    "every certificate is above the test error", "4 of 4",
+                    "every certificate is above the test error",
+                    "4 of 4",
                     f"{sum(row.certificate.bound > row.test for row in rows.values())} of 4",
-                    all(row.certificate.bound > row.test for row in rows.values()), ours=True,
+                    all(row.certificate.bound > row.test for row in rows.values()),
+                    ours=True,
                 ),
             ],
         ),
-    )  # fmt: skip
+    )

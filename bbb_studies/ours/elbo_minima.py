@@ -94,9 +94,11 @@ def images(theta: Array) -> Iterator[Array]:
             yield image.ravel()
 
 
-def nearest(theta: Array, other: Array) -> Array:
-    """Return the image of `theta` that is nearest to `other`: it is then aligned."""
-    return min(images(theta), key=lambda image: float(np.linalg.norm(image - other)))
+def nearest(theta: Array, reference: Array) -> Array:
+    """Return the image of `theta` that is nearest to `reference`: it is then aligned."""
+    return min(
+        images(theta), key=lambda image: float(np.linalg.norm(image - reference))
+    )
 
 
 def path(a: Array, point: Array, b: Array, t: Any) -> Array:
@@ -121,7 +123,7 @@ def search(
     seed: int, starts: int = STARTS, epochs: int = 3000, progress: bool | None = None
 ) -> Study:
     """Train from every start, see which functions were found, and walk between them."""
-    rng, optimizer, found = (
+    rng, optimizer, trainings = (
         np.random.default_rng(seed),
         Adam(0.05, schedule=Cosine()),
         [],
@@ -130,36 +132,40 @@ def search(
     y = np.sin(3.0 * x) + NOISE * rng.standard_normal((ROWS, 1))
     recipe = Recipe(optimizer=optimizer, epochs=epochs, batch_size=ROWS, samples=4)
     with steps(starts, progress) as report:
-        for own in counted(rng.spawn(starts), report):
-            begin = start(ESTIMATOR, own, optimizer)
-            found.append(fit(ESTIMATOR, begin, x, y, recipe, rng=own, progress=False))
-            if found[-1].stopped == "interrupted":
+        for start_rng in counted(rng.spawn(starts), report):
+            initial = start(ESTIMATOR, start_rng, optimizer)
+            trainings.append(
+                fit(ESTIMATOR, initial, x, y, recipe, rng=start_rng, progress=False)
+            )
+            if trainings[-1].stopped == "interrupted":
                 raise KeyboardInterrupt
     thetas = sorted(
-        (state.theta for state in found), key=lambda theta: free_energy(theta, x, y)
+        (state.theta for state in trainings), key=lambda theta: free_energy(theta, x, y)
     )
     energies, means = zip(
         *((free_energy(t, x, y), moments(t, x)[0]) for t in thetas), strict=True
     )
-    kinds, first = np.empty(starts, int), [means[0]]
+    function_of_start, first = np.empty(starts, int), [means[0]]
     for i, mean in enumerate(means):
         near = np.sqrt(np.mean((first - mean) ** 2, axis=1)) < APART
-        kinds[i] = near.argmax() if near.any() else len(first)
+        function_of_start[i] = near.argmax() if near.any() else len(first)
         first += [] if near.any() else [mean]
     best = thetas[0]
     turned, exchanged = (list(images(best))[i] for i in (1, 2**UNITS))
     ends = {"itself, a unit turned": turned, "itself, two units exchanged": exchanged}
-    for name, kind in (("its function again", 0), ("another function", 1)):
-        for i in 1 + np.flatnonzero(kinds[1:] == kind)[:1]:
+    for name, function_index in (("its function again", 0), ("another function", 1)):
+        for i in 1 + np.flatnonzero(function_of_start[1:] == function_index)[:1]:
             ends |= {name: thetas[i], f"{name}, aligned": nearest(thetas[i], best)}
-    points = {name: (0.5 * (best + end), end) for name, end in ends.items()}
-    if (end := ends.get("another function, aligned")) is not None:
-        points["the same by a bend"] = bend(best, end, x, y, rng), end
+    points = {name: (0.5 * (best + target), target) for name, target in ends.items()}
+    if (target := ends.get("another function, aligned")) is not None:
+        points["the same by a bend"] = bend(best, target, x, y, rng), target
     ways = {
-        name: np.array([free_energy(at, x, y) for at in path(best, point, end, PLACES)])
-        for name, (point, end) in points.items()
+        name: np.array(
+            [free_energy(at, x, y) for at in path(best, point, target, PLACES)]
+        )
+        for name, (point, target) in points.items()
     }
-    return Study(x, y, np.array(thetas), np.array(energies), kinds, ways)
+    return Study(x, y, np.array(thetas), np.array(energies), function_of_start, ways)
 
 
 def reproduce(
@@ -169,20 +175,20 @@ def reproduce(
 
     `size` is that of a shorter run, as for `search`.
     """
-    found = search(seed, progress=progress, **size)
-    write(out, {"elbo-minima": draw(found)}, found, "elbo-minima")
-    kinds = (
-        (f"{k}", found.energies[found.kinds == k]) for k in range(found.kinds.max() + 1)
+    study = search(seed, progress=progress, **size)
+    write(out, {"elbo-minima": draw(study)}, study, "elbo-minima")
+    rows_of_functions = (
+        (f"{k}", study.energies[study.kinds == k]) for k in range(study.kinds.max() + 1)
     )
     barriers = {
-        name: float(way.max() - max(way[0], way[-1]))
-        for name, way in found.ways.items()
+        name: float(energies.max() - max(energies[0], energies[-1]))
+        for name, energies in study.ways.items()
     }
     return text(
         listed(
-            f"1-{UNITS}-1, {ROWS} rows: the functions that {len(found.kinds)} starts found.",
+            f"1-{UNITS}-1, {ROWS} rows: the functions that {len(study.kinds)} starts found.",
             "function | starts | bound, nats | worst",
-            kinds,
+            rows_of_functions,
             lambda part: f"{len(part)} | {-part[0]:.2f} | {-part[-1]:.2f}",
         ),
         listed(
@@ -191,20 +197,20 @@ def reproduce(
             barriers,
             "{:.2f}",
         ),
-        claims("What D53 says.", "derivations.md", claims_of_the_derivations(found)),
+        claims("What D53 says.", "derivations.md", claims_of_the_derivations(study)),
     )
 
 
-def claims_of_the_derivations(found: Study) -> list[Claim]:
+def claims_of_the_derivations(study: Study) -> list[Claim]:
     """Compare with what D53 says must come out."""
     all_equal = [
-        free_energy(image, found.x, found.y) for image in images(found.thetas[0])
+        free_energy(image, study.x, study.y) for image in images(study.thetas[0])
     ]
-    centre = moments(np.mean(list(images(found.thetas[0])), axis=0), found.x)[0]
+    centre = moments(np.mean(list(images(study.thetas[0])), axis=0), study.x)[0]
     apart, flat = float(np.ptp(all_equal)), float(np.ptp(centre))
-    level = np.sum((found.y - found.y.mean()) ** 2) / (2.0 * NOISE**2) + CONSTANT
+    level = np.sum((study.y - study.y.mean()) ** 2) / (2.0 * NOISE**2) + CONSTANT
     best, less = (
-        float(found.energies[0]),
+        float(study.energies[0]),
         "F of the best, less than any symmetric theta has",
     )
     return [
@@ -221,28 +227,28 @@ def claims_of_the_derivations(found: Study) -> list[Claim]:
     ]
 
 
-def draw(found: Study) -> Figure:
+def draw(study: Study) -> Figure:
     """Draw the free energies reached, the functions they mean, and the ways between."""
-    figure, (left, middle, right) = panels(13.0, 4.4, 1, 3)
+    figure, (left_ax, middle, right) = panels(13.0, 4.4, 1, 3)
     grid = np.linspace(-3.0, 3.0, 121)[:, None]
-    middle.plot(found.x, found.y, ".", color=style.BLACK, label="data")
-    for kind, (own, (colour, line)) in enumerate(
-        zip(np.unique(found.kinds), LOOKS, strict=False)
+    middle.plot(study.x, study.y, ".", color=style.BLACK, label="data")
+    for index, (function_index, (colour, line)) in enumerate(
+        zip(np.unique(study.kinds), LOOKS, strict=False)
     ):
-        which, name = np.flatnonzero(found.kinds == own), f"function {kind}"
-        left.plot(
-            which + 1, found.energies[which], "osD^vP"[kind], color=colour, label=name
+        which, name = np.flatnonzero(study.kinds == function_index), f"function {index}"
+        left_ax.plot(
+            which + 1, study.energies[which], "osD^vP"[index], color=colour, label=name
         )
-        mean = moments(found.thetas[which[0]], grid)[0]
+        mean = moments(study.thetas[which[0]], grid)[0]
         middle.plot(grid, mean, ls=line, color=colour, label=name)
-    for (name, way), (colour, line) in zip(
-        [*found.ways.items()][1:], LOOKS, strict=False
+    for (name, energies), (colour, line) in zip(
+        [*study.ways.items()][1:], LOOKS, strict=False
     ):
-        right.plot(PLACES, way, color=colour, ls=line, label=name)
-    for ax in (left, right):
+        right.plot(PLACES, energies, color=colour, ls=line, label=name)
+    for ax in (left_ax, right):
         ax.set_yscale("log")
         style.plain_numbers(ax.yaxis, minor="24")
-    style.finish(left, "start, by what it reached", "free energy (nats)", 2)
+    style.finish(left_ax, "start, by what it reached", "free energy (nats)", 2)
     style.finish(middle, "x (dimensionless)", "mean of f(x) (dimensionless)", 2)
     style.finish(
         right,

@@ -163,48 +163,46 @@ class Spot(NamedTuple):
     effective: float  # mean effective number of samples, 1 / sum of squared shares
 
 
-def measure(place: Place, seed: int, steps: int = STEPS) -> dict[str, Noise]:
+def measure(case: Place, seed: int, steps: int = STEPS) -> dict[str, Noise]:
     """Measure every estimator that the posterior allows, in turns, with the same random numbers.
 
     A batch of one follows a batch of the other, so that a busy moment of the machine
     is shared.
     """
-    independent = isinstance(place.posterior, MeanField)
+    independent = isinstance(case.posterior, MeanField)
     names = [name for name in ESTIMATORS if independent or name not in ROWWISE]
-    estimators = {
-        name: ESTIMATORS[name](place.model, place.posterior) for name in names
-    }
+    estimators = {name: ESTIMATORS[name](case.model, case.posterior) for name in names}
     rngs = {name: np.random.default_rng(seed) for name in names}
     buffers = {name: Buffers() for name in names}
     noises = {
-        n: np.empty(e.noise_shape(SAMPLES, len(place.x))) for n, e in estimators.items()
+        n: np.empty(e.noise_shape(SAMPLES, len(case.x))) for n, e in estimators.items()
     }
-    grads = {name: np.empty((steps, place.theta.size)) for name in names}
+    grads = {name: np.empty((steps, case.theta.size)) for name in names}
     times = {name: np.empty(steps) for name in names}
     for batch in np.array_split(np.arange(steps), BATCHES):
         for name, estimator in estimators.items():
             for step in batch:
-                before = perf_counter()
+                started = perf_counter()
                 estimator.fill(rngs[name], noises[name])
                 inputs = (
                     noises[name],
-                    place.x,
-                    place.y,
-                    place.kl_weight,
+                    case.x,
+                    case.y,
+                    case.kl_weight,
                     buffers[name].rewind(),
                 )
-                grad = estimator.value_and_grad(place.theta, *inputs).grad
-                times[name][step] = perf_counter() - before
+                grad = estimator.value_and_grad(case.theta, *inputs).grad
+                times[name][step] = perf_counter() - started
                 grads[name][step] = grad
-    cut = place.model.layout.size
+    cut = case.model.layout.size
     reference, clock = grads[REFERENCE], float(np.median(times[REFERENCE]))
-    both = {name: ratio(grads[name], reference) for name in names}
+    ratios = {name: ratio(grads[name], reference) for name in names}
     return {
         name: Noise(
             ratio(grads[name][:, :cut], reference[:, :cut]),
             ratio(grads[name][:, cut:], reference[:, cut:]),
             Estimate._make(
-                float(np.median(times[name])) / clock * r for r in both[name]
+                float(np.median(times[name])) / clock * r for r in ratios[name]
             ),
             float(np.median(times[name])),
         )
@@ -217,10 +215,12 @@ def ratio(grads: Array, reference: Array) -> Estimate:
 
     Both have one gradient per row, drawn in the same order with the same random numbers.
     """
-    own, other = (_batch_squares(g) for g in (grads, reference))
-    left_out = (own.sum() - own) / (other.sum() - other)
+    squares, reference_squares = (_batch_squares(g) for g in (grads, reference))
+    left_out = (squares.sum() - squares) / (reference_squares.sum() - reference_squares)
     spread = (BATCHES - 1) * np.mean((left_out - left_out.mean()) ** 2)
-    return Estimate(float(own.sum() / other.sum()), float(np.sqrt(spread)))
+    return Estimate(
+        float(squares.sum() / reference_squares.sum()), float(np.sqrt(spread))
+    )
 
 
 def _batch_squares(grads: Array) -> Array:
@@ -242,7 +242,7 @@ def curves(
     v = posterior.deviation**2
     sigma, gap = 1.5 * posterior.deviation, 0.5 * posterior.deviation
     theta = family.pack(posterior.mean - gap, sigma)
-    place = Place("linear, beside the optimum", model, family, theta, x, y, 1.0)
+    case = Place("linear, beside the optimum", model, family, theta, x, y, 1.0)
     # G8 in expectation: -(m - mu) / sigma^2 and [1 / sigma - (v + (m - mu)^2) / sigma^3] s(rho)
     d_rho = (1.0 / sigma - (v + gap**2) / sigma**3) * sigmoid(theta[len(sigma) :])
     slope = np.concatenate([-gap / sigma**2, d_rho])
@@ -251,65 +251,67 @@ def curves(
         "doubly": DoublyReparameterised(model, family, Renyi(0.0)),
         "EUBO": SelfNormalised(model, family, EUBO()),
     }
-    found: dict[str, list[Spot]] = {name: [] for name in estimators}
+    spots: dict[str, list[Spot]] = {name: [] for name in estimators}
     for count in counted(COUNTS, report):
-        drawn = {
-            n: sampled(e, place, count, steps, seed) for n, e in estimators.items()
-        }
+        drawn = {n: sampled(e, case, count, steps, seed) for n, e in estimators.items()}
         iwae = drawn["doubly"][0].mean(axis=0)  # unbiased, and the less noisy one
         for name, (grads, effective) in drawn.items():
             true = slope if name == "EUBO" else iwae
             size = float(np.linalg.norm(true))
             bias = float(np.linalg.norm(grads.mean(axis=0) - true)) / size
             noise = float(np.sqrt(grads.var(axis=0).sum())) / size
-            found[name].append(Spot(count, bias, noise / steps**0.5, noise, effective))
-    return found
+            spots[name].append(Spot(count, bias, noise / steps**0.5, noise, effective))
+    return spots
 
 
 def sampled(
-    estimator: Estimator, place: Place, count: int, steps: int, seed: int
+    estimator: Estimator, case: Place, count: int, steps: int, seed: int
 ) -> tuple[Array, float]:
     """Return gradients (steps, ...) and the mean effective number of samples."""
     rng, buffers = np.random.default_rng(seed), Buffers()
-    grads, effective = np.empty((steps, place.theta.size)), np.empty(steps)
+    grads, effective = np.empty((steps, case.theta.size)), np.empty(steps)
     for step in range(steps):
         inputs = (
             estimator.draw(rng, count),
-            place.x,
-            place.y,
-            place.kl_weight,
+            case.x,
+            case.y,
+            case.kl_weight,
             buffers.rewind(),
         )
-        _, grads[step], terms = estimator.value_and_grad(place.theta, *inputs)
-        logs = log_weights(terms, place.kl_weight)
+        _, grads[step], terms = estimator.value_and_grad(case.theta, *inputs)
+        logs = log_weights(terms, case.kl_weight)
         shares = np.exp(logs - logs.max())
         effective[step] = shares.sum() ** 2 / np.sum(shares**2)
     return grads, float(effective.mean())
 
 
-def order(end: dict[str, Noise]) -> list[str]:
+def order(noises: dict[str, Noise]) -> list[str]:
     """Return the estimators by falling variance, the geometric mean of both blocks."""
-    return sorted(end, key=lambda name: -end[name].location.mean * end[name].scale.mean)
+    return sorted(
+        noises, key=lambda name: -noises[name].location.mean * noises[name].scale.mean
+    )
 
 
 def draw_variances(
-    found: Mapping[str, Mapping[str, Noise]],
+    noises: Mapping[str, Mapping[str, Noise]],
     spots: Mapping[str, Sequence[Spot]],
     names: Sequence[str],
 ) -> Figure:
     """Draw ratios of variances at every place, and the noise of IWAE and EUBO against samples."""
     figure = Figure(figsize=(13.0, 7.6), layout="constrained")
     above, below = cast(Any, figure.subfigures(2, 1, height_ratios=(1.15, 1.0)))
-    panels = above.subplots(1, len(found), sharey=True)
-    for ax, letter, (place, rows) in zip(panels, "abcde", found.items(), strict=True):
+    panels = above.subplots(1, len(noises), sharey=True)
+    for ax, letter, (case_name, rows) in zip(
+        panels, "abcde", noises.items(), strict=True
+    ):
         _draw_ratios(ax, names, rows)
-        ax.set_xlabel(f"relative variance\n({letter}) {place}")
+        ax.set_xlabel(f"relative variance\n({letter}) {case_name}")
     style.legend_of_figure(above, panels[0], 4)
-    left, right = below.subplots(1, 2)
+    left_ax, right = below.subplots(1, 2)
     counts = [spot.samples for spot in spots["IWAE"]]
     for ax, key, colour, marks, label in (
-        (left, "IWAE", BLUE, "o-", "IWAE, reparameterised"),
-        (left, "doubly", VERMILLION, "s--", "IWAE, doubly reparameterised"),
+        (left_ax, "IWAE", BLUE, "o-", "IWAE, reparameterised"),
+        (left_ax, "doubly", VERMILLION, "s--", "IWAE, doubly reparameterised"),
         (right, "EUBO", BLUE, "o-", "EUBO, standard deviation"),
     ):
         ax.plot(
@@ -319,11 +321,17 @@ def draw_variances(
         [getattr(s, part) for s in spots["EUBO"]] for part in ("bias", "error")
     )
     right.errorbar(
-        counts, bias, errors, color=VERMILLION, marker="s", linestyle="--", capsize=2,
+        counts,
+        bias,
+        errors,
+        color=VERMILLION,
+        marker="s",
+        linestyle="--",
+        capsize=2,
         label="EUBO, bias ± its s.e.",
-    )  # fmt: skip
+    )
     for ax, title, limits in (
-        (left, "(f) IWAE", (1.0, 100.0)),
+        (left_ax, "(f) IWAE", (1.0, 100.0)),
         (right, "(g) EUBO, score form", (1e-3, 10.0)),
     ):
         ax.set_xscale("log")
@@ -339,25 +347,27 @@ def draw_variances(
 
 
 def _draw_ratios(ax: Axes, names: Sequence[str], rows: Mapping[str, Noise]) -> None:
-    kinds = (
+    fields = (
         ("location", "μ", BLUE, "o", BLUE, 0.2),
         ("scale", "ρ", VERMILLION, "s", "white", 0.0),
         ("cost", "both, × time", GREY, "D", GREY, -0.2),
     )
-    values = [getattr(noise, kind[0]).mean for noise in rows.values() for kind in kinds]
+    values = [
+        getattr(noise, field[0]).mean for noise in rows.values() for field in fields
+    ]
     lowest = min(value for value in values if value > 1e-12)
     edge = 10.0 ** np.floor(np.log10(min(lowest, 0.1)) - 0.3)
-    for kind, label, colour, marker, face, shift in kinds:
-        for place, name in enumerate(reversed(names)):
+    for field, label, colour, marker, face, shift in fields:
+        for row, name in enumerate(reversed(names)):
             if name not in rows:
                 continue
-            value, error = getattr(rows[name], kind)
-            own = label if place == 0 else None
+            value, error = getattr(rows[name], field)
+            legend_label = label if row == 0 else None
             if value < 1e-12:
-                ax.plot(edge, place + shift, "<", color=colour, clip_on=False)
+                ax.plot(edge, row + shift, "<", color=colour, clip_on=False)
                 ax.text(
                     edge * 1.4,
-                    place + shift,
+                    row + shift,
                     "0",
                     color=colour,
                     va="center",
@@ -365,23 +375,31 @@ def _draw_ratios(ax: Axes, names: Sequence[str], rows: Mapping[str, Noise]) -> N
                 )
                 continue
             ax.errorbar(
-                value, place + shift, xerr=2.0 * error, color=colour, marker=marker, label=own,
-                markerfacecolor=face, markersize=5, linestyle="none", capsize=2,
-            )  # fmt: skip
+                value,
+                row + shift,
+                xerr=2.0 * error,
+                color=colour,
+                marker=marker,
+                label=legend_label,
+                markerfacecolor=face,
+                markersize=5,
+                linestyle="none",
+                capsize=2,
+            )
     ax.axvline(1.0, color=style.BLACK, linewidth=0.8, linestyle=":")
     ax.set_xscale("log")
     ax.set_xlim(left=edge)
     style.plain_numbers(ax.xaxis)
     ax.xaxis.set_major_locator(LogLocator(numticks=4))
     ax.set_yticks(range(len(names)), list(reversed(names)))
-    for place in range(len(names)):
-        ax.axhline(place + 0.5, color="#E0E0E0", linewidth=0.6)
+    for row in range(len(names)):
+        ax.axhline(row + 0.5, color="#E0E0E0", linewidth=0.6)
 
 
 def lay_out(noises: dict[str, dict[str, Noise]], curves: dict[str, list[Spot]]) -> str:
     """Return every number that is printed, and which results of the derivations are seen."""
-    end, posterior = noises["network, end"], noises["linear, full rank"]
-    best_first = sorted(end.items(), key=lambda item: item[1].cost.mean)
+    at_end, posterior = noises["network, end"], noises["linear, full rank"]
+    best_first = sorted(at_end.items(), key=lambda item: item[1].cost.mean)
     spots = zip(*curves.values(), strict=True)
     return text(
         f"Network 13-50-1, 32 rows of 256; linear regression, 40 rows; variance of {STEPS} "
@@ -432,11 +450,9 @@ def ratios(found: dict[str, dict[str, Noise]]) -> str:
 
 def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
     """Measure, write ``estimator-variance.png`` and ``.json``, and return the tables."""
-    places = [*network_places(seed), *linear_places(seed)]
-    with steps(len(places) + len(COUNTS), progress) as report:
-        noises = {
-            place.name: measure(place, seed + 1) for place in counted(places, report)
-        }
+    cases = [*network_places(seed), *linear_places(seed)]
+    with steps(len(cases) + len(COUNTS), progress) as report:
+        noises = {case.name: measure(case, seed + 1) for case in counted(cases, report)}
         spots = curves(seed, report=report)
     figure = draw_variances(noises, spots, order(noises["network, end"]))
     rows = {"relative to the reparameterised": noises, "against samples": spots}

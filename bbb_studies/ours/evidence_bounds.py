@@ -84,7 +84,7 @@ def draw(
     q: Gaussian,
     rng: np.random.Generator,
     repeats: int = REPEATS,
-    most: int = COUNTS[-1],
+    n_samples: int = COUNTS[-1],
 ) -> Array:
     """Return log weights (repeats, most) of samples from `q`, by the library's own pass."""
     estimator, theta = place(data, q)
@@ -92,9 +92,9 @@ def draw(
     for start in range(0, repeats, AT_ONCE):
         sets = min(AT_ONCE, repeats - start)
         terms = exact.log_densities(
-            estimator, theta, estimator.draw(rng, sets * most), data
+            estimator, theta, estimator.draw(rng, sets * n_samples), data
         )
-        rows.append(log_weights(terms, 1.0).reshape(sets, most))
+        rows.append(log_weights(terms, 1.0).reshape(sets, n_samples))
     return np.concatenate(rows)
 
 
@@ -112,18 +112,18 @@ def draw_posterior(
     return log_weights(exact.log_densities(estimator, theta, noise, data), 1.0)
 
 
-def bound(kind: str, logs: Array, count: int) -> Array:
+def bound(bound_name: str, logs: Array, count: int) -> Array:
     """Return the bound (R,) of `count` samples, averaged over the sets that each row holds.
 
-    `kind` is one of `KINDS`, `logs` (R, k_max) are log weights, and `count` divides k_max. Rows
+    `bound_name` is one of `KINDS`, `logs` (R, k_max) are log weights, `count` divides k_max. Rows
     keep their samples at every `count`, so differences between counts have the Monte Carlo error
     of the difference alone.
     """
     sets = logs.reshape(len(logs), -1, count)
-    if kind == "EUBO":
+    if bound_name == "EUBO":
         shares = np.exp(sets - logsumexp(sets, keepdims=True))
         return np.sum(shares * sets, axis=-1).mean(axis=1)
-    order = {"IWAE": 1.0, "Renyi 1/2": 0.5}[kind]  # 1 - alpha
+    order = {"IWAE": 1.0, "Renyi 1/2": 0.5}[bound_name]  # 1 - alpha
     return ((logsumexp(order * sets) - np.log(count)) / order).mean(axis=1)
 
 
@@ -133,11 +133,11 @@ def measure(
     """Estimate every bound for one q."""
     logs = draw(data, q, rng) - truth.log_evidence
     bounds, steps = {}, {}
-    for kind in KINDS:
-        values = [bound(kind, logs, count) for count in COUNTS]
-        bounds[kind] = tuple(map(estimate, values))
-        steps[kind] = tuple(
-            estimate(after - before) for before, after in pairwise(values)
+    for bound_name in KINDS:
+        values = [bound(bound_name, logs, count) for count in COUNTS]
+        bounds[bound_name] = tuple(map(estimate, values))
+        steps[bound_name] = tuple(
+            estimate(higher - lower) for lower, higher in pairwise(values)
         )
     above = draw_posterior(data, q, truth, rng, 100 * REPEATS) - truth.log_evidence
     spread = 2.0 * truth.precision - np.linalg.inv(q.covariance)
@@ -188,13 +188,21 @@ def _draw_panel(ax: Axes, case: Case, counts: Sequence[int]) -> None:
     ax.axhline(
         case.eubo, color=GREY, linewidth=1.4, linestyle=(0, (6, 2)), label="exact EUBO"
     )
-    for kind, (colour, marker, line, label) in STYLES.items():
-        means = [b.mean for b in case.bounds[kind]]
-        errors = [2.0 * b.error for b in case.bounds[kind]]
+    for bound_name, (colour, marker, line, label) in STYLES.items():
+        means = [b.mean for b in case.bounds[bound_name]]
+        errors = [2.0 * b.error for b in case.bounds[bound_name]]
         ax.errorbar(
-            counts, means, errors, color=colour, marker=marker, linestyle=line, markersize=4.5,
-            linewidth=1.3, capsize=2, label=label,
-        )  # fmt: skip
+            counts,
+            means,
+            errors,
+            color=colour,
+            marker=marker,
+            linestyle=line,
+            markersize=4.5,
+            linewidth=1.3,
+            capsize=2,
+            label=label,
+        )
     ax.set_xscale("log")
     style.plain_numbers(ax.xaxis)
     reach = max(-case.elbo, case.eubo)
@@ -205,12 +213,17 @@ def _draw_panel(ax: Axes, case: Case, counts: Sequence[int]) -> None:
             FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−"))
         )
     elif reach < 1e-6:
-        largest = max(abs(b.mean) for kind in STYLES for b in case.bounds[kind])
+        largest = max(
+            abs(b.mean) for bound_name in STYLES for b in case.bounds[bound_name]
+        )
         ax.set_ylim(-1.0, 1.0)
         ax.text(
-            0.5, 0.56, f"all bounds equal:\nwithin {largest:.0e} nats",
-            transform=ax.transAxes, ha="center",
-        )  # fmt: skip
+            0.5,
+            0.56,
+            f"all bounds equal:\nwithin {largest:.0e} nats",
+            transform=ax.transAxes,
+            ha="center",
+        )
 
 
 EQUAL = 1e-9  # nats: where q is the posterior all bounds are the log evidence
@@ -237,7 +250,9 @@ def lay_out(data: Regression, log_evidence: float, cases: Sequence[Case]) -> str
 
 def _bounds(case: Case) -> str:
     rows = []
-    for k, *bounds in zip(COUNTS, *(case.bounds[kind] for kind in KINDS), strict=True):
+    for k, *bounds in zip(
+        COUNTS, *(case.bounds[bound_name] for bound_name in KINDS), strict=True
+    ):
         short = concise(case.eubo - bounds[-1].mean, bounds[-1].error)
         rows.append([str(k), *(concise(*bound) for bound in bounds), short])
     caption = f"q: {case.name}. Bounds of k samples, less the log evidence (nats)."

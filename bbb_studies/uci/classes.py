@@ -73,9 +73,9 @@ class ClassTrial(AnyTrial):
 
     def __post_init__(self) -> None:
         if self.method not in METHODS + RIVALS:
-            known = ", ".join(METHODS)
+            accepted = ", ".join(METHODS)
             raise ValueError(
-                f"--method {self.method} is not for classes; accepted are {known}"
+                f"--method {self.method} is not for classes; accepted are {accepted}"
             )
 
     @property
@@ -94,8 +94,8 @@ def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
     """Fit to 90 % of the rows that `own.keep` has written at `path`, score the others."""
     from sklearn.model_selection import StratifiedShuffleSplit
 
-    kept = read_arrays(Path(path), ("x", "y"))
-    x, y = kept["x"], kept["y"][:, 0].astype(int)
+    table = read_arrays(Path(path), ("x", "y"))
+    x, y = table["x"], table["y"][:, 0].astype(int)
     settings = trial.settings
     seed = zlib.crc32(f"{settings.seed}/{trial.data}/{trial.split}".encode())
     size = max(round(0.1 * len(y)), y.max() + 1)
@@ -117,29 +117,37 @@ def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
         forecast = forecast_learner(
             learner.fit(x[train], y[train]), x[test], y[test], rng
         )
-    found = score_forecast(forecast, y[test])
+    scores = score_forecast(forecast, y[test])
     return {
-        "metrics": {metric: found[metric].value for metric in METRICS},
+        "metrics": {metric: scores[metric].value for metric in METRICS},
         **measured({"train": train, "test": test}, began),
     }
 
 
 def write(out: Path, records: Iterable[Record], command: str) -> str:
     """Write ``table.md`` and ``trials.csv``; return the table."""
-    done, rows = [one for one in records if one["status"] == "ok"], []
-    if not done:
+    successful, rows = [one for one in records if one["status"] == "ok"], []
+    if not successful:
         return "no trial has succeeded"
-    trials = pd.json_normalize(done).rename(
+    trials = pd.json_normalize(successful).rename(
         columns=lambda name: name.removeprefix("metrics.")
     )
     trials = trials[["method", "split", *METRICS, "seconds.wall"]]
     write_text(out / "trials.csv", csv_text(trials))
-    for method, own in trials.groupby("method", sort=False):
-        means = [str(Score(own[one].mean(), own[one].sem())) for one in METRICS]
+    for method, trials_of_method in trials.groupby("method", sort=False):
+        means = [
+            str(Score(trials_of_method[one].mean(), trials_of_method[one].sem()))
+            for one in METRICS
+        ]
         rows.append(
-            [method, *means, str(len(own)), f"{own['seconds.wall'].mean():.1f}"]
+            [
+                method,
+                *means,
+                str(len(trials_of_method)),
+                f"{trials_of_method['seconds.wall'].mean():.1f}",
+            ]
         )
     table = grid(["method", *METRICS.values(), "splits", "seconds each"], rows)
-    about = {"name": done[0]["set"], "units": done[0]["settings"]["units"]}
+    about = {"name": successful[0]["set"], "units": successful[0]["settings"]["units"]}
     write_text(out / "table.md", PAGE.format(table=table, command=command, **about))
     return table

@@ -61,10 +61,12 @@ def gap(values: Array, seed: int = 0) -> Part | None:
     between = (values > low) & (values < high)
     if between.sum() < FEWEST * count:
         return None
-    rest = np.random.default_rng(seed).permutation(np.flatnonzero(~between))
-    held_out = max(1, round(HELD_OUT * len(rest)))
+    outside = np.random.default_rng(seed).permutation(np.flatnonzero(~between))
+    held_out = max(1, round(HELD_OUT * len(outside)))
     return Part(
-        np.sort(rest[held_out:]), np.flatnonzero(between), np.sort(rest[:held_out])
+        np.sort(outside[held_out:]),
+        np.flatnonzero(between),
+        np.sort(outside[:held_out]),
     )
 
 
@@ -72,16 +74,16 @@ def trials(
     sets: tuple[str, ...], methods: tuple[str, ...], **changed: Any
 ) -> list[GapTrial]:
     """Return a trial for each set, method, and input that has a gap."""
-    found = []
+    gap_trials = []
     for name in sets:
         usable = [
             k for k, values in enumerate(load(name).x.T) if gap(values) is not None
         ]
         settings = settings_for(name, **changed)
-        found += [
+        gap_trials += [
             GapTrial(name, method, k, settings) for method in methods for k in usable
         ]
-    return found
+    return gap_trials
 
 
 def measure(trial: GapTrial) -> dict[str, Any]:

@@ -64,8 +64,8 @@ def correlated(gaps: Iterable[float], correlation: float = CORRELATION) -> Diffe
 
 def chance(sets: Sequence[Difference]) -> float:
     """Return the chance that the first method is below the second on another set like these."""
-    means = np.array([one.mean for one in sets])
-    scales = np.maximum([one.scale for one in sets], SMALLEST)
+    means = np.array([difference.mean for difference in sets])
+    scales = np.maximum([difference.scale for difference in sets], SMALLEST)
     unit = max(float(np.ptp(means)), float(scales.max()))
     u = np.linspace(-REACH, REACH, POINTS)
     centre = float(np.median(means)) + unit * np.sinh(u)  # (U,) values of delta_0
@@ -73,7 +73,7 @@ def chance(sets: Sequence[Difference]) -> float:
     # a flat prior of delta_0, half-Cauchy of tau; the grids' own densities are their slopes
     logs = np.log(np.cosh(u))[:, None] + (np.log(tau) - np.log1p((tau / SPREAD) ** 2))
     for mean, scale, freedom in zip(
-        means, scales, [one.freedom for one in sets], strict=True
+        means, scales, [difference.freedom for difference in sets], strict=True
     ):
         middles = (np.arange(PRECISIONS) + 0.5) / PRECISIONS
         g = stats.gamma.ppf(middles, freedom / 2.0, scale=2.0 / freedom)
@@ -91,14 +91,14 @@ def chances(records: Records, metric: str) -> dict[tuple[str, str], float]:
     RMSE is taken by its logarithm. Pairs with fewer than three sets in common, of two splits of
     both at least, which say nothing of how sets differ, are left out.
     """
-    table, found = frame(records), {}
+    table, probability = frame(records), {}
     fine = table[table["status"] == "ok"].astype({"set": str, "method": str})
     wide = fine.pivot_table(index=["set", "split"], columns="method", values=metric)
     wide = np.log(wide) if metric == "rmse" else wide  # so that units are no matter
-    for one, other in combinations(known_first(wide.columns), 2):
-        gaps = (wide[one] - wide[other]).dropna().groupby(level="set")
+    for first, second in combinations(known_first(wide.columns), 2):
+        gaps = (wide[first] - wide[second]).dropna().groupby(level="set")
         sets = [correlated(values) for _, values in gaps if len(values) > 1]
         if len(sets) >= FEWEST_SETS:
-            found[one, other] = chance(sets)
-            found[other, one] = 1.0 - found[one, other]
-    return found
+            probability[first, second] = chance(sets)
+            probability[second, first] = 1.0 - probability[first, second]
+    return probability

@@ -216,24 +216,24 @@ def fit(
     All have the same random numbers.
     """
     rngs = [np.random.default_rng(seed) for _ in candidates]
-    how = METHODS[method]
-    if how.one is not None:
+    definition = METHODS[method]
+    if definition.one is not None:
         return [
-            how.one(x, y, c, settings, rng)
+            definition.one(x, y, c, settings, rng)
             for c, rng in zip(candidates, rngs, strict=True)
         ]
-    assert how.estimator is not None
+    assert definition.estimator is not None
     return _train(
-        [how.estimator(model(x.shape[1], c, settings)) for c in candidates],
+        [definition.estimator(model(x.shape[1], c, settings)) for c in candidates],
         *(x, y, candidates[0], rngs),
-        steps=getattr(settings, how.steps),
-        batch_size=min(getattr(settings, how.rows), len(x)),
-        samples=getattr(settings, how.samples) if how.samples else 1,
+        steps=getattr(settings, definition.steps),
+        batch_size=min(getattr(settings, definition.rows), len(x)),
+        samples=getattr(settings, definition.samples) if definition.samples else 1,
     )
 
 
-def _points(whole: Model) -> Reparameterised:
-    return Reparameterised(whole, PointMass(0.3), MAP())
+def _points(full_model: Model) -> Reparameterised:
+    return Reparameterised(full_model, PointMass(0.3), MAP())
 
 
 def _ensemble(
@@ -244,10 +244,12 @@ def _ensemble(
     rng: np.random.Generator,
 ) -> Fit:
     """Fit point estimates from several starts (Lakshminarayanan et al. 2017), equally weighted."""
-    one = _points(model(x.shape[1], candidate, settings))
+    estimator = _points(model(x.shape[1], candidate, settings))
     starts, size = rng.spawn(settings.members), (settings.steps, settings.batch_size)
-    members = _train([one] * settings.members, x, y, candidate, starts, *size)
-    return Fit((one,) * settings.members, tuple(member.thetas[0] for member in members))
+    members = _train([estimator] * settings.members, x, y, candidate, starts, *size)
+    return Fit(
+        (estimator,) * settings.members, tuple(member.thetas[0] for member in members)
+    )
 
 
 def _dropout(
@@ -258,9 +260,11 @@ def _dropout(
     rng: np.random.Generator,
 ) -> Fit:
     """Fit a network that leaves out inputs and units (Gal and Ghahramani 2016)."""
-    whole = model(x.shape[1], candidate, settings)
-    one = Dropout(whole, PointMass(0.3), MAP(), (candidate.left_out,) * 2)
-    return _train([one], x, y, candidate, [rng], settings.steps, settings.batch_size)[0]
+    full_model = model(x.shape[1], candidate, settings)
+    estimator = Dropout(full_model, PointMass(0.3), MAP(), (candidate.left_out,) * 2)
+    return _train(
+        [estimator], x, y, candidate, [rng], settings.steps, settings.batch_size
+    )[0]
 
 
 def _swag(
@@ -277,8 +281,8 @@ def _swag(
     """
     point = _points(model(x.shape[1], candidate, settings))
     batch, size = min(settings.batch_size, len(x)), point.model.layout.size
-    (found,) = _train([point], x, y, candidate, [rng], settings.steps, batch)
-    theta = found.thetas[0]  # the weights and the logarithm of the noise
+    (trained,) = _train([point], x, y, candidate, [rng], settings.steps, batch)
+    theta = trained.thetas[0]  # the weights and the logarithm of the noise
     rule = SGD(
         SWAG_RATE * candidate.learning_rate * np.exp(2.0 * float(theta[-1])) / batch
     )
@@ -312,10 +316,10 @@ def _laplace(
     Half the steps are those to the first MAP estimate, each later one has half of those before.
     """
     network = MLP((x.shape[1], settings.units, 1))
-    whole = Model(
+    full_model = Model(
         network, GaussianPrior(0.5, learn=True), GaussianLikelihood(0.5, learn=True)
     )
-    source = laplace.Linearised(whole, laplace.Laplace(covariance))
+    source = laplace.Linearised(full_model, laplace.Laplace(covariance))
     size = min(settings.batch_size, len(x))
     optimizer = Adam(candidate.learning_rate, schedule=Cosine())
     epochs = max(1, round(settings.steps / 2 / -(-len(x) // size)))
@@ -342,11 +346,11 @@ def _default(
     from bbb_numpy.learners.regressor import BayesianMLPRegressor
 
     seed = int(rng.integers(2**31))
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         learner = BayesianMLPRegressor(random_state=seed, progress=False)
         learner.fit(x.astype(np.float64), y[:, 0].astype(np.float64))
-    notes = {"warnings": float(len(said)), "epochs": float(learner.n_iter_)}
+    notes = {"warnings": float(len(caught)), "epochs": float(learner.n_iter_)}
     source, theta = learner.estimator_, learner.theta_
     if hasattr(learner, "x_axes_"):  # D60: draws of the weights, turned back
         w = source.weights(theta, source.draw_weights(rng, settings.samples))  # (S, P)
@@ -370,27 +374,27 @@ def _sampled(
         settings: Settings,
         rng: np.random.Generator,
     ) -> Fit:
-        whole = model(x.shape[1], candidate, settings, likelihood)
+        full_model = model(x.shape[1], candidate, settings, likelihood)
         rngs, size = (
             rng.spawn(settings.chains),
             (settings.start_steps, settings.start_batch),
         )
         starts = _train(
-            [_points(whole)] * settings.chains, x, y, candidate, rngs, *size
+            [_points(full_model)] * settings.chains, x, y, candidate, rngs, *size
         )
         with warnings.catch_warnings():  # how many diverged is recorded, and the bias
-            for said in (".*divergent transitions", ".*is not adjusted"):
-                warnings.filterwarnings("ignore", message=said, category=UserWarning)
+            for message in (".*divergent transitions", ".*is not adjusted"):
+                warnings.filterwarnings("ignore", message=message, category=UserWarning)
             draws = sample(
-                *(whole, x, y),
+                *(full_model, x, y),
                 sampler=kernel(settings),
                 chains=settings.chains,
                 groups=1,  # each worker has a trial of its own
-                start=np.stack([one.thetas[0] for one in starts]),
+                start=np.stack([point.thetas[0] for point in starts]),
                 draws=settings.draws,
                 warm_up=settings.warm_up,
                 thin=settings.thin,
-                hyperpriors={name: HalfCauchy(1.0) for name, _ in whole.learned()},
+                hyperpriors={name: HalfCauchy(1.0) for name, _ in full_model.learned()},
                 seed=rng,
                 dtype=settings.dtype,
                 progress=False,
@@ -431,11 +435,11 @@ def _natural(
     rng: np.random.Generator,
 ) -> Fit:
     """Fit by IVON, in a fifth of the steps."""
-    one = LocalReparameterisation(model(x.shape[1], candidate, settings), QS)
+    estimator = LocalReparameterisation(model(x.shape[1], candidate, settings), QS)
     size = settings.steps // 5, natural_rows(len(x), settings)
     # IVON's usual rate is 0.2 of Newton's steps where Adam's is 0.01
     newton = candidate._replace(learning_rate=20.0 * candidate.learning_rate)
-    return _train([one], x, y, newton, [rng], *size, rule=IVON)[0]
+    return _train([estimator], x, y, newton, [rng], *size, rule=IVON)[0]
 
 
 METHODS: dict[str, Method] = {  # in the order of print

@@ -33,27 +33,27 @@ from .tables import (
 )
 
 
-def _render(name: str, records: Iterable[Record], **more: Any) -> str:
+def _render(name: str, records: Iterable[Record], **variables: Any) -> str:
     """Return a page; ValueError if there is no record to write about."""
     rows = current(records)
     if not rows:
         raise ValueError("there is no record to write about; run some trials first")
     table = tables.frame(rows)
-    found = list(cells(table).values())
+    all_cells = list(cells(table).values())
     return TEMPLATES.get_template(name).render(
         rows=rows,
         fine=tables.succeeded(rows),
         table=table,
-        cells=found,
+        cells=all_cells,
         mixed=tables.mixing(table),
-        complete=_complete(found),
-        ahead=verdicts.ahead(found),
+        complete=_complete(all_cells),
+        ahead=verdicts.ahead(all_cells),
         pairs=_pairs(table),
         fewer_rows=_fewer_rows(table),
         beyond=sorted(
             {r["set"] for r in rows if r["split"] >= SPLITS.get(r["set"], 10**9)}
         ),
-        **more,
+        **variables,
     )
 
 
@@ -69,7 +69,7 @@ def page(
     them; `in_folder`: name the files as in the output folder of a run.
     """
     rows = list(records)
-    have = {(one["set"], one["method"]) for one in rows}
+    have = {(record["set"], record["method"]) for record in rows}
     absent = {name: [m for m in LABELS if (name, m) not in have] for name in COLUMNS}
     return _render(
         "uci.md.j2",
@@ -90,7 +90,7 @@ def gap_section(records: Iterable[Record], prefix: str = "uci_") -> str:
     table = pictures.gap_table(rows)
     text = TEMPLATES.get_template("gaps.md.j2").render(
         rows=rows,
-        failed=sum(one["status"] != "ok" for one in rows),
+        failed=sum(record["status"] != "ok" for record in rows),
         table=table,
         level=pictures.LEVEL,
         methods=list(table.groupby("method", observed=True, sort=False)),
@@ -105,15 +105,15 @@ def _open_gaps(table: pd.DataFrame) -> dict[str, list[str]]:
     """Return by set the methods that are still open, or rest on fewer gaps than others."""
     open_cells: dict[str, list[str]] = {}
     for name in GAP_SETS:
-        own = table[table["set"] == name]
-        have = dict(zip(own["method"], own["gaps"], strict=True))
-        most = max(have.values(), default=0)
+        rows_of_set = table[table["set"] == name]
+        have = dict(zip(rows_of_set["method"], rows_of_set["gaps"], strict=True))
+        max_gaps = max(have.values(), default=0)
         open_cells[name] = [
-            LABELS[m] + (f" {have[m]} of {most} gaps" if m in have else "")
+            LABELS[m] + (f" {have[m]} of {max_gaps} gaps" if m in have else "")
             for m in sorted(LABELS, key=have.__contains__)
-            if have.get(m, 0) < most
+            if have.get(m, 0) < max_gaps
         ] or ([] if have else ["all methods"])
-    return {name: what for name, what in open_cells.items() if what}
+    return {name: methods for name, methods in open_cells.items() if methods}
 
 
 def write(out: Path, records: Iterable[Record], command: str) -> str:
@@ -125,11 +125,11 @@ def write(out: Path, records: Iterable[Record], command: str) -> str:
     table = _write_files(out, rows, page(rows, command, in_folder=True))
     lines = [_plain(table), "", _complete(cells(table).values())]
     for target in verdicts.TARGETS.values():
-        found = verdicts.against(
+        verdict_list = verdicts.against(
             cells(table).values(), target.rows, target.methods.__contains__
         )
-        if any(one.cell for one in found):
-            lines.append(f"{target.short}: {verdicts.count(found)}")
+        if any(verdict.cell for verdict in verdict_list):
+            lines.append(f"{target.short}: {verdicts.count(verdict_list)}")
     return "\n".join(lines)
 
 
@@ -145,7 +145,7 @@ def write_gaps(out: Path, records: Iterable[Record], command: str) -> str:
     write_text(
         out / "table.md", f"{gap_section(rows, prefix='')}\n\n```\n{command}\n```\n"
     )
-    if any(one["status"] == "ok" for one in rows):
+    if any(record["status"] == "ok" for record in rows):
         _save(out, rows, pictures.gaps)
     grid = TEMPLATES.get_template("macros.md.j2").module.gap_grid  # type: ignore[attr-defined]
     return str(grid(pictures.gap_table(rows), pictures.LEVEL)).rstrip()
@@ -176,20 +176,18 @@ def _plain(table: pd.DataFrame) -> str:
     rows = []
     for cell in cells(table).values():
         scores = [str(cell.scores.get(metric, "failed")) for metric in METRICS]
-        done = f"{len(cell.splits)}/{SPLITS.get(cell.set, len(cell.splits))}"
-        each = f"{cell.seconds:.1f}" if cell.splits else "–"
-        rows.append([cell.set, label(cell.method), *scores, done, each])
+        n_splits = f"{len(cell.splits)}/{SPLITS.get(cell.set, len(cell.splits))}"
+        seconds = f"{cell.seconds:.1f}" if cell.splits else "–"
+        rows.append([cell.set, label(cell.method), *scores, n_splits, seconds])
     failed = [f"  {line}" for line in tables.failures(cells(table).values())]
-    found = tables.grid(
-        ["set", "method", "RMSE", "NLL", "splits", "seconds each"], rows
-    )
-    return "\n".join([found, *(["", "Failed:"] if failed else []), *failed])
+    text = tables.grid(["set", "method", "RMSE", "NLL", "splits", "seconds each"], rows)
+    return "\n".join([text, *(["", "Failed:"] if failed else []), *failed])
 
 
-def _complete(found: Iterable[Cell]) -> str:
+def _complete(cells_with_scores: Iterable[Cell]) -> str:
     """Name the cells of which splits are missing, those alike together."""
     alike: dict[tuple[str, str], list[str]] = {}
-    for cell in found:
+    for cell in cells_with_scores:
         if not cell.complete:
             alike.setdefault((cell.set, cell.rests_on), []).append(cell.method)
     missing = [
@@ -202,12 +200,12 @@ def _complete(found: Iterable[Cell]) -> str:
 
 def _pairs(table: pd.DataFrame) -> list[tuple[Any, ...]]:
     """Compare every method with the one of the lowest mean NLL, set by set, on common splits."""
-    found = [cell for cell in cells(table).values() if cell.scores]
+    scored = [cell for cell in cells(table).values() if cell.scores]
     pairs = []
-    for name in dict.fromkeys(cell.set for cell in found):
-        own = [cell for cell in found if cell.set == name]
-        best = tables.leading(own, "nll")
-        for cell in own:
+    for name in dict.fromkeys(cell.set for cell in scored):
+        cells_of_set = [cell for cell in scored if cell.set == name]
+        best = tables.leading(cells_of_set, "nll")
+        for cell in cells_of_set:
             if best is not None and cell is not best:
                 pair = cell.method, best.method
                 rmse, nll = (tables.paired(table, name, *pair, m) for m in METRICS)
@@ -219,10 +217,12 @@ def _pairs(table: pd.DataFrame) -> list[tuple[Any, ...]]:
 def _fewer_rows(table: pd.DataFrame) -> list[tuple[str, str, int, int]]:
     """Return methods that were trained on fewer rows than others on the same set."""
     fine = table[table["status"] == "ok"]
-    most = fine.groupby("set", observed=True)["train_rows"].max()
+    max_rows = fine.groupby("set", observed=True)["train_rows"].max()
     least = fine.groupby(["set", "method"], observed=True)["train_rows"].min()
     return [
-        (n, m, count, most[n]) for (n, m), count in least.items() if count < most[n]
+        (n, m, count, max_rows[n])
+        for (n, m), count in least.items()
+        if count < max_rows[n]
     ]
 
 
@@ -232,9 +232,13 @@ def _fewer_rows(table: pd.DataFrame) -> list[tuple[str, str, int, int]]:
 def settings_of(rows: Sequence[Record]) -> dict[str, Any]:
     """Return the settings common to all trials, lines on those that differ, and the seeds."""
     settings = [row.get("settings") or {} for row in rows]
-    names = list(dict.fromkeys(name for one in settings for name in one))
+    names = list(
+        dict.fromkeys(name for record_settings in settings for name in record_settings)
+    )
     common = [
-        name for name in names if len({_show(one.get(name)) for one in settings}) == 1
+        name
+        for name in names
+        if len({_show(record_settings.get(name)) for record_settings in settings}) == 1
     ]
     return {
         "common": [f"`{name}` {_show(settings[0].get(name))}" for name in common],
@@ -246,14 +250,17 @@ def settings_of(rows: Sequence[Record]) -> dict[str, Any]:
 def _varied(rows: Sequence[Record], name: str) -> str:
     """Return who has which value: by set or by method, if that tells it."""
     for parts in (("set",), ("method",), ("set", "method")):
-        found: dict[str, dict[str, None]] = {}
+        groups: dict[str, dict[str, None]] = {}
         for row in rows:
             value = _show((row.get("settings") or {}).get(name))
-            found.setdefault(value, {})[" ".join(row[part] for part in parts)] = None
-        if max(Counter(who for group in found.values() for who in group).values()) == 1:
+            groups.setdefault(value, {})[" ".join(row[part] for part in parts)] = None
+        if (
+            max(Counter(who for group in groups.values() for who in group).values())
+            == 1
+        ):
             break  # nobody has two values
     return f"- `{name}`: " + "; ".join(
-        f"{v} ({', '.join(who)})" for v, who in found.items()
+        f"{v} ({', '.join(who)})" for v, who in groups.items()
     )
 
 
@@ -264,15 +271,20 @@ def chosen(rows: Sequence[Record]) -> list[tuple[str, str, str]]:
         if row.get("chosen"):
             groups.setdefault((row["set"], row["method"]), []).append(row["chosen"])
     lines = []
-    for where, found in groups.items():
+    for where, candidates in groups.items():
         # what else was tried, a table in itself, stays in the records
         keys = dict.fromkeys(
-            k for one in found for k, v in one.items() if not isinstance(v, dict)
+            k
+            for candidate in candidates
+            for k, v in candidate.items()
+            if not isinstance(v, dict)
         )
         lines.append(
             (
                 *where,
-                "; ".join(f"{k}: {_values(o.get(k) for o in found)}" for k in keys),
+                "; ".join(
+                    f"{k}: {_values(o.get(k) for o in candidates)}" for k in keys
+                ),
             )
         )
     return lines
@@ -280,13 +292,13 @@ def chosen(rows: Sequence[Record]) -> list[tuple[str, str, str]]:
 
 def _values(values: Iterable[Any]) -> str:
     """Return one value, a few with their counts, or the range of many numbers."""
-    given = [value for value in values if value is not None]
-    shown = Counter(map(_show, given))
-    if len(shown) == 1:
-        return _show(given[0])
-    if len(shown) > 4 and all(isinstance(value, (int, float)) for value in given):
-        return f"{min(given):.3g} to {max(given):.3g}, median {median(given):.3g}"
-    return ", ".join(f"{text} ({count}×)" for text, count in shown.items()) or "–"
+    present = [value for value in values if value is not None]
+    counts = Counter(map(_show, present))
+    if len(counts) == 1:
+        return _show(present[0])
+    if len(counts) > 4 and all(isinstance(value, (int, float)) for value in present):
+        return f"{min(present):.3g} to {max(present):.3g}, median {median(present):.3g}"
+    return ", ".join(f"{text} ({count}×)" for text, count in counts.items()) or "–"
 
 
 def _show(value: Any) -> str:
@@ -295,17 +307,22 @@ def _show(value: Any) -> str:
 
 def versions(rows: Sequence[Record]) -> Counter[str]:
     """Return how many trials were run with each combination of versions."""
-    said = (row["versions"].items() for row in rows if row.get("versions"))
-    return Counter(", ".join(f"{name} {value}" for name, value in one) for one in said)
+    combinations = (row["versions"].items() for row in rows if row.get("versions"))
+    return Counter(
+        ", ".join(f"{name} {value}" for name, value in combination)
+        for combination in combinations
+    )
 
 
 def _signed(gap: tables.Summary) -> str:
     return f"{gap.mean:+.3f}" + (f" ± {gap.error:.3f}" if gap.count > 1 else "")
 
 
-def _spread(found: pd.DataFrame, space: str) -> str:
+def _spread(table: pd.DataFrame, space: str) -> str:
     """Return R-hat and effective sample sizes: the median, in brackets the worst."""
-    r_hat, size = (found[f"{what}_{space}"].dropna() for what in ("r_hat", "ess"))
+    r_hat, size = (
+        table[f"{statistic}_{space}"].dropna() for statistic in ("r_hat", "ess")
+    )
     if not len(r_hat):
         return "–"
     return f"{r_hat.median():.2f} ({r_hat.max():.2f}), ESS {size.median():.0f} ({size.min():.0f})"

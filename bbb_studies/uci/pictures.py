@@ -87,19 +87,21 @@ def scores(records: Records) -> Figure:
     Lines mark the best of the Bayesian networks listed, and Bayes by Backprop's public number.
     A mean far outside is put at the edge, with its number.
     """
-    found = {key: cell for key, cell in cells(records).items() if cell.scores}
-    sets, methods = _present(found)
+    scored = {key: cell for key, cell in cells(records).items() if cell.scores}
+    sets, methods = _present(scored)
     blocks = _blocks(sets)
     wide, high = len(blocks[0]), len(blocks)
     size = (max(4.2, 1.6 + 2.3 * wide), 0.6 + high * (1.2 + 0.5 * len(methods)))
     figure, axes = panels(*size, 2 * high, wide, sharey=True, squeeze=False)
-    for place, block in enumerate(blocks):
-        for row, metric in zip(axes[2 * place : 2 * place + 2], METRICS, strict=True):
+    for index, block in enumerate(blocks):
+        for row, metric in zip(axes[2 * index : 2 * index + 2], METRICS, strict=True):
             for ax, name in zip(row, block, strict=False):
-                own = {
-                    method: cell for (one, method), cell in found.items() if one == name
+                cells_of_set = {
+                    method: cell
+                    for (set_name, method), cell in scored.items()
+                    if set_name == name
                 }
-                _scores(ax, name, metric, own, methods)
+                _scores(ax, name, metric, cells_of_set, methods)
                 _line_per_method(ax, methods, ax is row[0])
             for ax in row[len(block) :]:
                 ax.remove()
@@ -114,12 +116,16 @@ def scores(records: Records) -> Figure:
 
 
 def _scores(
-    ax: Axes, name: str, metric: str, own: Mapping[str, Cell], methods: Sequence[str]
+    ax: Axes,
+    name: str,
+    metric: str,
+    cells_of_set: Mapping[str, Cell],
+    methods: Sequence[str],
 ) -> None:
-    means = {method: cell.scores[metric] for method, cell in own.items()}
+    means = {method: cell.scores[metric] for method, cell in cells_of_set.items()}
     least = tables.lowest(name, metric, tables.NETWORKS) or (None, "")
-    known = least[0], tables.BASELINE.score(name, metric)
-    bars = [bar for bar in known if bar is not None]
+    published = least[0], tables.BASELINE.score(name, metric)
+    bars = [bar for bar in published if bar is not None]
     values = np.array([score.mean for score in means.values()])
     low, usual = min([*values, *bars]), max([*bars, float(np.median(values))])
     width = usual - low
@@ -129,8 +135,8 @@ def _scores(
         )
     width = width or 0.1 * abs(low) or 1.0
     limit = low + FAR * width
-    shown = [score for score in means.values() if score.mean <= limit]
-    ends = [s.mean + sign * np.nan_to_num(s.error) for s in shown for sign in (-1, 1)]
+    visible = [score for score in means.values() if score.mean <= limit]
+    ends = [s.mean + sign * np.nan_to_num(s.error) for s in visible for sign in (-1, 1)]
     low, high = min([*ends, *bars, low]), max([*ends, *bars], default=limit)
     margin = 0.12 * (high - low or width)
     ax.set_xlim(low - 0.5 * margin, high + margin)
@@ -179,15 +185,17 @@ def calibration(records: Records) -> Figure:
 
     Above 0 the intervals are too wide. Bars: one standard error over the splits.
     """
-    found = _stacked(records, "coverage")
-    sets, present = _present(found)
-    known = {name: method.group for name, method in METHODS.items()}
+    stacked = _stacked(records, "coverage")
+    sets, present = _present(stacked)
+    group_by_label = {name: method.group for name, method in METHODS.items()}
     groups = {
         title: members
         for title in GROUPS
         if (
             members := [
-                method for method in present if known.get(method, "points") == title
+                method
+                for method in present
+                if group_by_label.get(method, "points") == title
             ]
         )
     }
@@ -198,37 +206,37 @@ def calibration(records: Records) -> Figure:
     figure, axes = panels(
         *size, len(pairs), wide, sharex=True, sharey="row", squeeze=False
     )
-    for place, (row, (block, title)) in enumerate(zip(axes, pairs, strict=True)):
+    for index, (row, (block, title)) in enumerate(zip(axes, pairs, strict=True)):
         for ax in row[len(block) :]:
             ax.remove()
         for ax, name in zip(row, block, strict=False):
-            if place % len(groups) == 0:
+            if index % len(groups) == 0:
                 _title(ax, name)
-            if place % len(groups) == len(groups) - 1:
+            if index % len(groups) == len(groups) - 1:
                 ax.set_xlabel("level of the interval")
                 ax.tick_params(labelbottom=True)
             ax.axhline(0.0, color=GREY, linewidth=1.0, zorder=1)
             for i, method in enumerate(groups[title]):
-                if (name, method) in found:
-                    _coverage(ax, method, found[name, method], i)
+                if (name, method) in stacked:
+                    _coverage(ax, method, stacked[name, method], i)
         low, high = row[0].get_ylim()
         row[0].set_ylim(max(low, -OFF), min(high, OFF))
         row[0].set_ylabel(f"{title}\ncoverage − level")
     handles: dict[str, Any] = {}
     for ax in figure.axes:
         handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
-    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
-    beside |= {"frameon": False, "fontsize": 9, "handlelength": 3.2}
+    legend_style: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
+    legend_style |= {"frameon": False, "fontsize": 9, "handlelength": 3.2}
     # beside the first block
     for row, members in zip(axes, groups.values(), strict=False):
-        shown = [_short(method) for method in members if _short(method) in handles]
-        row[wide - 1].legend([handles[text] for text in shown], shown, **beside)
+        labels = [_short(method) for method in members if _short(method) in handles]
+        row[wide - 1].legend([handles[text] for text in labels], labels, **legend_style)
     axes[0, 0].set_xlim(0.0, 1.0)
     axes[0, 0].xaxis.set_major_formatter(PLAIN)
     return figure
 
 
-def _coverage(ax: Axes, method: str, shares: Array, place: int) -> None:
+def _coverage(ax: Axes, method: str, shares: Array, offset: int) -> None:
     """Draw one curve; markers of different methods at different levels, lest they overlap."""
     colour, marker, style = STYLES.get(method, OTHER)
     off = shares.mean(axis=0) - LEVELS
@@ -238,11 +246,11 @@ def _coverage(ax: Axes, method: str, shares: Array, place: int) -> None:
         "linewidth": 1.4,
         "zorder": 3,
     }
-    line |= {"marker": marker, "markevery": (place % 4, 4), "markersize": 5.5}
+    line |= {"marker": marker, "markevery": (offset % 4, 4), "markersize": 5.5}
     ax.plot(LEVELS, off, label=_short(method), **line)
     if len(shares) > 1:
         error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
-        at = slice(place % 4, None, 4)
+        at = slice(offset % 4, None, 4)
         bars: dict[str, Any] = {
             "fmt": "none",
             "color": colour,
@@ -257,8 +265,8 @@ def pit(records: Records) -> Figure:
 
     A hump says that predictive distributions are too wide, a bowl too narrow, a slope biased.
     """
-    found = _stacked(records, "pit")
-    sets, methods = _present(found)
+    stacked = _stacked(records, "pit")
+    sets, methods = _present(stacked)
     size = (
         (1.7 if len(sets) <= ABREAST else 1.3) * len(sets) + 1.2,
         0.7 + 0.95 * len(methods),
@@ -269,8 +277,8 @@ def pit(records: Records) -> Figure:
         for ax, name in zip(row, sets, strict=True):
             ax.set_ylim(0.0, TALL)
             ax.axhline(1.0, color=BLACK, linestyle="--", linewidth=0.9, zorder=3)
-            if (name, method) in found:
-                _histogram(ax, found[name, method].sum(axis=0))
+            if (name, method) in stacked:
+                _histogram(ax, stacked[name, method].sum(axis=0))
         row[0].set_ylabel(
             _short(method).replace(" ", "\n"), rotation=0, ha="right", va="center"
         )
@@ -297,9 +305,9 @@ def _histogram(ax: Axes, counts: Array) -> None:
         side = "left" if at < bins / 2 else "right"
         text = f" {density[at]:.1f} "
         ax.text((at + (side == "left")) / bins, 0.9 * TALL, text, ha=side, va="top")
-    left, width = np.arange(bins) / bins, 1.0 / bins
+    edges, width = np.arange(bins) / bins, 1.0 / bins
     ax.bar(
-        left, density, width, align="edge", color=PALE, edgecolor=BLUE, linewidth=0.7
+        edges, density, width, align="edge", color=PALE, edgecolor=BLUE, linewidth=0.7
     )
 
 
@@ -310,11 +318,11 @@ def gap_table(records: Iterable[Record]) -> pd.DataFrame:
     for a point. Of records with the same key the last one counts.
     """
     rows = []
-    for one in {one["key"]: one for one in records}.values():
-        if one["status"] != "ok":
+    for record in {record["key"]: record for record in records}.values():
+        if record["status"] != "ok":
             continue
-        row = {"set": one["set"], "method": one["method"], "gaps": 1}
-        for where, part in one["metrics"].items():
+        row = {"set": record["set"], "method": record["method"], "gaps": 1}
+        for where, part in record["metrics"].items():
             share = part["coverage"][int(np.argmin(np.abs(LEVELS - LEVEL)))]
             part = {"nll": part["nll"], "rmse": part["rmse"], "coverage": share} | {
                 "spread": np.log(part["epistemic"])
@@ -361,15 +369,17 @@ def gaps(records: Iterable[Record]) -> Figure:
     return figure
 
 
-def _gaps(column: Sequence[Axes], own: pd.DataFrame, methods: Sequence[str]) -> None:
+def _gaps(
+    column: Sequence[Axes], rows_of_set: pd.DataFrame, methods: Sequence[str]
+) -> None:
     """Draw the methods of one set; an NLL far above the others' is at the edge, with its number."""
-    outside = own["nll_outside"]
+    outside = rows_of_set["nll_outside"]
     limit = outside.max() + FAR * max(outside.max() - outside.min(), 1.0)
-    for one in own.itertuples():
-        colour, marker, _ = STYLES.get(one.method, OTHER)
-        at = methods.index(one.method)
-        nll = [min(value, limit) for value in (one.nll_outside, one.nll_inside)]
-        shares = [one.coverage_outside, one.coverage_inside]
+    for row in rows_of_set.itertuples():
+        colour, marker, _ = STYLES.get(row.method, OTHER)
+        at = methods.index(row.method)
+        nll = [min(value, limit) for value in (row.nll_outside, row.nll_inside)]
+        shares = [row.coverage_outside, row.coverage_inside]
         for ax, pair in zip(column, (nll, shares), strict=False):
             ax.plot(pair, [at, at], color=colour, linewidth=1.2, zorder=2)
             for value, face in zip(pair, ("white", colour), strict=True):
@@ -381,18 +391,18 @@ def _gaps(column: Sequence[Axes], own: pd.DataFrame, methods: Sequence[str]) -> 
                     markerfacecolor=face,
                     zorder=3,
                 )
-        if one.nll_inside > limit:
+        if row.nll_inside > limit:
             column[0].annotate(
-                f"{one.nll_inside:.3g} →", (limit, at), (-6, 4), **AT_EDGE
+                f"{row.nll_inside:.3g} →", (limit, at), (-6, 4), **AT_EDGE
             )
-        if np.isfinite(one.growth):
-            column[2].plot(one.growth, at, marker=marker, color=colour, zorder=3)
+        if np.isfinite(row.growth):
+            column[2].plot(row.growth, at, marker=marker, color=colour, zorder=3)
 
 
 def _blocks(sets: Sequence[str]) -> list[list[str]]:
     """Return the sets in rows of panels."""
     return [
-        list(sets[begin : begin + ABREAST]) for begin in range(0, len(sets), ABREAST)
+        list(sets[first : first + ABREAST]) for first in range(0, len(sets), ABREAST)
     ]
 
 
@@ -405,12 +415,12 @@ def _stacked(records: Records, metric: str) -> dict[tuple[str, str], Array]:
     return {where: np.array(rows.tolist(), float) for where, rows in groups}
 
 
-def _present(found: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:
+def _present(pairs: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:
     """Return the sets and the methods of pairs of both, in the order of print."""
-    if not found:
+    if not pairs:
         raise ValueError("no trial has finished, so there is nothing to draw")
-    return list(dict.fromkeys(name for name, _ in found)), known_first(
-        m for _, m in found
+    return list(dict.fromkeys(name for name, _ in pairs)), known_first(
+        m for _, m in pairs
     )
 
 

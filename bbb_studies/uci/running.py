@@ -88,17 +88,17 @@ def run(
     KeyboardInterrupt
         On Ctrl-C. Finished trials are recorded, the others cancelled.
     """
-    begun = perf_counter()
-    wanted = {trial.key: trial for trial in trials}
-    asked: dict[str, Record] = {
-        k: json.loads(json.dumps(asdict(t))) for k, t in wanted.items()
+    started = perf_counter()
+    trial_by_key = {trial.key: trial for trial in trials}
+    planned: dict[str, Record] = {
+        k: json.loads(json.dumps(asdict(t))) for k, t in trial_by_key.items()
     }
     (out / records.FOLDER).mkdir(parents=True, exist_ok=True)
-    known, messages = _recorded(out, asked, resume)
+    recorded, messages = _recorded(out, planned, resume)
     todo = [
         trial
-        for key, trial in sorted(wanted.items(), key=lambda item: -item[1].cost)
-        if key not in known or (retry_failed and known[key]["status"] == "failed")
+        for key, trial in sorted(trial_by_key.items(), key=lambda item: -item[1].cost)
+        if key not in recorded or (retry_failed and recorded[key]["status"] == "failed")
     ]
     with tqdm(  # smoothing=0: several trials end together, then none for long
         total=sum(trial.cost for trial in todo),
@@ -112,11 +112,11 @@ def run(
 
         def keep(trial: Any, text: str) -> None:
             key = trial.key
-            record = known[key] = {
+            record = recorded[key] = {
                 "key": key,
-                **asked[key],
+                **planned[key],
                 **json.loads(text),
-                **asked[key],
+                **planned[key],
             }
             records.write(out, record)
             if record["status"] == "failed":
@@ -126,13 +126,13 @@ def run(
         if todo:
             with workers() as client:
                 _work(client, measure, todo, keep, bar.refresh)
-    found = [known[key] for key in wanted]
+    found = [recorded[key] for key in trial_by_key]
     return Outcome(
         tuple(record for record in found if record["status"] == "ok"),
         tuple(record for record in found if record["status"] == "failed"),
         len(todo),
         tuple(messages),
-        perf_counter() - begun,
+        perf_counter() - started,
     )
 
 
@@ -145,8 +145,8 @@ def _work(
 ) -> None:
     """Measure all that is to do, begun in its order; `beat` is called about once a second."""
     flying = {
-        client.submit(attempt, measure, trial, pure=False, priority=-place): trial
-        for place, trial in enumerate(todo)
+        client.submit(attempt, measure, trial, pure=False, priority=-index): trial
+        for index, trial in enumerate(todo)
     }
     try:
         while flying:
@@ -178,47 +178,51 @@ def _work(
 
 
 def _recorded(
-    out: Path, asked: Mapping[str, Record], resume: bool
+    out: Path, planned: Mapping[str, Record], resume: bool
 ) -> tuple[dict[str, Record], list[str]]:
     """Return what is known of the trials asked for; set aside what does not count, and say so."""
     earlier = sorted((out / records.FOLDER).rglob("*.json"))
     if not resume and earlier:
         return {}, [f"earlier records are kept in {records.set_aside(out, earlier)}"]
-    known: dict[str, Record] = {}
-    other: dict[Path, str] = {}
-    for key, wanted in asked.items():
+    recorded: dict[str, Record] = {}
+    set_aside: dict[Path, str] = {}
+    for key, plan in planned.items():
         path = records.path_of(out, key)
         if not path.exists():
             continue
         try:
             record = records.parse(path.read_text("utf-8"))
-            why = _difference(record, wanted)
+            why = _difference(record, plan)
         except ValueError as error:  # of the encoding too
             why = f"damaged: {error}"
         if why:
-            other[path] = f"{key} ({why})"
+            set_aside[path] = f"{key} ({why})"
         else:
-            known[key] = record
-    if not other:
-        return known, []
-    aside = records.set_aside(out, other)
-    return known, [
-        f"{len(other)} recorded trials do not count and are run again: {'; '.join(other.values())}."
+            recorded[key] = record
+    if not set_aside:
+        return recorded, []
+    aside = records.set_aside(out, set_aside)
+    return recorded, [
+        f"{len(set_aside)} recorded trials do not count and are run again: "
+        f"{'; '.join(set_aside.values())}."
         f" Their records are kept in {aside}"
     ]
 
 
-def _difference(record: Record, asked: Record) -> str:
+def _difference(record: Record, planned: Record) -> str:
     """Say in what a record differs from what is asked for; '' if in nothing."""
     pairs = {
         "bbb_numpy": ((record.get("versions") or {}).get("bbb_numpy"), __version__)
     }
-    for name, now in asked.items():
-        then = record.get(name)
-        if isinstance(now, dict) and isinstance(then, dict):
-            pairs |= {part: (then.get(part), now.get(part)) for part in {**then, **now}}
+    for name, planned_value in planned.items():
+        recorded_value = record.get(name)
+        if isinstance(planned_value, dict) and isinstance(recorded_value, dict):
+            pairs |= {
+                part: (recorded_value.get(part), planned_value.get(part))
+                for part in {**recorded_value, **planned_value}
+            }
         else:
-            pairs[name] = (then, now)
+            pairs[name] = (recorded_value, planned_value)
     return ", ".join(f"{name} {a}, now {b}" for name, (a, b) in pairs.items() if a != b)
 
 
@@ -240,10 +244,10 @@ def attempt(measure: Measure, trial: Any) -> str:
 
 def _failure(error: str, seconds: dict[str, float] | None) -> Record:
     unknown = dict.fromkeys(("seed", "chosen", "metrics", "notes", "rows"))
-    said = {
+    details = {
         "status": "failed",
         "error": error,
         "seconds": seconds,
         "versions": said_versions(),
     }
-    return {**unknown, **said}
+    return {**unknown, **details}

@@ -82,44 +82,55 @@ def select_and_fit(
     )
 
     def together(
-        rows: tuple[Array, Array], some: list[Candidate], size: Settings, own: int
+        rows: tuple[Array, Array],
+        candidates: list[Candidate],
+        size: Settings,
+        stream: int,
     ) -> Any:
         """Fit candidates; None for one that diverges, which the others do not feel."""
         try:
-            return fit(*rows, method, some, size, [seed, own])
+            return fit(*rows, method, candidates, size, [seed, stream])
         except ArithmeticError:
-            alone = len(some) == 1
+            alone = len(candidates) == 1
             return (
                 [None]
                 if alone
-                else [together(rows, [one], size, own)[0] for one in some]
+                else [
+                    together(rows, [candidate], size, stream)[0]
+                    for candidate in candidates
+                ]
             )
 
-    def losses(some: list[Candidate], out: Array) -> list[float]:
+    def losses(candidates: list[Candidate], out: Array) -> list[float]:
         """Fit candidates to all rows but `out`, and return their loss there."""
-        rest = np.ones(len(x), bool)
-        rest[out] = False
-        fits = together((x[rest], y[rest]), some, pilot, 3)
+        is_training = np.ones(len(x), bool)
+        is_training[out] = False
+        fits = together((x[is_training], y[is_training]), candidates, pilot, 3)
         return [
-            inf if one is None else _loss(one, x[~rest], y[~rest], seed) for one in fits
+            inf
+            if candidate_fit is None
+            else _loss(candidate_fit, x[~is_training], y[~is_training], seed)
+            for candidate_fit in fits
         ]
 
     tried: dict[Candidate, float] = {}
     # to all training rows, of those compared by their bound
     fits: dict[Candidate, Any] = {}
 
-    def compare(some: Sequence[Candidate]) -> Candidate:
-        for _, group in groupby(some, lambda candidate: candidate[1:]):
+    def compare(candidates: Sequence[Candidate]) -> Candidate:
+        for _, group in groupby(candidates, lambda candidate: candidate[1:]):
             alike = list(group)  # they differ in their prior alone
             if by == "bound":
-                found = together((x, y), alike, settings, 0)
-                fits.update(zip(alike, found, strict=True))
+                fits_of_all = together((x, y), alike, settings, 0)
+                fits.update(zip(alike, fits_of_all, strict=True))
                 tried.update(
                     {c: inf if fits[c] is None else fits[c].bound for c in alike}
                 )
             else:
-                each = [losses(alike, out) for out in folds]
-                tried.update(zip(alike, np.mean(each, axis=0).tolist(), strict=True))
+                fold_losses = [losses(alike, out) for out in folds]
+                tried.update(
+                    zip(alike, np.mean(fold_losses, axis=0).tolist(), strict=True)
+                )
         finite = {
             candidate: value for candidate, value in tried.items() if isfinite(value)
         }
@@ -141,10 +152,10 @@ def select_and_fit(
     }
 
 
-def _loss(found: Fit, x: Array, y: Array, seed: int) -> float:
+def _loss(fitted: Fit, x: Array, y: Array, seed: int) -> float:
     """Return minus the log predictive density per row, in nats."""
     logs = []
-    for source, theta, share in found.members(PILOT_SAMPLES):
+    for source, theta, share in fitted.members(PILOT_SAMPLES):
         rng = np.random.default_rng([seed, 4])
         logs.append(log_predictive_density(source, theta, x, y, rng=rng, samples=share))
     together = np.stack(logs, axis=-1).astype(float)  # (N, members)

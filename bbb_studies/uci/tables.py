@@ -80,14 +80,14 @@ def lowest(
     name: str, metric: str, rows: Sequence[Published]
 ) -> tuple[float, str] | None:
     """Return the lowest number of some rows that are not reported false, and who has it."""
-    found = {
+    value_by_name = {
         row.name: row.score(name, metric) for row in rows if not row.reported_false
     }
-    known = {who: value for who, value in found.items() if value is not None}
-    if not known:
+    finite = {who: value for who, value in value_by_name.items() if value is not None}
+    if not finite:
         return None
-    least = min(known.values())
-    return least, " and ".join(who for who, value in known.items() if value == least)
+    least = min(finite.values())
+    return least, " and ".join(who for who, value in finite.items() if value == least)
 
 
 def printed(value: float | None) -> str:
@@ -136,16 +136,18 @@ class Cell:
     @property
     def rests_on(self) -> str:
         """How many splits its means rest on, e.g. ``3 of 20 splits``."""
-        wanted, count = SPLITS.get(self.set), len(self.splits)
-        if wanted is None or count >= wanted:  # as many as published, but others
+        n_published, count = SPLITS.get(self.set), len(self.splits)
+        if (
+            n_published is None or count >= n_published
+        ):  # as many as published, but others
             return f"{count} split{'s' * (count != 1)}"
-        return f"{count} of {wanted} splits"
+        return f"{count} of {n_published} splits"
 
 
 def summary(values: Iterable[float]) -> Summary:
     """Return mean, standard error (that with N - 1, over sqrt N) and number of values."""
-    found = pd.Series(list(values), dtype=float)
-    return Summary(float(found.mean()), float(found.sem()), len(found))
+    series = pd.Series(list(values), dtype=float)
+    return Summary(float(series.mean()), float(series.sem()), len(series))
 
 
 def frame(records: Records) -> pd.DataFrame:
@@ -156,45 +158,45 @@ def frame(records: Records) -> pd.DataFrame:
     """
     if isinstance(records, pd.DataFrame):
         return records
-    table = pd.json_normalize([dict(one) for one in records], max_level=1).rename(
+    table = pd.json_normalize([dict(record) for record in records], max_level=1).rename(
         columns=FLAT
     )
     table = table.reindex(columns=[*ORDER, "pit", "coverage", *MIXING]).astype(TYPES)
     table = table.drop_duplicates(TRIAL, keep="last")
-    for key, known in (("set", COLUMNS), ("method", LABELS)):
+    for key, order in (("set", COLUMNS), ("method", LABELS)):
         table[key] = pd.Categorical(
-            table[key], known_first(table[key], known), ordered=True
+            table[key], known_first(table[key], order), ordered=True
         )
     return table.sort_values(TRIAL)
 
 
 def current(records: Iterable[Record]) -> list[Record]:
     """Return the last record of every trial, by set, method and split."""
-    given = list(records)
-    return [given[place] for place in frame(given).index]
+    all_records = list(records)
+    return [all_records[position] for position in frame(all_records).index]
 
 
 def known_first(
-    names: Iterable[str], known: Iterable[str] = tuple(LABELS)
+    names: Iterable[str], order: Iterable[str] = tuple(LABELS)
 ) -> list[str]:
-    """Return the different names, those `known` in their order before the others."""
-    present, known = set(names), list(known)
-    return [name for name in known if name in present] + sorted(present - set(known))
+    """Return the different names, those `order` in their order before the others."""
+    present, order = set(names), list(order)
+    return [name for name in order if name in present] + sorted(present - set(order))
 
 
 def succeeded(records: Iterable[Record]) -> list[Record]:
     """Return the current records that hold metrics."""
-    return [one for one in current(records) if one["status"] == "ok"]
+    return [record for record in current(records) if record["status"] == "ok"]
 
 
 def cells(records: Records) -> dict[tuple[str, str], Cell]:
     """Return every (set, method) of the records, in the order of print."""
-    found = {}
+    cell_by_key = {}
     for (name, method), group in frame(records).groupby(
         ["set", "method"], observed=True
     ):
         fine, failed = group[group["status"] == "ok"], group[group["status"] != "ok"]
-        found[name, method] = Cell(
+        cell_by_key[name, method] = Cell(
             name,
             method,
             {metric: summary(fine[metric]) for metric in METRICS} if len(fine) else {},
@@ -202,21 +204,23 @@ def cells(records: Records) -> dict[tuple[str, str], Cell]:
             dict(zip(failed["split"].tolist(), map(str, failed["error"]), strict=True)),
             float(fine["wall_seconds"].median()),
         )
-    return found
+    return cell_by_key
 
 
-def leading(found: Iterable[Cell], metric: str) -> Cell | None:
+def leading(candidates: Iterable[Cell], metric: str) -> Cell | None:
     """Return the cell of the lowest mean, of those with all splits if there are any.
 
     Splits differ far more than methods do: one that has met only easy ones would lead.
     """
-    scored = [cell for cell in found if cell.scores]
-    whole = [cell for cell in scored if cell.complete]
-    return min(whole or scored, key=lambda cell: cell.scores[metric].mean, default=None)
+    scored = [cell for cell in candidates if cell.scores]
+    complete = [cell for cell in scored if cell.complete]
+    return min(
+        complete or scored, key=lambda cell: cell.scores[metric].mean, default=None
+    )
 
 
 def paired(
-    records: Records, name: str, one: str, other: str, metric: str
+    records: Records, name: str, first: str, second: str, metric: str
 ) -> Summary | None:
     """Return the mean of metric(one) - metric(other) over their common splits; None without any.
 
@@ -225,7 +229,7 @@ def paired(
     """
     table = frame(records)
     fine = table[(table["status"] == "ok") & (table["set"] == name)].set_index("split")
-    a, b = (fine.loc[fine["method"] == method, metric] for method in (one, other))
+    a, b = (fine.loc[fine["method"] == method, metric] for method in (first, second))
     gap = (a - b).dropna()  # aligned by split
     return summary(gap) if len(gap) else None
 
@@ -265,16 +269,18 @@ def markdown(records: Records, published: bool = True) -> str:
     reported false.
     """
     table = frame(records)
-    found, mixed = cells(table), mixing(table)
-    sets = list(dict.fromkeys(name for name, _ in found))
+    cell_by_key, mixed = cells(table), mixing(table)
+    sets = list(dict.fromkeys(name for name, _ in cell_by_key))
     first = {
-        (name, metric): leading((c for c in found.values() if c.set == name), metric)
+        (name, metric): leading(
+            (c for c in cell_by_key.values() if c.set == name), metric
+        )
         for name in sets
         for metric in METRICS
     }
 
     def shown(key: tuple[str, str]) -> str:
-        cell = found.get(key)
+        cell = cell_by_key.get(key)
         if cell is None or not cell.scores:
             return "–" if cell is None else "failed"
         parts = []
@@ -283,10 +289,10 @@ def markdown(records: Records, published: bool = True) -> str:
             bold = "**" if best and score.mean == best.scores[metric].mean else ""
             parts.append(f"{bold}{score}{bold}")
         text = " / ".join(parts) + (f", {_r_hat(mixed[key])}" if key in mixed else "")
-        usual = cell.complete and len(cell.splits) == SPLITS.get(cell.set)
-        return text if usual else f"{text} ({cell.rests_on})"
+        is_complete = cell.complete and len(cell.splits) == SPLITS.get(cell.set)
+        return text if is_complete else f"{text} ({cell.rests_on})"
 
-    methods = known_first(method for _, method in found)
+    methods = known_first(method for _, method in cell_by_key)
     rows = [
         [label(method), *(shown((name, method)) for name in sets)] for method in methods
     ]
@@ -306,7 +312,7 @@ def markdown(records: Records, published: bool = True) -> str:
         rows.append(
             [f"{slant}{text}{slant}" for text in (f"published: {name}", *numbers)]
         )
-    failed = failures(found.values())
+    failed = failures(cell_by_key.values())
     below = (
         ["", "Failed trials:", "", *(f"- {line}" for line in failed)] if failed else []
     )
@@ -327,13 +333,13 @@ def _r_hat(mixed: pd.DataFrame) -> str:
     return f"R̂ {middle:.2f}{'†' if middle > MIXED else ''}{of}"
 
 
-def failures(found: Iterable[Cell]) -> list[str]:
+def failures(cells_with_failures: Iterable[Cell]) -> list[str]:
     """Name the failed trials, those with the same error together."""
     lines = []
-    for cell in found:
+    for cell in cells_with_failures:
         for error in dict.fromkeys(cell.failed.values()):
             splits = [
-                str(split) for split, said in cell.failed.items() if said == error
+                str(split) for split, message in cell.failed.items() if message == error
             ]
             which = f"split{'s' * (len(splits) > 1)} {', '.join(splits)}"
             lines.append(f"{cell.set}, {cell.method}, {which}: {error}")

@@ -128,16 +128,16 @@ def trials(
     `splits` of each set, by default those of `usual_splits`. Up to 20 are published, of protein 5;
     more than 20 continue the published recipe.
     """
-    found = []
+    all_trials = []
     for name in sets:
         count = usual_splits(name) if splits is None else splits
         if splits is not None and splits <= 20:
             count = min(splits, published_splits(name))
         settings = settings_for(name, **changed)
-        found += [
+        all_trials += [
             Trial(name, method, k, settings) for method in methods for k in range(count)
         ]
-    return found
+    return all_trials
 
 
 @lru_cache(maxsize=2)

@@ -80,13 +80,13 @@ def against(
     may: Callable[[str], bool] = lambda method: True,
 ) -> list[Verdict]:
     """Return our cells, of the methods that `may`, beside the lowest of some published numbers."""
-    own = [cell for cell in cells if may(cell.method)]
+    our_cells = [cell for cell in cells if may(cell.method)]
     return [
         Verdict(
             name,
             metric,
             *bar,
-            tables.leading((c for c in own if c.set == name), metric),
+            tables.leading((c for c in our_cells if c.set == name), metric),
         )
         for name in COLUMNS
         for metric in METRICS
@@ -101,8 +101,8 @@ def alone(cells: Sequence[Cell], target: Target) -> dict[str, int]:
     """
     return {
         method: sum(
-            one.met and one.complete
-            for one in against(cells, target.rows, method.__eq__)
+            verdict.met and verdict.complete
+            for verdict in against(cells, target.rows, method.__eq__)
         )
         for method in target.methods
         if any(cell.method == method for cell in cells)
@@ -115,22 +115,26 @@ def ahead(cells: Sequence[Cell]) -> list[tuple[Verdict, Published]]:
     Cell by cell, the lowest first. Our mean is rounded as the other number is: what is printed as
     0.00 is not ahead of 0.001.
     """
-    found = []
+    pairs = []
     for row in tables.PUBLISHED:
-        for one in against(cells, [row]):
-            decimals = len(printed(one.bar).partition(".")[2])
-            if one.cell and round(one.cell.scores[one.metric].mean, decimals) > one.bar:
-                found.append((one, row))
+        for verdict in against(cells, [row]):
+            decimals = len(printed(verdict.bar).partition(".")[2])
+            if (
+                verdict.cell
+                and round(verdict.cell.scores[verdict.metric].mean, decimals)
+                > verdict.bar
+            ):
+                pairs.append((verdict, row))
     order = [(name, metric) for name in COLUMNS for metric in METRICS]
     return sorted(
-        found,
+        pairs,
         key=lambda pair: (order.index((pair[0].set, pair[0].metric)), pair[0].bar),
     )
 
 
 def count(verdicts: Sequence[Verdict]) -> str:
     """Say how many cells are met, and on how many of them splits are missing."""
-    met = [one for one in verdicts if one.met]
-    partial = sum(not one.complete for one in met)
+    met = [verdict for verdict in verdicts if verdict.met]
+    partial = sum(not verdict.complete for verdict in met)
     text = f"{len(met)} of {len(verdicts)} cells"
     return f"{text}, {partial} of them with splits missing" if partial else text

@@ -64,7 +64,7 @@ def local(jobs: int | None = None) -> Iterator[Client]:
     """
     with dask.config.set(LOCAL), _interrupts_put_off() as heard, ExitStack() as stack:
         with starting_processes():
-            here = stack.enter_context(
+            cluster = stack.enter_context(
                 LocalCluster(
                     n_workers=jobs,
                     threads_per_worker=1,
@@ -77,13 +77,13 @@ def local(jobs: int | None = None) -> Iterator[Client]:
                     silence_logs=logging.CRITICAL,
                 )
             )
-            client = stack.enter_context(Client(here, set_as_default=False))
+            client = stack.enter_context(Client(cluster, set_as_default=False))
         client.register_plugin(_EndQuietly())
         try:
             with heard():
                 yield client
         except BaseException:
-            here.sync(_stop, here)
+            cluster.sync(_stop, cluster)
             raise
 
 
@@ -97,11 +97,11 @@ def _interrupts_put_off() -> Iterator[Callable[[], AbstractContextManager[None]]
         yield nullcontext
         return
     pressed: list[int] = []
-    usual: Any = signal(SIGINT, lambda number, _: pressed.append(number))
+    former_handler: Any = signal(SIGINT, lambda number, _: pressed.append(number))
 
     @contextmanager
     def heard() -> Iterator[None]:
-        put_off: Any = signal(SIGINT, usual)
+        put_off: Any = signal(SIGINT, former_handler)
         try:
             if pressed:
                 raise KeyboardInterrupt
@@ -112,7 +112,7 @@ def _interrupts_put_off() -> Iterator[Callable[[], AbstractContextManager[None]]
     try:
         yield heard
     finally:
-        signal(SIGINT, usual)
+        signal(SIGINT, former_handler)
     if pressed:
         raise KeyboardInterrupt
 

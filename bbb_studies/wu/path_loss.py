@@ -54,20 +54,20 @@ def full_rank(model: Model) -> Estimator:
     return ClosedFormKL(model, FullRank(0.3, -5.0))
 
 
-def places_alone(scene: Scene, places: Array) -> Array:
+def places_alone(scene: Scene, positions: Array) -> Array:
     """Return the places themselves: the network is told x and y."""
-    return places
+    return positions
 
 
-def places_and_distance(scene: Scene, places: Array) -> Array:
+def places_and_distance(scene: Scene, positions: Array) -> Array:
     """Return x, y and log10 of the distance."""
-    return np.hstack([places, data.features(scene, places)[:, :1]])
+    return np.hstack([positions, data.features(scene, positions)[:, :1]])
 
 
-def distance_and_walls(scene: Scene, places: Array) -> Array:
+def distance_and_walls(scene: Scene, positions: Array) -> Array:
     """Return log10 of the distance and the number of walls, whichever building's."""
-    found = data.features(scene, places)
-    return np.stack([found[:, 0], found[:, 1:].sum(axis=1)], axis=1)
+    features = data.features(scene, positions)
+    return np.stack([features[:, 0], features[:, 1:].sum(axis=1)], axis=1)
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,14 @@ class Variant:
 
     def but(self, name: str, **changes: Any) -> Variant:
         """Return this variant with other numbers, of its own or of its setup."""
-        own = {
+        own_fields = {
             key: changes.pop(key)
             for key in list(changes)
             if key in self.__dataclass_fields__
         }
-        return replace(self, name=name, setup=replace(self.setup, **changes), **own)
+        return replace(
+            self, name=name, setup=replace(self.setup, **changes), **own_fields
+        )
 
 
 BASE = Variant()
@@ -111,9 +113,9 @@ WEIGHTS = 2 + len(BASE.scene.buildings)
 NOISE_LIMIT = BASE.scene.shadowing * sqrt(WEIGHTS / BASE.count)
 
 
-def without_corner(places: Array) -> NDArray[np.bool_]:
+def without_corner(positions: Array) -> NDArray[np.bool_]:
     """Return where receivers are when the corner x, y > 60 m has none."""
-    return ~np.all(places > 60.0, axis=1)
+    return ~np.all(positions > 60.0, axis=1)
 
 
 WHY = (
@@ -205,11 +207,11 @@ def _rms(values: Array) -> float:
     return sqrt(_mean(values**2))
 
 
-def rank_correlation(one: Array, other: Array) -> float:
+def rank_correlation(x: Array, y: Array) -> float:
     """Return Spearman's rank correlation of two flat arrays; nan if either is constant."""
-    if np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
+    if np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
         return nan
-    return float(spearmanr(one, other).statistic)
+    return float(spearmanr(x, y).statistic)
 
 
 def measure(variant: Variant, seed: int) -> Measured:
@@ -230,19 +232,24 @@ def measure(variant: Variant, seed: int) -> Measured:
     """
     scene = variant.scene
     rng = np.random.default_rng(seed)
-    known = data.receivers(scene, rng, variant.count, variant.area)
+    measurements = data.receivers(scene, rng, variant.count, variant.area)
     fresh = data.receivers(scene, rng, FRESH)
     cells = data.grid(scene, CELLS)
     truth, near = data.field(scene, cells), data.near_edge(scene, cells, EDGE)
 
-    x = variant.inputs(scene, known.places)
+    x = variant.inputs(scene, measurements.places)
     fitted = train(
-        variant.build, variant.setup, x, known.y, seed=seed, members=variant.members
+        variant.build,
+        variant.setup,
+        x,
+        measurements.y,
+        seed=seed,
+        members=variant.members,
     )
     numbers = judge(fitted, variant.inputs(scene, fresh.places), fresh.y, fresh.truth)
     inputs = variant.inputs(scene, cells)
-    found = fitted.predict(inputs)
-    p = Predictive._make(moment[:, 0] for moment in found)
+    moments = fitted.predict(inputs)
+    p = Predictive._make(moment[:, 0] for moment in moments)
     error = np.abs(p.mean - truth[:, 0])
 
     drawn = np.abs(fitted.functions(inputs, 30)[..., 0] - p.mean)  # (S, cells)
@@ -270,7 +277,7 @@ def measure(variant: Variant, seed: int) -> Measured:
         "corner epistemic": _mean(p.epistemic[corner]),
     }
     numbers = {name: value for name, value in numbers.items() if isfinite(value)}
-    return Measured(known, fitted, truth[:, 0], p, near, numbers)
+    return Measured(measurements, fitted, truth[:, 0], p, near, numbers)
 
 
 def bias_and_spread(runs: Sequence[Measured]) -> dict[str, tuple[float, float]]:
@@ -324,10 +331,10 @@ def _draw_maps(methods: Mapping[str, Measured]) -> Figure:
                 **(binary if title == mask else scale),
             )
             colour = "black" if title == mask else "white"
-            for left, bottom, right, top, _ in scene.buildings:
-                size = right - left, top - bottom
+            for x_min, bottom, right, top, _ in scene.buildings:
+                size = right - x_min, top - bottom
                 ax.add_patch(
-                    Rectangle((left, bottom), *size, fill=False, edgecolor=colour)
+                    Rectangle((x_min, bottom), *size, fill=False, edgecolor=colour)
                 )
             ax.plot(
                 *np.transpose(scene.transmitters),
@@ -374,33 +381,34 @@ def reproduce(
     runs: dict[str, dict[str, list[Measured]]] = {group: {} for group in groups}
     with steps(repeats * sum(map(len, groups.values())), progress) as report:
         for group, variants in groups.items():
-            for one in variants:
-                shorter = one.but(
-                    one.name, epochs=max(1, round(effort * one.setup.epochs))
+            for variant in variants:
+                shorter = variant.but(
+                    variant.name, epochs=max(1, round(effort * variant.setup.epochs))
                 )
                 seeds = counted(range(seed, seed + repeats), report)
-                runs[group][one.name] = [measure(shorter, which) for which in seeds]
+                runs[group][variant.name] = [measure(shorter, which) for which in seeds]
     runs["why"] = {BASE.name: runs["methods"]["VI"], **runs["why"]}
-    found = {
+    averages = {
         group: {
-            name: average([one.numbers for one in some]) for name, some in of.items()
+            name: average([variant.numbers for variant in measured])
+            for name, measured in of.items()
         }
         for group, of in runs.items()
     }
     split = bias_and_spread(runs["why"][BASE.name]) if repeats > 1 else {}
-    numbers = {"seed": seed, "repeats": repeats, **found, "bias and spread": split}
-    first = {name: some[0] for name, some in runs["methods"].items()}
+    numbers = {"seed": seed, "repeats": repeats, **averages, "bias and spread": split}
+    first = {name: measured[0] for name, measured in runs["methods"].items()}
     write(out, {"maps": _draw_maps(first)}, numbers)
-    return _tables(found, split, repeats)
+    return _tables(averages, split, repeats)
 
 
 def _tables(
-    found: Mapping[str, Mapping[str, Average]], split: Mapping[str, Any], repeats: int
+    averages: Mapping[str, Mapping[str, Average]],
+    split: Mapping[str, Any],
+    repeats: int,
 ) -> str:
-    def share(one: tuple[float, float]) -> str:
-        return (
-            f"{one[0]:.2f} | {one[1]:.2f} | {one[0] ** 2 / np.sum(np.square(one)):.0%}"
-        )
+    def share(parts: tuple[float, float]) -> str:
+        return f"{parts[0]:.2f} | {parts[1]:.2f} | {parts[0] ** 2 / np.sum(np.square(parts)):.0%}"
 
     head = f"{repeats} data sets"
     return text(
@@ -408,17 +416,17 @@ def _tables(
             "RMSE (dB) to the map without shadowing, near jumps and far from them; nats a row and "
             "share in 95 %\nof new receivers; epistemic sd (dB). Always mean +- standard error.",
             f"{head} | rmse | near | far | log density | coverage | epistemic",
-            found["methods"],
+            averages["methods"],
         ),
         by_key(
             "(a) Rank correlation of |error| and sd; tenths: RMSE, least over most sure.",
             f"{head} | rank epistemic | rank total | rank if right | tenths | worst near",
-            found["why"],
+            averages["why"],
         ),
         by_key(
             f"RMSE and mean standard deviations within {EDGE:g} m of a jump and elsewhere (dB).",
             f"{head} | near | far | total near | total far | epistemic near | epistemic far",
-            found["why"],
+            averages["why"],
         ),
         listed(
             "Bias of the mean of VI over data sets, and spread between its fits (dB).",
@@ -429,19 +437,19 @@ def _tables(
         by_key(
             "(b) Least squares: one thing changed at a time, then several, then the inputs.",
             f"{head} | rmse | near | far",
-            found["how"],
+            averages["how"],
         ),
         claims(
             f"'Large' is a rank correlation of {LARGE:g}; noise limit: "
             f"{BASE.scene.shadowing:g} sqrt({WEIGHTS}/{BASE.count}) dB.",
             "the slides",
-            claims_of_the_slides(found["why"], found["how"]),
+            claims_of_the_slides(averages["why"], averages["how"]),
         ),
     )
 
 
 def claims_of_the_slides(
-    why: Mapping[str, Average], how: Mapping[str, Average]
+    why: Mapping[str, Average], by_input: Mapping[str, Average]
 ) -> list[Claim]:
     """Judge both wishes: of the base case, of the best that is told x and y, of the rest."""
 
@@ -456,15 +464,15 @@ def claims_of_the_slides(
     rows = []
     for name in (BASE.name, best_of(WHY, why, "rank total")[-1]):
         rank = why[name]["rank total"][0]
-        said = f"large error, 'large variance': {name}"
-        rows.append(Claim(said, "large", f"{rank:.2f}", rank >= LARGE))
-    *_, right, silent = how
-    for name in (best_of(HOW, how, "rmse")[0], right, silent):
-        rmse = how[name]["rmse"][0]
-        shown = f"{rmse:.2f} dB" if rmse > EXACTLY else f"{rmse:.1e} dB"
-        said = f"approximates the simulated function: {name}"
-        rows.append(Claim(said, "'perfectly'", shown, rmse < EXACTLY))
-    rmse, error = how[right]["rmse"]
+        statement = f"large error, 'large variance': {name}"
+        rows.append(Claim(statement, "large", f"{rank:.2f}", rank >= LARGE))
+    *_, right, silent = by_input
+    for name in (best_of(HOW, by_input, "rmse")[0], right, silent):
+        rmse = by_input[name]["rmse"][0]
+        error_text = f"{rmse:.2f} dB" if rmse > EXACTLY else f"{rmse:.1e} dB"
+        statement = f"approximates the simulated function: {name}"
+        rows.append(Claim(statement, "'perfectly'", error_text, rmse < EXACTLY))
+    rmse, error = by_input[right]["rmse"]
     away = abs(rmse - NOISE_LIMIT) / error if error else inf
     limit = f"{NOISE_LIMIT:.2f} dB"
     return [

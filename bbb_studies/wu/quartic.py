@@ -43,8 +43,17 @@ MIXTURE = f"{MEMBERS} MAP"  # an ensemble: as many starts, an equal mixture of t
 SIX = np.array(
     [[-2.0], [-1.8], [-1.0], [1.0], [1.8], [2.0]]
 )  # the tutorial's rows, without noise
-TUTORIAL = Setup((32,), "sigmoid", 10.0, GaussianLikelihood(0.1), 2000, len(SIX), 0.1,
-                 standardise=False, schedule=Constant())  # fmt: skip
+TUTORIAL = Setup(
+    (32,),
+    "sigmoid",
+    10.0,
+    GaussianLikelihood(0.1),
+    2000,
+    len(SIX),
+    0.1,
+    standardise=False,
+    schedule=Constant(),
+)
 
 
 def quartic_curve(x: Array) -> Array:
@@ -99,8 +108,11 @@ def tutorial(seed: int = 0, setup: Setup = TUTORIAL) -> Fitted:
     """Train as in the tutorial (J. Feldman, 2018): six rows, mu and rho from 0, plain Adam."""
     return train(
         lambda model: Reparameterised(model, MeanField(0.0, 0.0, 0.0)),
-        setup, SIX, quartic_curve(SIX), seed=seed,
-    )  # fmt: skip
+        setup,
+        SIX,
+        quartic_curve(SIX),
+        seed=seed,
+    )
 
 
 def reproduce(
@@ -119,19 +131,21 @@ def reproduce(
         runs = [run(seed + repeat, setup, report) for repeat in range(repeats)]
     data, fits, _ = runs[0]
     scores = {
-        method: {region: average([found[method][region] for *_, found in runs])
-                 for region in REGIONS}
+        method: {
+            region: average([regions[method][region] for *_, regions in runs])
+            for region in REGIONS
+        }
         for method in fits
-    }  # fmt: skip
+    }
     epochs = setup.epochs if setup else TUTORIAL.epochs
-    again = [
+    tutorial_fits = [
         tutorial(seed + i, replace(TUTORIAL, epochs=epochs)) for i in range(repeats)
     ]
-    said, off = claims_of_the_tutorial(again)
+    tutorial_claims, off = claims_of_the_tutorial(tutorial_fits)
     numbers = {"seed": seed, "repeats": repeats, "mean and standard error": scores}
-    pictures = {"fit": _draw(data, fits), "tutorial": _draw_tutorial(again[0])}
-    write(out, pictures, {**numbers, "tutorial": said})
-    what = (
+    pictures = {"fit": _draw(data, fits), "tutorial": _draw_tutorial(tutorial_fits[0])}
+    write(out, pictures, {**numbers, "tutorial": tutorial_claims})
+    caption = (
         f"As in the tutorial. (At 0, between its rows, the curve is {off:.0f} sd off.)"
     )
     rows = {
@@ -145,7 +159,7 @@ def reproduce(
             " | ".join([f"{repeats} data sets", *rows["data, VI"]]),
             rows,
         ),
-        claims(what, "the tutorial", said),
+        claims(caption, "the tutorial", tutorial_claims),
     )
 
 
@@ -155,21 +169,23 @@ def claims_of_the_tutorial(fits: Sequence[Fitted]) -> tuple[list[Claim], float]:
     The unit sd is the epistemic standard deviation, a mean over starts.
     """
     x, losses = np.array([[0.0], [5.0], [-5.0], [100.0], [-100.0], *SIX]), []
-    mean, sd = np.mean([one.predict(x, 1000)[:2] for one in fits], axis=0)[:, :, 0]
-    for one in fits:
-        noise = one.estimator.draw(
-            np.random.default_rng(one.seed), 1
+    mean, sd = np.mean([fitted.predict(x, 1000)[:2] for fitted in fits], axis=0)[
+        :, :, 0
+    ]
+    for fitted in fits:
+        noise = fitted.estimator.draw(
+            np.random.default_rng(fitted.seed), 1
         )  # one, as it does
-        found = one.estimator.value_and_grad(
-            one.thetas[0], noise, SIX, quartic_curve(SIX)
+        evaluation = fitted.estimator.value_and_grad(
+            fitted.thetas[0], noise, SIX, quartic_curve(SIX)
         )
-        losses.append(float(found.value))
+        losses.append(float(evaluation.value))
     low, high, off = (
         min(losses),
         max(losses),
         abs(mean[0] - 1.0) / sd[0],
     )  # the curve is at 1
-    rows, near, far = sd[5:].mean(), sd[1:3].mean(), sd[3:5].mean()
+    rows, near, far_sd = sd[5:].mean(), sd[1:3].mean(), sd[3:5].mean()
     wide = f"sd {near:.2f} at +-5, {rows:.2f} at the rows"
     return [
         Claim(
@@ -179,7 +195,9 @@ def claims_of_the_tutorial(fits: Sequence[Fitted]) -> tuple[list[Claim], float]:
             low <= 278 <= high,
         ),
         Claim("wide without data", "", wide, bool(near > rows)),
-        Claim("wider further away", "", f"sd {far:.2f} at +-100", bool(far > near)),
+        Claim(
+            "wider further away", "", f"sd {far_sd:.2f} at +-100", bool(far_sd > near)
+        ),
     ], float(off)
 
 
@@ -187,9 +205,9 @@ def _draw(data: Toy, fits: Mapping[str, Fitted]) -> Figure:
     figure, axes = panels(14.0, 4.2, 1, len(fits), sharey=True)
     x = np.linspace(*PANEL, 301)[:, None]
     for ax, (name, fitted) in zip(axes, fits.items(), strict=True):
-        shown = fitted.predict(x, 500)
+        predicted = fitted.predict(x, 500)
         plots.fit(
-            x, shown, data=data[:2], truth=data.truth, y_limits=(-3.0, 5.0), ax=ax
+            x, predicted, data=data[:2], truth=data.truth, y_limits=(-3.0, 5.0), ax=ax
         )
         ax.axvspan(
             DATA[0][1], DATA[1][0], color="#EEEEEE", zorder=0, label="gap in the data"
@@ -203,11 +221,11 @@ def _draw(data: Toy, fits: Mapping[str, Fitted]) -> Figure:
 
 def _draw_tutorial(fitted: Fitted) -> Figure:
     figure, axes = panels(10.0, 4.0, 1, 2)
-    for ax, far in zip(axes, (5.0, 100.0), strict=True):
-        x = np.linspace(-far, far, 401)[:, None]
-        shown, rows = fitted.predict(x, 1000), (SIX, quartic_curve(SIX))
+    for ax, limit in zip(axes, (5.0, 100.0), strict=True):
+        x = np.linspace(-limit, limit, 401)[:, None]
+        predicted, rows = fitted.predict(x, 1000), (SIX, quartic_curve(SIX))
         plots.fit(
-            x, shown, data=rows, truth=quartic_curve, y_limits=(-20.0, 8.0), ax=ax
+            x, predicted, data=rows, truth=quartic_curve, y_limits=(-20.0, 8.0), ax=ax
         )
         ax.lines[0].set(markersize=7, color=BLACK)
         legend_above(ax, 3)

@@ -132,7 +132,7 @@ def deferred_errors(
 def find_errors(
     problem: ProofProblem, theta: Array, is_zero: bool, evidence: Evidence
 ) -> tuple[str, tuple[WrongDerivative, ...]]:
-    """Return why nothing is concluded at theta, and what is wrong; both may be empty.
+    """Return which derivatives are wrong at theta, or the reason why nothing is concluded.
 
     Parameters
     ----------
@@ -143,6 +143,13 @@ def find_errors(
         Whether the excess vanishes in the field, which then does not know what is wrong.
     evidence : Evidence
         What measures the slopes.
+
+    Returns
+    -------
+    reason : str
+        Empty if the errors are certain, or if there are none.
+    errors : tuple of WrongDerivative
+        Empty if there is a reason, or if all derivatives are right as far as can be seen.
     """
     if is_zero and isinstance(evidence, FloatEvidence):
         return FLOATS_DIFFER.format("slope", evidence.by_hand, evidence.right), ()

@@ -66,7 +66,10 @@ class Slopes(NamedTuple):
 
 
 class Evidence:
-    """What is known at theta; as it stands, by the floats that a proof has carried along."""
+    """What the numbers at theta say of a gradient.
+
+    This base class says that all is well: by the floats that a proof has carried along.
+    """
 
     # what it says of a gradient that is neither proved nor wrong
     right_so_far: ClassVar[str] = ""
@@ -236,11 +239,11 @@ def gather_evidence(
     field: Field,
     decimals: Callable[[], DecimalEvidence],
 ) -> Evidence:
-    """Return what is known at theta: by decimals of a large one only where floats are not enough.
+    """Return what the numbers at theta say of a gradient.
 
-    Where the field knows all laws its primes are small, and decimals are computed as well. Where no
-    root's sign has to be looked at and nothing is divided by 0, the floats of a proof say that
-    value and gradient exist.
+    Sixty digits say it, of a large theta only where floats are not enough. Where the field knows
+    all laws its primes are small, and decimals are computed as well. Where no root's sign has to be
+    looked at and nothing is divided by 0, the floats of a proof say that value and gradient exist.
 
     Parameters
     ----------

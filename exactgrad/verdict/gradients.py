@@ -36,7 +36,7 @@ THESE_NUMBERS = "for these numbers alone: by what theta or the constants have in
 
 
 class GradientClaim(Claim):
-    """That a function returns the gradient of its value, on the path that theta takes.
+    """The claim that a function returns the gradient of its value, on the path that theta takes.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class GradientClaim(Claim):
 def _reason_and_errors(
     problem: ProofProblem, theta: Array, is_zero: bool, evidence: Evidence
 ) -> tuple[str, Errors]:
-    """Return why nothing is concluded, and what is wrong; which it is, is deferred if it can be."""
+    """Return what `find_errors` does; which derivatives are wrong is deferred if it can be."""
     if not (isinstance(evidence, DecimalEvidence) and evidence.refutes):
         return find_errors(problem, theta, is_zero, evidence)
     if evidence.is_stateful:

@@ -115,6 +115,12 @@ def vanishes(
     is_refuted : callable, optional
         Whether no law can make the excess 0: it is called before a field is tried that knows more
         laws than the first. By default they are all tried.
+
+    Returns
+    -------
+    is_zero : bool
+    field : Field
+        It holds the path of comparisons that was taken.
     """
     test = ZeroTest(size)
     field_types: tuple[type[Field], ...] = (Prime, Gauss, Towers)

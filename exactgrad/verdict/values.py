@@ -46,7 +46,7 @@ class Difference(NamedTuple):
 
 
 class EqualityClaim(Claim):
-    """That two functions have the same values, up to constants.
+    """The claim that two functions have the same values, up to constants.
 
     Parameters
     ----------

@@ -251,7 +251,7 @@ def test_the_bounds_are_in_order_around_the_log_evidence(regression):
     problem, truth = regression
     rng = np.random.default_rng(3)
     for q in [closed.reverse_optimum(truth), closed.inclusive_optimum(truth), *beside(truth)]:
-        logs = draw(problem, q, rng, repeats=400, most=COUNTS[-1]) - truth.log_evidence
+        logs = draw(problem, q, rng, repeats=400, n_samples=COUNTS[-1]) - truth.log_evidence
         iwae = [bound("IWAE", logs, count) for count in COUNTS]
         for fewer, more in pairwise(iwae):
             assert standard_errors(more - fewer) > 4  # a rise that is seen, not only no fall

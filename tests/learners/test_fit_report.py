@@ -14,21 +14,15 @@ from sklearn import datasets
 from sklearn.exceptions import ConvergenceWarning
 
 from bbb_numpy import (
-    MLP,
     SGD,
     Adam,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
-    BernoulliLikelihood,
-    CategoricalLikelihood,
     Cosine,
-    DrawnWeights,
     FreeEnergy,
     GaussianLikelihood,
     GaussianPrior,
     LaplacePrior,
-    Model,
-    PoissonLikelihood,
     Sampling,
     StudentTLikelihood,
     load,
@@ -36,11 +30,11 @@ from bbb_numpy import (
 )
 from bbb_numpy.cli.main import main
 from bbb_numpy.evaluation.convergence import function_r_hats
-from bbb_numpy.learners import diagnosis, fit_measures
+from bbb_numpy.learners import diagnosis
 from bbb_numpy.learners.fit_report import CHECKS, FitReport, failed_checks
 from bbb_numpy.learners.rows import TrainingData
 from bbb_numpy.numeric.old_names import OLD_NAMES
-from bbb_numpy.training import EarlyStopping, Epoch
+from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.recipe import Rows
 
 ROWS = 64  # two batches
@@ -311,24 +305,6 @@ def test_a_prior_too_narrow_for_y_is_named_and_the_width_that_is_told_mends_it(n
     assert model.fit_report_.log_density > model.fit_report_.baseline_density + 0.1
 
 
-def function_sd(prior, sizes, y=Y):
-    model = Model(MLP(sizes), prior, GaussianLikelihood())
-    return fit_measures.prior_function_sd(DrawnWeights(model), X, y[:, None], 0)
-
-
-@pytest.mark.parametrize("sizes", [(1, 1), (1, 20, 1), (1, 20, 20, 1), (1, 20, 20, 20, 1)])
-def test_functions_of_a_relu_network_vary_by_a_power_of_the_width_of_its_prior(sizes):
-    """Of c times as wide a prior the functions are c^layers times as large.
-
-    The last biases do not vary from row to row; from the third layer on others are lower powers.
-    """
-    narrow, wide = (function_sd(GaussianPrior(scale), sizes) for scale in (0.1, 0.2))
-    layers = len(sizes) - 1
-    assert wide / narrow == pytest.approx(2**layers, rel=1e-12 if layers < 3 else 0.2)
-    of_larger_y = function_sd(GaussianPrior(0.1), sizes, y=10 * Y)
-    assert of_larger_y == pytest.approx(narrow / 10, rel=1e-12)
-
-
 @pytest.mark.parametrize(("sd", "beyond"), [(1e-3, True), (0.046, True), (0.047, False)])
 def test_a_prior_is_out_of_reach_when_all_rows_together_cannot_pay_for_it(sd, beyond):
     """100 rows gain at most log 10 each, and r times as large a function costs r^2 / 2."""
@@ -396,52 +372,6 @@ def test_the_density_is_that_of_the_training_rows_and_the_base_knows_no_x():
         base - 6 / ROWS
     )  # 5 nats, and half of its 2 numbers
     assert (report.n_rows, report.largest_x) == (ROWS, np.abs((X - X.mean()) / X.std()).max())
-
-
-@pytest.mark.parametrize(
-    ("likelihood", "y", "density", "free"),
-    [
-        (BernoulliLikelihood(), CLASSES[:, None], lambda y, p: np.where(y, p, 1 - p), 1),
-        (CategoricalLikelihood(), np.eye(3)[np.arange(ROWS) % 3 // 2 * 2], lambda y, p: y @ p, 2),
-        (PoissonLikelihood(), COUNTS[:, None], lambda y, p: stats.poisson(p).pmf(y), 1),
-    ],
-)
-def test_bases_of_classes_and_counts_are_their_rates(likelihood, y, density, free):
-    log_density, n_parameters = fit_measures.baseline_log_density(
-        likelihood, y.astype(float), y.astype(float)
-    )
-    p = (y.sum(axis=0) + 0.5) / (len(y) + (1.0 if y.shape[1] == 1 else 1.5))
-    if isinstance(likelihood, PoissonLikelihood):
-        p = (y.sum(axis=0) + 0.5) / len(y)
-    expected = np.log(density(y, p)).reshape(len(y), -1)[:, 0]
-    np.testing.assert_allclose(log_density, expected, rtol=1e-12)
-    assert n_parameters == free
-
-
-def history(losses):
-    return [Epoch(0.0, 1.0, 100 * loss, 0.01, nan) for loss in losses]
-
-
-def test_the_slope_is_that_of_the_last_quarter_and_its_error_that_of_a_line():
-    time = np.arange(400)
-    noise = 0.01 * np.random.default_rng(0).standard_normal(400)
-    losses = np.where(time < 300, 50.0 - time, -0.001 * time) + noise
-    slope, error = fit_measures.loss_slope(history(losses), 100)
-    line = stats.linregress(time[300:], losses[300:])
-    assert slope == pytest.approx(400 * line.slope)
-    assert error == pytest.approx(400 * line.stderr)
-    assert all(map(isnan, fit_measures.loss_slope(history([1.0] * 3), 100)))
-
-
-def test_columns_are_squeezed_by_extreme_rows_and_by_nothing_else():
-    x = np.random.default_rng(0).standard_normal((500, 3))
-    x[:, 1] = x[:, 1] > 3  # rarely 1
-    assert 0.7 < fit_measures.bulk_sd(x, x) < 1.1
-    x[17, 2] = 1e6
-    assert fit_measures.bulk_sd(x, x) < 1e-4
-    x[:, 2] = 1.0
-    x[17, 2] = 1e6  # the bulk has nothing to lose
-    assert 0.7 < fit_measures.bulk_sd(x, x) < 1.1
 
 
 def test_many_rows_cost_no_more_and_an_outlier_among_those_not_looked_at_is_found():

@@ -24,25 +24,27 @@ def test_what_was_not_found_is_no_attribute():
     model.fit(X, X[:, 0])
     assert model.training_ is model.fitted_.training_
     assert not hasattr(model, "draws_")
+    assert repr(model.fitted_).startswith("FittedState(estimator_, training_, rng_, ")
+    assert "_FittedAttribute" not in model._repr_html_inner()
     with pytest.raises(AttributeError, match="BayesianMLPRegressor has no attribute 'x_axes_'"):
         model.x_axes_  # noqa: B018
 
 
 def test_an_attribute_that_is_set_is_in_the_state_of_that_learner_alone():
     model = regressor().fit(X, X[:, 0])
-    before = model.fitted_
+    state = model.fitted_
     model.columns_ = ()
-    assert model.fitted_.attributes() == before.attributes() | {"columns_": ()}
+    assert model.fitted_.attributes() == state.attributes() | {"columns_": ()}
     assert not hasattr(regressor(), "columns_")
     with pytest.raises(FrozenInstanceError):
-        before.columns_ = ()
+        state.columns_ = ()
     assert not hasattr(model.fit(X, X[:, 0]), "columns_")
 
 
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
 def test_a_call_that_fails_leaves_the_same_state(call, monkeypatch):
     model = regressor().fit(X, X[:, 0])
-    before = model.fitted_
+    state = model.fitted_
 
     def fail(*_, **options):
         raise RuntimeError("in the middle of it")
@@ -52,7 +54,7 @@ def test_a_call_that_fails_leaves_the_same_state(call, monkeypatch):
     monkeypatch.setattr("bbb_numpy.learners.methods.train", fail)
     with pytest.raises(RuntimeError, match="in the middle"):
         getattr(model, call)(X, X[:, 0])
-    assert model.fitted_ is before
+    assert model.fitted_ is state
 
 
 def test_a_class_has_no_state_but_its_instances_do():

@@ -33,7 +33,7 @@ FOUND, SAVE = digits(400, 150.0, 40.0, 100), mnist.write_state
 
 
 def run(out, **more):
-    given = {"settings": TINY, "candidates": SOME, "found": FOUND, "jobs": 1} | more
+    given = {"settings": TINY, "candidates": SOME, "digits": FOUND, "jobs": 1} | more
     return mnist.reproduce(out, progress=False, **given)
 
 
@@ -131,7 +131,7 @@ def test_numbers_that_are_damaged_are_named(tmp_path, text):
 def test_test_images_change_nothing_that_is_trained_or_chosen(tmp_path, finished, jobs):
     """Other test images, and two processes: all else is the same bit for bit."""
     other = FOUND._replace(test_images=FOUND.test_images[::-1])
-    run(tmp_path, found=other, jobs=jobs)
+    run(tmp_path, digits=other, jobs=jobs)
     ours, theirs = without_time(tmp_path), without_time(finished[0])
     for name, row in ours["rows"].items():
         for key, value in row.items():
