@@ -97,7 +97,8 @@ def invert_kl(q: float, bound: float) -> float:
     bound : float
         Nats, >= 0.
     """
-    inside, outside = q, 1.0
+    inside = q
+    outside = 1.0
     while (middle := inside + 0.5 * (outside - inside)) not in (inside, outside):
         if binary_kl(q, middle) <= bound:
             inside = middle
@@ -231,7 +232,8 @@ def _outputs(
 
     Independent weights need not be drawn: the outputs of layers are (D21).
     """
-    model, buffers = estimator.model, Buffers()
+    model = estimator.model
+    buffers = Buffers()
     if isinstance(estimator.posterior, MeanField):
         local = LocalReparameterisation(model, estimator.posterior)
         step = max(1, BLOCK_NUMBERS // (samples * sum(model.network.sizes)))

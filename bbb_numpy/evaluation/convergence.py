@@ -300,7 +300,8 @@ def function_r_hats(draws: Any, x: Any) -> Array:
     ValueError
         For fewer chains or draws, or a target that does not know its model.
     """
-    az, chains = import_arviz(), _comparable_chains(draws)
+    az = import_arviz()
+    chains = _comparable_chains(draws)
     return _r_hats(az, _functions(known_model(chains), chains, x))
 
 
@@ -348,7 +349,8 @@ def convergence(draws: Any, x: Any = None, *, weights: bool = True) -> Convergen
         no number ever changes.
     """
     flag("weights", weights)
-    az, chains = import_arviz(), _comparable_chains(draws)
+    az = import_arviz()
+    chains = _comparable_chains(draws)
     n_draws, n_chains, _ = chains.positions.shape
     lines = [_line(az, "functions", "log density", chains.log_density)]
     model = model_of(chains) if x is None else known_model(chains)

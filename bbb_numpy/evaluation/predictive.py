@@ -175,7 +175,8 @@ def outputs(
     params : dict of str to ndarray
         Learned numbers of prior and likelihood, by name.
     """
-    x, buffers = _as_rows(estimator, theta, x), Buffers()
+    x = _as_rows(estimator, theta, x)
+    buffers = Buffers()
     n_done = 0
     for w, params in _weight_blocks(estimator, theta, rng, samples):
         step = max(1, BLOCK_NUMBERS // (len(w) * max(estimator.model.network.sizes)))
@@ -236,21 +237,24 @@ def predict(
     mean, squares, variance = (np.zeros(shape, theta.dtype) for _ in range(3))
     if is_gaussian(estimator):
         for rows, f, slopes, noise in _affine(estimator, theta, x):
-            mean[rows], variance[rows] = f, noise**2
+            mean[rows] = f
+            variance[rows] = noise**2
             squares[rows] = np.einsum("bkp,bkp->bk", slopes, slopes)  # D54
         return Predictive(mean, np.sqrt(squares), np.sqrt(variance))
     for block, rows, f, params in outputs(estimator, theta, x, rng, samples):
-        old, new = block.start, block.stop - block.start
+        n_old = block.start
+        n_new = block.stop - block.start
         aleatoric = estimator.model.likelihood.variance(params, f)
         f = estimator.model.likelihood.mean(params, f)
-        block_mean, aleatoric = f.mean(axis=0), np.broadcast_to(aleatoric, f.shape)
-        variance[rows] += aleatoric.mean(axis=0) * (new / samples)
+        block_mean = f.mean(axis=0)
+        aleatoric = np.broadcast_to(aleatoric, f.shape)
+        variance[rows] += aleatoric.mean(axis=0) * (n_new / samples)
         f -= block_mean
         shift = block_mean - mean[rows]
         squares[rows] += np.einsum("sbk,sbk->bk", f, f) + shift**2 * (
-            old * new / (old + new)
+            n_old * n_new / (n_old + n_new)
         )
-        mean[rows] += shift * (new / (old + new))  # D4, R9
+        mean[rows] += shift * (n_new / (n_old + n_new))  # D4, R9
     return Predictive(mean, np.sqrt(squares / max(samples - 1, 1)), np.sqrt(variance))
 
 

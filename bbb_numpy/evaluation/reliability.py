@@ -114,12 +114,13 @@ def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
     right : ndarray (N,)
         1.0 or 0.0.
     """
-    proba, (rows, classes) = np.asarray(proba, float), proba.shape
-    labels = Numbers((rows,), low=0, high=classes - 1, whole=True)("labels", labels)
+    n_rows, n_classes = proba.shape
+    proba = np.asarray(proba, float)
+    labels = Numbers((n_rows,), low=0, high=n_classes - 1, whole=True)("labels", labels)
     if not np.all(np.abs(proba.sum(axis=1) - 1.0) < 1e-6):
         raise ValueError("the rows of proba must sum to 1; divide each by its sum")
     best = proba.argmax(axis=1)
-    return proba[np.arange(rows), best], (best == labels).astype(float)
+    return proba[np.arange(n_rows), best], (best == labels).astype(float)
 
 
 @accepts(**BINNED)

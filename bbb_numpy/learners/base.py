@@ -1,4 +1,4 @@
-"""What the regressor and the classifier share: fitting, going on, and what they keep."""
+"""Base class of the regressor and the classifier: parameters, fitting and predictions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-try:  # first here, for all modules of the learners: whoever lacks it is told once
+try:  # the first import of scikit-learn in the package, for a single helpful error
     from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils.class_weight import compute_class_weight
@@ -90,7 +90,7 @@ available_if_trained = available_if(
 
 @dataclass(eq=False, repr=False)
 class Learner(Fitted):
-    """What both learners do with rows; each has targets and predictions of its own.
+    """Base class of the learners: parameters, fitting, and the predictions that they share.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ class Learner(Fitted):
 
     @property
     def _parameter_constraints(self) -> dict[str, Any]:
-        """What scikit-learn checks of the arguments, by the names that there are now."""
+        """The constraints that scikit-learn checks the arguments by."""
         return constraints(self.target_kinds, len(REGISTERED))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -402,7 +402,6 @@ class Learner(Fitted):
                 from_scratch=is_fit and not continued_by,
                 stops_early=is_fit,
             ),
-            plan.parts["dtype"],
             int(self.verbose),
         )
         if continued_by:
@@ -418,11 +417,11 @@ class Learner(Fitted):
     # How each learner reads and returns targets
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
-        """Read the targets of a first fit."""
+        """Return the targets of a new fit as numbers, with their likelihood; see `Targets`."""
         raise NotImplementedError
 
     def _next_targets(self, y: Array, dtype: Any) -> Array:
-        """Read targets like those of the first fit: (N, K) in training's units and dtype."""
+        """Return targets like those of the fit as (N, K), in training's units and dtype."""
         raise NotImplementedError
 
     def _class_weights(

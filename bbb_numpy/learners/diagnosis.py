@@ -146,7 +146,7 @@ def _measure(
         sd = float((density_of_rows - baseline_of_rows).std())
         chance += N_STANDARD_ERRORS * sd / len(x) ** 0.5
     log_scale = float(np.log(learner.y_scale_).sum())  # from training's units to y's
-    linear_density = prior_sd = slope = slope_error = bulk_sd_y = kl = nan
+    linear_density = prior_sd = slope = slope_error = bulk_sd_y = kl = n_epochs = nan
     if not density > baseline + NEGLIGIBLE_DENSITY:
         linear_density = baseline + linear_gain(x, y) - log_scale
         prior_sd = prior_function_sd(source, x, y, fit.seed)
@@ -154,6 +154,7 @@ def _measure(
         bulk_sd_y = bulk_sd(data.y, y)
     if history:
         kl = history[-1].kl
+        n_epochs = len(history)
     if history and not learner.training_.stopped:
         slope, slope_error = loss_slope(history, n_rows)
     initial_sd = final_sd = nan
@@ -177,7 +178,7 @@ def _measure(
         bulk_sd_y=bulk_sd_y,
         prior_function_sd=prior_sd,
         interval_coverage=fit.interval_coverage(),
-        n_epochs=len(history),
+        n_epochs=n_epochs,
         target_kind=likelihood.target_kind,
         **chain_agreement(learner, x),
     )
@@ -425,7 +426,8 @@ def _posterior_keeps_to_prior(evidence: Evidence) -> bool:
 
 
 def _remedy_for_wide_posterior(evidence: Evidence) -> str:
-    report, sizes = evidence.report, evidence.model.network.sizes
+    report = evidence.report
+    sizes = evidence.model.network.sizes
     widest = max(report.posterior_function_sd, report.prior_function_sd)
     # of every layer's weights
     factor = (MAX_FUNCTION_SD / widest) ** (1 / evidence.n_layers)
@@ -454,7 +456,8 @@ def _training_is_short(evidence: Evidence) -> bool:
 
 
 def _length_of_training(evidence: Evidence) -> str:
-    n_epochs, report = len(evidence.history), evidence.report
+    report = evidence.report
+    n_epochs = len(evidence.history)
     count = f"{n_epochs} epoch{'s' * (n_epochs > 1)}"
     count = f"{count} with a learning rate of {evidence.learning_rate:g}"
     if evidence.learner.training_.stopped:
@@ -470,7 +473,8 @@ def _remedy_for_short_training(evidence: Evidence) -> str:
         patience = LONGER_FACTOR * evidence.parts["early_stopping"].patience
         patience = max(patience, EarlyStopping().patience)
         return f"use EarlyStopping(patience={patience})"
-    n_epochs, usual_epochs = len(evidence.history), evidence.parts["usual_epochs"]
+    n_epochs = len(evidence.history)
+    usual_epochs = evidence.parts["usual_epochs"]
     slow = evidence.learning_rate < MAX_SMALL_RATE or not evidence.uses_adam
     if isinstance(evidence.parts["optimizer"], IVON):
         slow = False

@@ -227,7 +227,7 @@ class Sampling(Method):
         model = problem.source.model
         common: dict[str, Any] = {
             "sample_weight": weights,
-            "dtype": problem.dtype,
+            "dtype": x.dtype,
             "progress": progress,
         }
         settings = {name: getattr(self, name) for name in SETTING_NAMES}

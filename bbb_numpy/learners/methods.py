@@ -62,7 +62,6 @@ class Problem(NamedTuple):
         Length, in units of y, of 1 in the units of training.
     recipe : Recipe or None
         How to train; None where nothing is trained.
-    dtype : numpy dtype
     verbose : int
         Print every so many epochs; 0 is never.
     """
@@ -72,7 +71,6 @@ class Problem(NamedTuple):
     held_out: Rows | None
     y_scale: Array
     recipe: Recipe | None
-    dtype: Any
     verbose: int
 
 
@@ -156,7 +154,7 @@ class Method:
         if isinstance(parts["optimizer"], IVON):
             return "ivon-optimizer"
         if not is_linear(parts["objective"]):
-            return "exact"
+            return "full-length"
         return self.schedule_group
 
     def check(self, params: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
@@ -328,7 +326,7 @@ class Variational(Method):
             Whether to show a progress bar. By default only in a terminal or notebook.
         """
         assert problem.recipe is not None
-        theta = problem.source.init(rng, problem.dtype)
+        theta = problem.source.init(rng, problem.training.x.dtype)
         optimizer_state = problem.recipe.optimizer.init(theta, problem.source)
         init = Training(theta, optimizer_state)
         return _train_from(init, problem, rng, progress)
@@ -450,7 +448,7 @@ class LaplaceApproximation(Method):
     posterior: Any
     supports_partial_fit: ClassVar[bool] = False
     default_objective = MAP()
-    schedule_group: ClassVar[str] = "exact"
+    schedule_group: ClassVar[str] = "full-length"
     unused_arguments: ClassVar[tuple[str, ...]] = tuple(
         name for name in TRAINING_ARGUMENTS if name not in ("optimizer", "epochs")
     )

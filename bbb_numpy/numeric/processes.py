@@ -14,7 +14,7 @@ from threading import Thread
 
 __all__ = ["exit_with_parent", "starting_processes"]
 
-POLL_INTERVAL_S = 0.5
+PARENT_POLL_INTERVAL_S = 0.5
 
 
 @contextmanager
@@ -70,5 +70,5 @@ def _end_with(parent: int) -> None:
             os._exit(1)
         return
     while os.getppid() == parent:
-        time.sleep(POLL_INTERVAL_S)
+        time.sleep(PARENT_POLL_INTERVAL_S)
     os._exit(1)

@@ -69,8 +69,8 @@ def check_fields(owner: Any, description: str = "", /, **checks: Check) -> None:
     ----------
     owner : object
     description : str
-        What the fields are of, for errors: "the prior" makes "scale of the prior".
-    **rules
+        Owner of the fields, for errors: "the prior" makes "scale of the prior".
+    **checks
         The check of each field by its name.
     """
     for name, check in checks.items():

@@ -27,12 +27,10 @@ from ..numeric.validation import (
 from ..parts.posteriors import PointMass
 from .loop import fit, start
 from .optimizers import Adam, Cosine
-from .recipe import Recipe
+from .recipe import INITIAL_SD, Recipe
 from .schedules import schedule_for
 
 __all__ = ["ensemble_starts"]
-
-INITIAL_SD = 0.3  # of the weights that the training of a member starts from
 
 
 def ensemble_starts(

@@ -32,7 +32,7 @@ from ..parts.network import MLP
 from ..parts.posteriors import PointMass, Posterior
 from ..parts.priors import GaussianPrior, LayerwiseGaussianPrior
 from .loop import start, train
-from .recipe import Recipe, Rows
+from .recipe import INITIAL_SD, Recipe, Rows
 from .state import Training
 from .stopping import row_slices
 
@@ -50,7 +50,6 @@ __all__ = [
 COVARIANCES = ("full", "kronecker", "diagonal", "last-layer")
 MAX_MATRIX_ROWS = 8000  # a matrix of so many has 0.5 GB, and several are needed
 MAX_JACOBIAN_NUMBERS = 4_000_000  # that are held at a time
-INITIAL_SD = 0.3  # of the weights that training starts from
 MAX_SCALE_UPDATES = 1000  # between two trainings; they cost next to nothing
 MAX_ALTERNATIONS = 100  # of scales and mode in turn, where both are exact (D56)
 LOG_SCALE_TOLERANCE = 1e-7  # a smaller change of the logarithm of a scale ends them

@@ -30,6 +30,7 @@ from .stopping import EarlyStopping
 
 __all__ = ["Recipe", "Rows", "checked_rows"]
 
+INITIAL_SD = 0.3  # of the weights that the training of a point estimate starts from
 STOPPING = Optional(InstanceOf(EarlyStopping))
 
 

@@ -157,9 +157,9 @@ REFUSED = [  # beside what `test_matrix` shows of all combinations of names
 ]
 
 
-@pytest.mark.parametrize(("kind", "make", "message"), REFUSED)
-def test_what_does_not_go_together_and_what_is_no_such_part_is_refused(kind, make, message):
-    with pytest.raises(kind, match=message):
+@pytest.mark.parametrize(("error", "make", "message"), REFUSED)
+def test_what_does_not_go_together_and_what_is_no_such_part_is_refused(error, make, message):
+    with pytest.raises(error, match=message):
         make()
 
 
@@ -189,19 +189,19 @@ NO_STEP = {  # what it is given in place of x, noise, theta or y
 }
 
 
-@pytest.mark.parametrize("what", NO_STEP)
-@pytest.mark.parametrize("kind", STEPS, ids=lambda kind: kind.__name__)
-def test_a_step_says_which_shapes_it_takes(kind, what):
-    step, rng = kind(Model(NET, GaussianPrior(), GaussianLikelihood())), np.random.default_rng(0)
+@pytest.mark.parametrize("change", NO_STEP)
+@pytest.mark.parametrize("make", STEPS, ids=lambda make: make.__name__)
+def test_a_step_says_which_shapes_it_takes(make, change):
+    step, rng = make(Model(NET, GaussianPrior(), GaussianLikelihood())), np.random.default_rng(0)
     x, y = rng.standard_normal((2, 5, 2))
-    given = {"theta": step.init(rng), "noise": step.draw(rng, 2, 5), "x": x, "y": y}
-    given["sample_weight"] = np.ones(5)
-    assert np.isfinite(step.value_and_grad(**given)[0])
-    name, change = NO_STEP[what]
-    given[name] = change(given[name])
+    arguments = {"theta": step.init(rng), "noise": step.draw(rng, 2, 5), "x": x, "y": y}
+    arguments["sample_weight"] = np.ones(5)
+    assert np.isfinite(step.value_and_grad(**arguments)[0])
+    name, changed = NO_STEP[change]
+    arguments[name] = changed(arguments[name])
     shapes = r"theta \(34,\), noise \(samples, .*\), x \(rows, 2\), y \(rows, 2\) and .*; got "
     with pytest.raises(ValueError, match=f"arrays must have shapes {shapes}.*{name}: "):
-        step.value_and_grad(**given)
+        step.value_and_grad(**arguments)
 
 
 @pytest.mark.parametrize("weight", ["0.5", None, [1.0], np.datetime64(1, "s"), np.timedelta64(1)])

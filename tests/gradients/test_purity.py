@@ -79,14 +79,14 @@ def estimator_pass(case):
     eps = built.draw_weights(np.random.default_rng(0), 2, case.theta.real.dtype)
 
     def forward(buffers):
-        found = (
+        results = (
             built.value_and_grad(case.theta, *at, buffers),
             built.log_likelihood(case.theta, eps, case.x, case.y, buffers),
             built.weights(case.theta, eps, buffers),
         )
         if isinstance(built, Frozen):
-            found += (built.surrogate(case.theta, case.theta, *at),)
-        return found
+            results += (built.surrogate(case.theta, case.theta, *at),)
+        return results
 
     return Pass((case.theta, *at, eps), forward)
 

@@ -124,11 +124,11 @@ def test_fitted_attributes_are_absent_before_fit(make, x, y, name):
 @pytest.mark.parametrize("optimizer", [SGD(1e-3), Momentum(1e-3), Adam(1e-2)])
 @both
 def test_partial_fits_in_a_row_are_one_fit(make, x, y, optimizer):
-    whole = make(epochs=4, optimizer=optimizer).fit(x, y)
+    one_fit = make(epochs=4, optimizer=optimizer).fit(x, y)
     first = {} if make is regressor else {"classes": np.unique(y)[::-1]}
     parts = make(optimizer=optimizer).partial_fit(x, y, **first)
     parts.partial_fit(x, y, epochs=2).partial_fit(x, y)
-    assert fitted_state(parts) == fitted_state(whole)
+    assert fitted_state(parts) == fitted_state(one_fit)
     assert parts.n_iter_ == len(parts.history_) == 4
 
 
@@ -170,13 +170,13 @@ ZEROS = np.zeros((40, 3))
 @pytest.mark.parametrize("method", ["fit", "partial_fit", "log_predictive_density"])
 def test_bad_data_are_named_and_change_nothing(method, x, y, message):
     model = regressor().fit(*regression_rows())
-    before = fitted_state(model)
+    state_before = fitted_state(model)
     with pytest.raises((TypeError, ValueError), match=message):
         getattr(model, method)(x, y)
     if method != "fit":
         with pytest.raises(ValueError, match="y has 2 outputs, the model was fitted with 1"):
             getattr(model, method)(*regression_rows(outputs=2))
-    assert fitted_state(model) == before
+    assert fitted_state(model) == state_before
 
 
 def test_divergence_keeps_the_last_finite_epoch_or_an_earlier_fit():
@@ -191,10 +191,10 @@ def test_divergence_keeps_the_last_finite_epoch_or_an_earlier_fit():
     np.testing.assert_array_equal(model.theta_, good.theta_)
     np.testing.assert_array_equal(model.predict(x), good.predict(x))
     model.set_params(optimizer=SGD(1e-4)).partial_fit(x, y)
-    before = fitted_state(model)
+    state_before = fitted_state(model)
     with pytest.raises(NonFiniteError, match="in epoch 0"):
         model.set_params(optimizer=SGD(1e80)).fit(x, y)
-    assert fitted_state(model) == before
+    assert fitted_state(model) == state_before
     assert np.isfinite(model.predict(x)).all()
 
 
@@ -229,30 +229,30 @@ def test_ctrl_c_after_training_keeps_the_whole_fit_without_its_report(monkeypatc
         raise KeyboardInterrupt
 
     x, y = regression_rows()
-    whole = regressor(epochs=2).fit(x, y)
+    uninterrupted = regressor(epochs=2).fit(x, y)
     monkeypatch.setattr("bbb_numpy.learners.base.diagnose_fit", interrupted)
     with pytest.warns(UserWarning, match="after the fit, which is complete"):
         model = regressor(epochs=2).fit(x, y)
     assert not hasattr(model, "fit_report_")
-    np.testing.assert_array_equal(model.predict(x), whole.predict(x))
+    np.testing.assert_array_equal(model.predict(x), uninterrupted.predict(x))
 
 
 def test_ctrl_c_before_the_first_epoch_keeps_an_earlier_fit(monkeypatch):
     x, y = regression_rows()
     model, fresh = regressor().fit(x, y), regressor()
-    before = fitted_state(model)
+    state_before = fitted_state(model)
     interrupt_after(monkeypatch, steps=1)
     for method in (model.fit, model.partial_fit, fresh.fit):
         with pytest.warns(UserWarning, match="after 0 of"):
             method(x, y)
-    assert fitted_state(model) == before
+    assert fitted_state(model) == state_before
     assert np.isfinite(fresh.predict(x)).all()  # the start: all there is
 
 
 def test_the_classifier_has_the_settings_of_all_learners_and_class_weight():
     ours, theirs = classifier().get_params(deep=False), regressor().get_params(deep=False)
     assert set(ours) == {*theirs, "class_weight"}
-    given = {name: object() for name in ours}
-    assert BayesianMLPClassifier(**given).get_params(deep=False) == given
+    arguments = {name: object() for name in ours}
+    assert BayesianMLPClassifier(**arguments).get_params(deep=False) == arguments
     with pytest.raises(TypeError, match="positional"):
         BayesianMLPRegressor((5,), "tanh")

@@ -50,11 +50,11 @@ def path(model, tmp_path):
 
 def everything(model):
     """All of a fitted model, the state of a generator in its place."""
-    given = model.get_params()
-    if isinstance(given["random_state"], np.random.Generator):
-        given["random_state"] = given["random_state"].bit_generator.state
+    params = model.get_params()
+    if isinstance(params["random_state"], np.random.Generator):
+        params["random_state"] = params["random_state"].bit_generator.state
     predicted = np.array(model.predict(data()[0], return_std=True))
-    return given, model.estimator_, model.theta_.dtype, fitted_state(model), predicted.tolist()
+    return params, model.estimator_, model.theta_.dtype, fitted_state(model), predicted.tolist()
 
 
 SHORT_NAMES = [
@@ -219,10 +219,10 @@ def test_unfitted_models_are_not_saved(tmp_path):
     ],
 )
 def test_what_cannot_be_stored_is_named_and_no_file_is_touched(model, path, name, value):
-    before = path.read_bytes()
+    old_content = path.read_bytes()
     with pytest.raises(CheckpointError, match=name):
         save(model.set_params(**{name: value}), path)
-    assert path.read_bytes() == before
+    assert path.read_bytes() == old_content
     assert os.listdir(path.parent) == [path.name]
 
 
@@ -314,12 +314,12 @@ def test_foreign_files_are_refused_and_nothing_is_executed(path, write):
 
 
 def test_a_flipped_bit_is_refused_or_harmless(path, model):
-    whole = bytearray(path.read_bytes())
+    content = bytearray(path.read_bytes())
     rng = np.random.default_rng(0)
     refused = 0
-    for place in rng.choice(len(whole), 100, replace=False):
-        damaged = whole.copy()
-        damaged[place] ^= 1 << int(rng.integers(8))
+    for index in rng.choice(len(content), 100, replace=False):
+        damaged = content.copy()
+        damaged[index] ^= 1 << int(rng.integers(8))
         path.write_bytes(damaged)
         try:
             twin = load(path)

@@ -21,7 +21,7 @@ class Arrived(Exception):
 
 def frames_of_a_fit(x, y):
     """Calls of our functions until `value_and_grad`: (file, function, whether X is an argument)."""
-    found = []
+    frames = []
 
     def holds_x(value):
         rows = value if isinstance(value, tuple) else (value,)
@@ -35,7 +35,7 @@ def frames_of_a_fit(x, y):
             raise Arrived
         given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         stays = any(holds_x(frame.f_locals.get(name)) for name in given)
-        found.append((code.co_filename[len(PACKAGE) + 1 :], code.co_name, stays))
+        frames.append((code.co_filename[len(PACKAGE) + 1 :], code.co_name, stays))
 
     model = BayesianMLPRegressor((5,), epochs=2, random_state=0, progress=False)
     model._parameter_constraints  # noqa: B018  a table that is made once in a process
@@ -43,7 +43,7 @@ def frames_of_a_fit(x, y):
     try:
         model.fit(x, y)
     except Arrived:
-        return found
+        return frames
     finally:
         sys.setprofile(None)
     raise AssertionError("no gradient was asked for")
@@ -51,11 +51,11 @@ def frames_of_a_fit(x, y):
 
 def test_the_frames_between_fit_and_the_first_gradient_are_few():
     x = np.random.default_rng(0).standard_normal((64, 3))
-    found = frames_of_a_fit(x, x[:, 0])
-    assert 50 < len(found) <= 120
+    frames = frames_of_a_fit(x, x[:, 0])
+    assert 50 < len(frames) <= 120
     # of these two are check_fields, which stores what the checks return
-    assert sum(file == "numeric/validation.py" for file, *_ in found) <= 26
-    stays = [file.split("/")[0] for file, _, stays in found if stays]
+    assert sum(file == "numeric/validation.py" for file, *_ in frames) <= 26
+    stays = [file.split("/")[0] for file, _, stays in frames if stays]
     climbs = sum(FLOORS.index(b) > FLOORS.index(a) for a, b in pairwise(stays))
     assert 5 < len(stays) <= 15
     assert climbs <= 3

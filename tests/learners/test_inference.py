@@ -127,9 +127,9 @@ def plan(**params):
     ],
 )
 def test_each_name_chooses_posterior_and_objective(params, posterior, objective):
-    found = plan(**params)
-    assert (found.parts["inference"], found.parts["objective"]) == (posterior, objective)
-    assert found.method.is_sampled == isinstance(posterior, Sampling)
+    resolved = plan(**params)
+    assert (resolved.parts["inference"], resolved.parts["objective"]) == (posterior, objective)
+    assert resolved.method.is_sampled == isinstance(posterior, Sampling)
 
 
 @pytest.mark.parametrize(
@@ -229,14 +229,14 @@ def test_an_empty_path_is_no_folder():
 
 def test_unknown_hyperpriors_are_refused_and_an_earlier_fit_is_kept():
     model = regressor("mean-field").fit(X, Y)
-    before = model.predict(X)
+    old_prediction = model.predict(X)
     unknown = replace(SHORT, hyperpriors={"log_scale": HalfNormal()})
     model.set_params(inference=unknown, epochs=None)
     with pytest.raises(
         ValueError, match="hyperpriors names 'log_scale'; the model's blocks are lo"
     ):
         model.fit(X, Y)
-    np.testing.assert_array_equal(model.predict(X), before)
+    np.testing.assert_array_equal(model.predict(X), old_prediction)
 
 
 # What is sampled
@@ -260,11 +260,11 @@ def test_a_linear_model_is_sampled_from_its_exact_posterior(sampler):
     assert (np.abs(chains.mean(axis=(0, 1)) - mean) < 6 * error).all()  # t of 15: once in 1e4
     assert (error < 0.05 * deviation).all()
     np.testing.assert_allclose(chains.std(axis=(0, 1)), deviation, rtol=0.1)
-    found = model.set_params(predict_samples=2000).predict_distribution(X)
+    predictive = model.set_params(predict_samples=2000).predict_distribution(X)
     function = np.sqrt(np.einsum("nd,de,ne->n", ones, covariance, ones))
-    np.testing.assert_allclose(found.mean, ones @ mean, atol=0.2 * function.max())
-    np.testing.assert_allclose(found.epistemic, function, rtol=0.12)
-    np.testing.assert_allclose(found.aleatoric, noise, rtol=1e-12)
+    np.testing.assert_allclose(predictive.mean, ones @ mean, atol=0.2 * function.max())
+    np.testing.assert_allclose(predictive.epistemic, function, rtol=0.12)
+    np.testing.assert_allclose(predictive.aleatoric, noise, rtol=1e-12)
 
 
 def test_predictions_are_those_of_the_draws(sampled):
@@ -277,9 +277,9 @@ def test_predictions_are_those_of_the_draws(sampled):
         drawn = DrawnWeights(model.draws_.target.model)
         return function(drawn, model.draws_.flat, *rows, rng=rng, samples=20)
 
-    expected, found = asked(predictive.predict, x), model.predict_distribution(X)
-    np.testing.assert_array_equal(found.mean, expected.mean[:, 0] * scale + shift)
-    np.testing.assert_array_equal(found.epistemic, expected.epistemic[:, 0] * scale)
+    expected, distribution = asked(predictive.predict, x), model.predict_distribution(X)
+    np.testing.assert_array_equal(distribution.mean, expected.mean[:, 0] * scale + shift)
+    np.testing.assert_array_equal(distribution.epistemic, expected.epistemic[:, 0] * scale)
     functions = asked(predictive.sample_functions, x)[:, :, 0].T * scale + shift
     np.testing.assert_array_equal(model.sample_functions(X, 20), functions)
     density = asked(predictive.log_predictive_density, x, y) - np.log(scale)
@@ -299,9 +299,9 @@ def test_what_a_sampled_model_has(sampled):
         _ = model.history_
     assert not hasattr(model, "training_")
     assert draws.target.hyperpriors == {"log_noise": HalfCauchy(1.0)}
-    given = {"log_noise": HalfNormal(0.3), "prior_log_scale": LogNormal(0.5)}
-    other = regressor(replace(SHORT, hyperpriors=given), prior="gaussian-learned").fit(X, Y)
-    assert other.draws_.target.hyperpriors == given
+    hyperpriors = {"log_noise": HalfNormal(0.3), "prior_log_scale": LogNormal(0.5)}
+    learned = regressor(replace(SHORT, hyperpriors=hyperpriors), prior="gaussian-learned").fit(X, Y)
+    assert learned.draws_.target.hyperpriors == hyperpriors
     fixed = regressor(likelihood="gaussian").fit(X, Y)
     assert fixed.draws_.target.hyperpriors == {}
     np.testing.assert_allclose(fixed.noise_scale_, 0.1 * fixed.y_scale_, rtol=1e-12)
@@ -314,12 +314,12 @@ def test_what_a_sampled_model_has(sampled):
     ("make", "y", "dtype"), [(regressor, Y, "float32"), (classifier, KINDS, "float64")]
 )
 def test_the_same_seed_gives_the_same_draws_bit_for_bit(make, y, dtype):
-    few = replace(SHORT, draws=5, warm_up=10)
-    one, two = (make(few, dtype=dtype).fit(X, y) for _ in range(2))
+    few_draws = replace(SHORT, draws=5, warm_up=10)
+    one, two = (make(few_draws, dtype=dtype).fit(X, y) for _ in range(2))
     assert one.theta_.dtype == dtype
     assert one.theta_.tobytes() == two.theta_.tobytes()
-    other = make(few, dtype=dtype, random_state=1).fit(X, y)
-    assert other.theta_.tobytes() != one.theta_.tobytes()
+    another_seed = make(few_draws, dtype=dtype, random_state=1).fit(X, y)
+    assert another_seed.theta_.tobytes() != one.theta_.tobytes()
     np.testing.assert_array_equal(one.predict(X), two.predict(X))
 
 
@@ -327,13 +327,13 @@ def test_the_same_seed_gives_the_same_draws_bit_for_bit(make, y, dtype):
 def test_a_classifier_predicts_from_draws(labels):
     sampler = "hmc" if labels.dtype == bool else NUTS(max_depth=4)
     model = classifier(Sampling(sampler, chains=2, draws=40, warm_up=60)).fit(X, labels)
-    found = model.predict_distribution(X)
-    np.testing.assert_allclose(found.proba.sum(axis=1), 1.0, rtol=1e-12)
-    assert (found.epistemic > 0).any()
+    distribution = model.predict_distribution(X)
+    np.testing.assert_allclose(distribution.proba.sum(axis=1), 1.0, rtol=1e-12)
+    assert (distribution.epistemic > 0).any()
     assert model.score(X, labels) > 0.85
     assert model.log_predictive_density(X, labels).mean() > np.log(1.0 / len(model.classes_))
     assert model.sample_functions(X, 5).shape == (30, len(model.classes_), 5)
-    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), found.proba, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), distribution.proba, rtol=1e-9)
 
 
 # Going on, starting anew, interruption
@@ -372,18 +372,18 @@ def test_a_warm_start_adds_draws_of_the_same_chains(make, y, tmp_path):
     assert (np.ptp(model.draws_.positions[20:], axis=0) > 0).all()
     twin = load(tmp_path / "m")  # without the rows, which are given again
     np.testing.assert_array_equal(twin.fit(X, y).theta_, model.theta_)
-    before = model.predict(X)
-    for message, other in {
+    old_prediction = model.predict(X)
+    for message, changes in {
         "start has draws of a different target": {},
         "the chains that it continues, NUTS; got 'hmc'": {"inference__sampler": "hmc"},
         r"\(4, 14\); got \(2, 14\)": {"inference__chains": 4},
         "the model has changed since it was fitted": {"prior__scale": 0.3},
     }.items():
-        changed = clone(model).set_params(**other)
+        changed = clone(model).set_params(**changes)
         changed.fitted_ = model.fitted_
         with pytest.raises(ValueError, match=message if make is regressor else None):
-            changed.fit(X if other else X + X**2, y)
-        np.testing.assert_array_equal(changed.predict(X), before)
+            changed.fit(X if changes else X + X**2, y)
+        np.testing.assert_array_equal(changed.predict(X), old_prediction)
 
 
 def interrupt_at(monkeypatch, step):
@@ -421,44 +421,44 @@ def test_chains_can_start_at_the_members_of_an_ensemble(make, targets, weights, 
     np.testing.assert_allclose(model.draws_.positions[0], trained[0], atol=1e-5)
     apart = make(replace(STILL, start="prior")).fit(X, targets, sample_weight=weights)
     assert model.draws_.log_density.min() > apart.draws_.log_density.max() + 10
-    other = make(STILL, random_state=1).fit(X, targets, sample_weight=weights)
-    assert not np.any(np.isclose(other.theta_, model.theta_, atol=1e-5).all(axis=1))
+    another_seed = make(STILL, random_state=1).fit(X, targets, sample_weight=weights)
+    assert not np.any(np.isclose(another_seed.theta_, model.theta_, atol=1e-5).all(axis=1))
 
 
 def test_ctrl_c_keeps_the_draws_so_far(sampled, monkeypatch):
-    whole = sampled()
+    uninterrupted = sampled()
     interrupt_at(monkeypatch, 30 + 8)
     with pytest.warns(UserWarning, match="interrupted by user after 37 steps; 7 of 20 draws"):
         part = regressor().fit(X, Y)
     assert not part.draws_.finished
     assert part.n_iter_ == 7
-    np.testing.assert_array_equal(part.draws_.positions, whole.draws_.positions[:7])
+    np.testing.assert_array_equal(part.draws_.positions, uninterrupted.draws_.positions[:7])
     assert np.isfinite(part.predict(X)).all()
 
 
 def test_ctrl_c_before_the_first_draw_leaves_the_earlier_fit(sampled, monkeypatch):
     model = sampled()
-    before = model.predict(X)
+    old_prediction = model.predict(X)
     interrupt_at(monkeypatch, 12)
     with (
         pytest.warns(UserWarning, match="0 of 20 draws"),
         pytest.raises(KeyboardInterrupt, match="before the first draw"),
     ):
         model.fit(X, Y + X[:, 0])
-    np.testing.assert_array_equal(model.predict(X), before)
+    np.testing.assert_array_equal(model.predict(X), old_prediction)
     assert model.draws_.finished
 
 
 @pytest.mark.parametrize("start", ["prior", "ensemble"])
 def test_an_interrupted_run_on_disk_goes_on_bit_for_bit(start, tmp_path, monkeypatch):
-    begun = replace(SHORT, start=start, draws=10, warm_up=10)
-    whole = regressor(begun).fit(X, Y)
-    model = regressor(replace(begun, checkpoint=tmp_path / "run"))
+    sampling = replace(SHORT, start=start, draws=10, warm_up=10)
+    uninterrupted = regressor(sampling).fit(X, Y)
+    model = regressor(replace(sampling, checkpoint=tmp_path / "run"))
     with monkeypatch.context() as patch:
         interrupt_at(patch, 15)
         with pytest.warns(UserWarning, match="the same call goes on"):
             model.fit(X, Y)
-    assert model.fit(X, Y).theta_.tobytes() == whole.theta_.tobytes()
+    assert model.fit(X, Y).theta_.tobytes() == uninterrupted.theta_.tobytes()
     with pytest.raises(ValueError, match="written by a different call"):
         model.fit(X, 2 * X[:, 0] + Y)
 
@@ -472,11 +472,11 @@ def test_ivon_is_a_mean_field_that_is_trained_on_stored_and_loaded(make, y, tmp_
     assert isinstance(model.estimator_, LocalReparameterisation)
     assert isinstance(check_plan(model).parts["optimizer"], IVON)
     save(model, tmp_path / "model")
-    again = load(tmp_path / "model")
-    for one in (model, again):
+    loaded = load(tmp_path / "model")
+    for one in (model, loaded):
         one.fit(X, y).partial_fit(X, y, epochs=2)
     assert model.n_iter_ == 14
-    np.testing.assert_array_equal(model.theta_, again.theta_)
+    np.testing.assert_array_equal(model.theta_, loaded.theta_)
     with pytest.raises(ValueError, match="the model has changed since it was fitted"):
         model.set_params(inference="mean-field").fit(X, y)
 
@@ -533,9 +533,9 @@ def test_the_evidence_is_in_units_of_y_and_prefers_the_inputs_that_matter(approx
 @pytest.mark.parametrize("labels", [KINDS, KINDS == "yes"], ids=["three", "two"])
 def test_laplace_for_classes(labels):
     model = classifier(**LAPLACE).fit(X, labels)
-    found = model.predict_distribution(X)
-    np.testing.assert_allclose(found.proba.sum(axis=1), 1.0, rtol=1e-12)
-    assert (found.epistemic > 0).all()
+    distribution = model.predict_distribution(X)
+    np.testing.assert_allclose(distribution.proba.sum(axis=1), 1.0, rtol=1e-12)
+    assert (distribution.epistemic > 0).all()
     assert model.score(X, labels) > 0.8
     assert model.log_predictive_density(X, labels).mean() > np.log(1.0 / len(model.classes_))
 
@@ -545,9 +545,9 @@ def test_laplace_learns_the_scales_unless_they_are_given(approximated):
     blocks = learned.estimator_.layout.views(learned.theta_)
     assert {"prior_log_scale", "log_noise"} <= set(blocks)
     fixed = GaussianPrior(0.4), GaussianLikelihood(0.3)
-    given = regressor(**LAPLACE, prior=fixed[0], likelihood=fixed[1]).fit(X, Y)
-    assert given.estimator_.model.learned() == ()
-    np.testing.assert_allclose(given.noise_scale_, 0.3 * given.y_scale_, rtol=1e-12)
+    fixed_scales = regressor(**LAPLACE, prior=fixed[0], likelihood=fixed[1]).fit(X, Y)
+    assert fixed_scales.estimator_.model.learned() == ()
+    np.testing.assert_allclose(fixed_scales.noise_scale_, 0.3 * fixed_scales.y_scale_, rtol=1e-12)
     counts = regressor(**LAPLACE, likelihood="poisson").fit(X, np.round(np.abs(Y)))
     assert (counts.predict(X) > 0).all()
 
@@ -571,16 +571,16 @@ def test_ctrl_c_in_laplace_keeps_the_map_estimate_and_warns(monkeypatch, tmp_pat
         model.fit(X, Y)
     assert not hasattr(model, "log_evidence_")
     assert model.training_.stopped == "interrupted"
-    found = model.predict_distribution(X)
-    assert np.std(found.mean) > 0.0
-    np.testing.assert_array_equal(found.epistemic, 0.0)
+    distribution = model.predict_distribution(X)
+    assert np.std(distribution.mean) > 0.0
+    np.testing.assert_array_equal(distribution.epistemic, 0.0)
     save(model, tmp_path / "m")
-    np.testing.assert_array_equal(load(tmp_path / "m").predict(X), found.mean)
+    np.testing.assert_array_equal(load(tmp_path / "m").predict(X), distribution.mean)
 
 
 def test_ctrl_c_before_the_first_epoch_of_laplace_keeps_the_fit_before(monkeypatch):
     model = regressor("map").fit(X, Y)
-    before = model.predict(X)
+    old_prediction = model.predict(X)
 
     def interrupted(*arguments):
         raise KeyboardInterrupt
@@ -588,7 +588,7 @@ def test_ctrl_c_before_the_first_epoch_of_laplace_keeps_the_fit_before(monkeypat
     monkeypatch.setattr("bbb_numpy.training.laplace.Mode.fill_gradient", interrupted)
     with pytest.warns(UserWarning, match="interrupted by user after 0 epochs"):
         model.set_params(inference="laplace").fit(X, Y)
-    np.testing.assert_array_equal(model.predict(X), before)
+    np.testing.assert_array_equal(model.predict(X), old_prediction)
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)
@@ -616,10 +616,10 @@ def test_laplace_comes_back_from_a_file_and_in_a_clone(make, y, covariance, tmp_
 )
 def test_what_laplace_cannot_do_is_refused_before_training(params, error, message):
     model = regressor("map").fit(X, Y)
-    before = model.predict(X)
+    old_prediction = model.predict(X)
     with pytest.raises(error, match=message):
         model.set_params(**{"inference": "laplace", "epochs": 10**6} | params).fit(X, Y)
-    np.testing.assert_array_equal(model.predict(X), before)
+    np.testing.assert_array_equal(model.predict(X), old_prediction)
 
 
 # Files
@@ -651,14 +651,14 @@ def test_draws_and_settings_come_back(number, tmp_path):
     np.testing.assert_array_equal(
         twin.log_predictive_density(X, y), model.log_predictive_density(X, y)
     )
-    one, other = model.draws_, twin.draws_
-    np.testing.assert_array_equal(one.positions, other.positions)
-    np.testing.assert_array_equal(one.log_density, other.log_density)
-    for name, stat in one.stats.items():
-        np.testing.assert_array_equal(stat, other.stats[name])
-    assert repr(one.kernels) == repr(other.kernels)
-    assert one.summary() == other.summary()
-    assert (one.warm_up, one.layout) == (other.warm_up, other.layout)
+    draws, twin_draws = model.draws_, twin.draws_
+    np.testing.assert_array_equal(draws.positions, twin_draws.positions)
+    np.testing.assert_array_equal(draws.log_density, twin_draws.log_density)
+    for name, stat in draws.stats.items():
+        np.testing.assert_array_equal(stat, twin_draws.stats[name])
+    assert repr(draws.kernels) == repr(twin_draws.kernels)
+    assert draws.summary() == twin_draws.summary()
+    assert (draws.warm_up, draws.layout) == (twin_draws.warm_up, twin_draws.layout)
     assert twin.fit(X, y).theta_.tobytes() == model.theta_.tobytes()
 
 
@@ -739,7 +739,7 @@ def test_clones_pickles_and_grids_take_settings(sampled):
     np.testing.assert_array_equal(copy.predict(X), model.predict(X))
     value, _ = copy.draws_.target(copy.draws_.positions[-1])
     np.testing.assert_allclose(value, copy.draws_.log_density[-1], rtol=1e-12)
-    few = replace(SHORT, draws=4, warm_up=4)
-    grid = {"inference": ["map", few, replace(few, sampler="hmc")]}
+    few_draws = replace(SHORT, draws=4, warm_up=4)
+    grid = {"inference": ["map", few_draws, replace(few_draws, sampler="hmc")]}
     search = GridSearchCV(regressor(), grid, cv=2).fit(X, Y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

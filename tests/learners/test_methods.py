@@ -33,11 +33,11 @@ pytestmark = pytest.mark.brief
 )
 def test_an_inference_is_a_method(inference, method):
     part = inferences()[inference] if isinstance(inference, str) else inference
-    found = method_for(inference, part)
-    assert type(found) is method
-    assert part in (found, getattr(found, "posterior", None))
-    assert set(found.defaults) == set(DEFAULTS)
-    assert found.is_sampled or found.schedule_group in INFERENCES
+    chosen = method_for(inference, part)
+    assert type(chosen) is method
+    assert part in (chosen, getattr(chosen, "posterior", None))
+    assert set(chosen.defaults) == set(DEFAULTS)
+    assert chosen.is_sampled or chosen.schedule_group in INFERENCES
 
 
 def test_a_method_of_ones_own_says_what_it_lacks():

@@ -93,12 +93,12 @@ MIXTURE, SGD_STEPS = ScaleMixturePrior(0.25, 1.0, 0.1), {"optimizer__schedule": 
 )  # fmt: skip
 def test_a_field_that_is_set_replaces_the_part(given, changes, name, wanted):
     model = BayesianMLPRegressor(**given)
-    before = model.get_params(deep=False)
+    old_params = model.get_params(deep=False)
     assert model.set_params(**changes) is model
     after = model.get_params(deep=False)
     assert repr(after[name]) == repr(wanted)  # kernels of samplers are equal only to themselves
     assert {k: v for k, v in after.items() if k != name} == {
-        k: v for k, v in before.items() if k != name
+        k: v for k, v in old_params.items() if k != name
     }
 
 
@@ -126,10 +126,10 @@ def test_a_field_that_is_set_replaces_the_part(given, changes, name, wanted):
 )
 def test_nothing_changes_when_one_of_several_is_refused(changes, message):
     model = BayesianMLPRegressor(epochs=7)
-    before = model.get_params()
+    old_params = model.get_params()
     with pytest.raises(ValueError, match=message):
         model.set_params(samples=9, likelihood__scale=0.3, **changes)
-    assert model.get_params() == before
+    assert model.get_params() == old_params
 
 
 def test_a_grid_over_fields_of_parts_reaches_them_through_a_pipeline_too():
@@ -138,9 +138,9 @@ def test_a_grid_over_fields_of_parts_reaches_them_through_a_pipeline_too():
     name = "bayesianmlpregressor__"
     grid = {f"{name}prior__scale": [0.1, 1.0], f"{name}optimizer__learning_rate": [1e-3, 1e-2]}
     search = GridSearchCV(steps, grid, cv=2).fit(x, y)
-    best, found = search.best_estimator_[-1], search.best_params_
-    assert best.estimator_.model.prior == GaussianPrior(found[f"{name}prior__scale"])
-    assert best.history_[0].learning_rate <= found[f"{name}optimizer__learning_rate"]
+    best, best_params = search.best_estimator_[-1], search.best_params_
+    assert best.estimator_.model.prior == GaussianPrior(best_params[f"{name}prior__scale"])
+    assert best.history_[0].learning_rate <= best_params[f"{name}optimizer__learning_rate"]
     assert steps.get_params()[f"{name}prior__scale"] == 0.5
     scores = search.cv_results_["mean_test_score"]
     assert len(set(scores)) == 4  # each was another fit

@@ -101,8 +101,11 @@ def test_steps_do_not_grow_with_the_rows(make, params, rows, batch_size, samples
     recipe = plan.recipe(rows, from_scratch=True, stops_early=False)
     assert (recipe.batch_size, recipe.samples, recipe.epochs) == (batch_size, samples, epochs)
     assert recipe.optimizer.learning_rate == rate
-    given = plan.recipe(rows, 3, from_scratch=True, stops_early=False)
-    assert (given.epochs, given.batch_size) == (3, params.get("batch_size", 32))
+    partial_fit_recipe = plan.recipe(rows, 3, from_scratch=True, stops_early=False)
+    assert (partial_fit_recipe.epochs, partial_fit_recipe.batch_size) == (
+        3,
+        params.get("batch_size", 32),
+    )
 
 
 def test_the_default_warm_up_needs_a_kl_term():
@@ -116,8 +119,8 @@ def test_the_default_warm_up_needs_a_kl_term():
 
 
 def build(**params):
-    found = plan(**params)
-    return found.build(3, 2, found.parts["likelihood"])
+    resolved = plan(**params)
+    return resolved.build(3, 2, resolved.parts["likelihood"])
 
 
 def test_a_plan_builds_its_estimator():

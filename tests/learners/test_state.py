@@ -32,19 +32,19 @@ def test_what_was_not_found_is_no_attribute():
 
 def test_an_attribute_that_is_set_is_in_the_state_of_that_learner_alone():
     model = regressor().fit(X, X[:, 0])
-    before = model.fitted_
+    state = model.fitted_
     model.columns_ = ()
-    assert model.fitted_.attributes() == before.attributes() | {"columns_": ()}
+    assert model.fitted_.attributes() == state.attributes() | {"columns_": ()}
     assert not hasattr(regressor(), "columns_")
     with pytest.raises(FrozenInstanceError):
-        before.columns_ = ()
+        state.columns_ = ()
     assert not hasattr(model.fit(X, X[:, 0]), "columns_")
 
 
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
 def test_a_call_that_fails_leaves_the_same_state(call, monkeypatch):
     model = regressor().fit(X, X[:, 0])
-    before = model.fitted_
+    state = model.fitted_
 
     def fail(*_, **options):
         raise RuntimeError("in the middle of it")
@@ -54,7 +54,7 @@ def test_a_call_that_fails_leaves_the_same_state(call, monkeypatch):
     monkeypatch.setattr("bbb_numpy.learners.methods.train", fail)
     with pytest.raises(RuntimeError, match="in the middle"):
         getattr(model, call)(X, X[:, 0])
-    assert model.fitted_ is before
+    assert model.fitted_ is state
 
 
 def test_a_class_has_no_state_but_its_instances_do():

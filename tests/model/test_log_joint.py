@@ -283,18 +283,18 @@ def test_weights_of_rows_may_be_whole_numbers_and_are_stored_in_the_dtype_of_the
 
 
 @pytest.mark.parametrize(
-    "given",
+    "reshaped",
     [
-        lambda at: at[0],
-        lambda at: at[:, :-1],
-        lambda at: at.tolist(),
-        lambda at: at.astype(int),
-        lambda at: at.astype(object),
+        lambda position: position[0],
+        lambda position: position[:, :-1],
+        lambda position: position.tolist(),
+        lambda position: position.astype(int),
+        lambda position: position.astype(object),
     ],
 )
-def test_positions_of_another_shape_are_refused_with_the_one_that_is_wanted(given):
+def test_positions_of_another_shape_are_refused_with_the_one_that_is_wanted(reshaped):
     target, position = problem()
     with pytest.raises(
         ValueError, match=r"position must be an array of shape \(chains, 25\) of floats; got "
     ):
-        target(given(position))
+        target(reshaped(position))

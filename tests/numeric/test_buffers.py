@@ -26,18 +26,22 @@ def test_every_array_is_another_one_until_the_owner_rewinds(requests):
     for array, (shape, dtype) in zip(taken, [*requests, *requests], strict=True):
         assert (array.shape, array.dtype) == (shape, dtype)
         assert array.flags.writeable
-        assert not any(np.shares_memory(array, one) for one in taken if one is not array)
+        assert not any(
+            np.shares_memory(array, other_array)
+            for other_array in taken
+            if other_array is not array
+        )
 
 
 @given(requests=REQUESTS, others=REQUESTS)
 def test_who_asks_for_something_else_gets_that_and_the_memory_of_the_rest(requests, others):
     buffers = Buffers()
     first = take(buffers, requests)
-    for array, (shape, dtype), old, before in zip(
+    for array, (shape, dtype), old, request in zip(
         take(buffers.rewind(), others), others, first, requests, strict=False
     ):
         assert (array.shape, array.dtype) == (shape, dtype)
-        assert (array is old) is ((shape, dtype) == before)
+        assert (array is old) is ((shape, dtype) == request)
     with pytest.MonkeyPatch.context() as patch:  # and now nothing is allocated any more
         patch.setattr(np, "empty", None)
         take(buffers.rewind(), others)
@@ -62,10 +66,10 @@ def test_ones_are_read_only_and_made_again_for_another_number_or_dtype():
     ones = buffers.ones(3, np.float64)
     assert buffers.rewind().ones(3, np.float64) is ones
     for rows, dtype in ((4, np.float64), (4, np.float32), (0, np.float32), (1, np.float64)):
-        for found in (buffers.ones(rows, dtype), Buffers().ones(rows, dtype)):
-            assert (found.shape, found.dtype) == ((1, rows), dtype)
-            assert (found == 1).all()
-            assert not found.flags.writeable
+        for array in (buffers.ones(rows, dtype), Buffers().ones(rows, dtype)):
+            assert (array.shape, array.dtype) == ((1, rows), dtype)
+            assert (array == 1).all()
+            assert not array.flags.writeable
     np.testing.assert_array_equal(ones, [[1.0, 1.0, 1.0]])  # who has them keeps them
 
 

@@ -184,17 +184,17 @@ def test_whole_numbers_of_any_type_become_int(value):
     assert type(whole("epochs", value, 1)) is int
 
 
-@pytest.mark.parametrize(("rule", "value", "wanted"), GOOD)
-def test_numbers_come_back_as_an_array(rule, value, wanted):
-    found = rule("a", value)
-    np.testing.assert_array_equal(found, wanted)
-    assert found.dtype == wanted.dtype
+@pytest.mark.parametrize(("check", "value", "expected"), GOOD)
+def test_numbers_come_back_as_an_array(check, value, expected):
+    array = check("a", value)
+    np.testing.assert_array_equal(array, expected)
+    assert array.dtype == expected.dtype
 
 
-@pytest.mark.parametrize(("rule", "value", "kind", "message"), BAD)
-def test_all_else_is_refused_by_name(rule, value, kind, message):
-    with pytest.raises(kind, match=message):
-        rule("a", value)
+@pytest.mark.parametrize(("check", "value", "error", "message"), BAD)
+def test_all_else_is_refused_by_name(check, value, error, message):
+    with pytest.raises(error, match=message):
+        check("a", value)
 
 
 @pytest.mark.parametrize("value", [float, "float64", "f8", np.float64, np.dtype("d")])

@@ -91,9 +91,9 @@ def test_logits_of_ten_thousand_cost_no_digit(likelihood, dtype):
 def test_the_probability_of_a_large_count_at_its_own_rate_is_stirlings(count):
     f = np.array([[[log(max(count, 1))]]])
     exact = count * f.item() - max(count, 1) - lgamma(count + 1)
-    found = log_density(POISSON, f, np.array([[float(count)]])).item()
+    value = log_density(POISSON, f, np.array([[float(count)]])).item()
     # three terms of size count log count cancel down to log sqrt(2 pi count)
-    assert found == pytest.approx(exact, abs=4e-16 * (1 + count * f.item()) + 1e-15)
+    assert value == pytest.approx(exact, abs=4e-16 * (1 + count * f.item()) + 1e-15)
 
 
 @pytest.mark.parametrize("likelihood", [BERNOULLI, CATEGORICAL], ids=NAMES[:2])

@@ -37,12 +37,16 @@ def test_weights_and_density_are_those_of_the_gaussian_drawn_or_given(rank, seed
     assert np.allclose(sample.w, blocks["mu"] + np.log1p(np.exp(blocks["rho"])) * a, rtol=1e-13)
     expected = stats.multivariate_normal(blocks["mu"], covariance).logpdf(sample.w)
     assert np.allclose(posterior.log_density(sample), expected, rtol=1e-9, atol=1e-9)
-    there = posterior.from_weights(blocks, sample.w, Buffers())
-    assert np.allclose(posterior.log_density(there), expected, rtol=1e-9, atol=1e-9)
+    from_weights = posterior.from_weights(blocks, sample.w, Buffers())
+    assert np.allclose(posterior.log_density(from_weights), expected, rtol=1e-9, atol=1e-9)
     # the likeliest noise makes the same weights, and is the shortest
-    again = np.hstack([there.eps - there.column_eps @ blocks["v"].T, there.column_eps])
-    assert np.allclose(posterior.sample(blocks, again, Buffers()).w, sample.w, rtol=1e-9, atol=1e-9)
-    assert np.all((again**2).sum(axis=1) <= (eps**2).sum(axis=1) * (1 + 1e-9))
+    shortest_eps = np.hstack(
+        [from_weights.eps - from_weights.column_eps @ blocks["v"].T, from_weights.column_eps]
+    )
+    assert np.allclose(
+        posterior.sample(blocks, shortest_eps, Buffers()).w, sample.w, rtol=1e-9, atol=1e-9
+    )
+    assert np.all((shortest_eps**2).sum(axis=1) <= (eps**2).sum(axis=1) * (1 + 1e-9))
 
 
 @pytest.mark.equation("D59")

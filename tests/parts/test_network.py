@@ -50,16 +50,16 @@ def test_samples_and_rows_do_not_mix(shape):
 @given(shape=shapes)
 def test_rows_of_their_own_give_each_sample_what_it_has_alone(shape):
     net, w, x, rng = draw(shape)
-    own = rng.standard_normal((len(w), *x.shape))
+    rows_by_sample = rng.standard_normal((len(w), *x.shape))
     buffers = Buffers()
-    f, tape = forward(net, w, own, buffers)
+    f, tape = forward(net, w, rows_by_sample, buffers)
     d_f = rng.standard_normal(f.shape)
     pulled = vjp(net, tape, d_f.copy(), buffers)
     for s in range(len(w)):
-        there = Buffers()
-        alone, tape = forward(net, w[s : s + 1], own[s], there)
+        sample_buffers = Buffers()
+        alone, tape = forward(net, w[s : s + 1], rows_by_sample[s], sample_buffers)
         assert np.array_equal(f[s], alone[0])
-        assert np.array_equal(pulled[s], vjp(net, tape, d_f[s : s + 1].copy(), there)[0])
+        assert np.array_equal(pulled[s], vjp(net, tape, d_f[s : s + 1].copy(), sample_buffers)[0])
 
 
 def test_gates_change_exactly_where_a_pre_activation_changes_sign():

@@ -99,9 +99,11 @@ def test_full_rank_starts_at_any_mean_and_covariance(unit, seed):
 def test_given_weights_have_the_density_that_they_had_when_drawn(posterior, seed, size):
     theta, eps, _, _ = problem(posterior, seed, size)
     sample = sample_at(posterior, theta, eps)
-    there = posterior.from_weights(blocks_of(theta, posterior, size), sample.w, Buffers())
-    assert np.allclose(there.eps, eps, rtol=1e-9, atol=1e-9)
-    assert np.allclose(posterior.log_density(there), posterior.log_density(sample), rtol=1e-9)
+    from_weights = posterior.from_weights(blocks_of(theta, posterior, size), sample.w, Buffers())
+    assert np.allclose(from_weights.eps, eps, rtol=1e-9, atol=1e-9)
+    assert np.allclose(
+        posterior.log_density(from_weights), posterior.log_density(sample), rtol=1e-9
+    )
 
 
 @pytest.mark.equation("K10", "D18", "M4", "D19")
@@ -180,6 +182,6 @@ def test_weights_of_a_gaussian_without_width_have_no_noise_that_makes_them():
     theta, eps, _, _ = problem(FULL, 0)
     blocks = blocks_of(theta, FULL, 4)
     blocks["rho"][1] = -1e4  # its softplus is 0
-    found = FULL.from_weights(blocks, eps, Buffers())
-    assert found.eps.shape == eps.shape
-    assert np.isnan(found.eps).all()
+    sample = FULL.from_weights(blocks, eps, Buffers())
+    assert sample.eps.shape == eps.shape
+    assert np.isnan(sample.eps).all()

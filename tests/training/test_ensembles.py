@@ -49,12 +49,12 @@ def model(prior=None, likelihood=None):
     ids=["some", "one, with a prior without a scale to learn", "stopped early"],
 )
 def test_each_member_is_what_training_makes_of_its_own_start(prior, recipe, chains):
-    found = ensemble_starts(model(prior), X, Y, chains, seed=0, recipe=recipe)
+    members = ensemble_starts(model(prior), X, Y, chains, seed=0, recipe=recipe)
     single = Reparameterised(model(prior), PointMass(0.3), MAP())
     rngs = np.random.default_rng(0).spawn(chains)
-    for member, rng in zip(found, rngs, strict=True):
-        begin = start(single, rng, recipe.optimizer)
-        alone = fit(single, begin, X, Y, recipe, rng=rng, progress=False)
+    for member, rng in zip(members, rngs, strict=True):
+        init = start(single, rng, recipe.optimizer)
+        alone = fit(single, init, X, Y, recipe, rng=rng, progress=False)
         assert bool(alone.stopped) == bool(recipe.early_stopping)
         np.testing.assert_array_equal(member, alone.theta)
 
@@ -82,16 +82,16 @@ def test_left_to_itself_it_trains_1500_steps_of_32_rows_and_on_many_rows_more(mo
 def test_members_are_far_from_the_prior_and_the_chains_can_start_there(likelihood):
     y = Y if likelihood.target_kind == "real" else (Y > 0).astype(float)
     whole, recipe = model(likelihood=likelihood), Recipe(Adam(2e-2), epochs=60, batch_size=8)
-    found = ensemble_starts(whole, X, y, 4, seed=0, recipe=recipe, dtype="float32")
+    members = ensemble_starts(whole, X, y, 4, seed=0, recipe=recipe, dtype="float32")
     joint = LogJoint(whole, X.astype("float32"), y.astype("float32"))
-    assert found.shape == (4, joint.layout.size)
-    assert found.dtype == np.float32
+    assert members.shape == (4, joint.layout.size)
+    assert members.dtype == np.float32
     prior = joint.draw_prior(np.random.default_rng(0), 4, np.float32)
     untrained = ensemble_starts(whole, X, y, 4, seed=0, recipe=Recipe(epochs=0), dtype="float32")
     for before in (prior, untrained):
-        assert joint(found)[0].min() > joint(before)[0].max()
-    assert len(np.unique(found[:, 0])) == 4
-    draws = sample(whole, X, y, sampler="mh", start=found, draws=2, warm_up=2, dtype="float32")
+        assert joint(members)[0].min() > joint(before)[0].max()
+    assert len(np.unique(members[:, 0])) == 4
+    draws = sample(whole, X, y, sampler="mh", start=members, draws=2, warm_up=2, dtype="float32")
     assert np.isfinite(draws.log_density).all()
 
 

@@ -209,15 +209,17 @@ def test_the_bar_says_how_many_nats_a_row_costs(monkeypatch, capsys):
     assert f"{trained.history[0].objective / 50:.4g} nats per row" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("verbose", "told"), [(0, []), (1, [1, 2, 3, 4, 5]), (2, [2, 4])])
-def test_every_so_many_epochs_the_loss_is_printed(verbose, told, capsys):
+@pytest.mark.parametrize(
+    ("verbose", "printed_epochs"), [(0, []), (1, [1, 2, 3, 4, 5]), (2, [2, 4])]
+)
+def test_every_so_many_epochs_the_loss_is_printed(verbose, printed_epochs, capsys):
     estimator, x, y = small()
     rng, recipe = np.random.default_rng(0), Recipe(epochs=5)
     initial = start(estimator, rng, recipe.optimizer)
     trained = loop.train(estimator, initial, Rows(x, y), recipe, rng, verbose=verbose)
     losses = trained.column("objective")
     assert capsys.readouterr().out.splitlines() == [
-        f"Epoch {epoch}, loss = {losses[epoch - 1]:.8g}" for epoch in told
+        f"Epoch {epoch}, loss = {losses[epoch - 1]:.8g}" for epoch in printed_epochs
     ]
 
 

@@ -66,8 +66,8 @@ def test_shares_that_must_be_those_of_the_rows_are_so_to_nine_digits(estimator, 
     plain = np.array(sizes) / sum(sizes)
 
     def moved(by, estimator=estimator, **options):
-        given = plain + by * plain[0] * np.array([1.0, -1.0])
-        return Recipe(kl_weights=lambda sizes: given, **options).shares(estimator, sizes)
+        shares = plain + by * plain[0] * np.array([1.0, -1.0])
+        return Recipe(kl_weights=lambda sizes: shares, **options).shares(estimator, sizes)
 
     assert moved(1e-11) == pytest.approx(plain, rel=1e-9)
     for by, warm_up in ((1e-7, NoWarmUp()), (1.0, NoWarmUp()), (0.0, LinearWarmUp(0.5))):
