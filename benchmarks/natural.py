@@ -45,7 +45,7 @@ def elbo(name: str, rule: Any, estimator_class: Any, share: float, seed: int) ->
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or uci.NAMES:
+    for name in sys.argv[1:] or uci.UCI_NAMES:
         for rule, kind, share in (
             *(("Adam", kind, 1.0) for kind in ESTIMATORS),
             *((rule, "local", 0.2) for rule in RULES),

@@ -106,7 +106,7 @@ def measure(name: str, split: int, contestant: str) -> dict[str, Any]:
 
 def table(records: list[dict[str, Any]]) -> str:
     """Return a table of means over the splits."""
-    names = [name for name in uci.NAMES if any(record["set"] == name for record in records)]
+    names = [name for name in uci.UCI_NAMES if any(record["set"] == name for record in records)]
     lines = ["| NLL / RMSE / CRPS / coverage (s) | " + " | ".join(names) + " |"]
     lines += ["|---" * (len(names) + 1) + "|"]
     for contestant in CONTESTANTS:
@@ -129,7 +129,7 @@ def main() -> None:
     """Measure what the file does not have yet, or print the table of what it has."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", type=Path, help="records, a line each")
-    parser.add_argument("--data", nargs="+", choices=uci.NAMES, default=uci.NAMES)
+    parser.add_argument("--data", nargs="+", choices=uci.UCI_NAMES, default=uci.UCI_NAMES)
     parser.add_argument("--who", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--table", action="store_true", help="print what was measured")

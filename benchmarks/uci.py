@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 
 from bbb_studies.uci import gaps, page, pictures
-from bbb_studies.uci.records import FOLDER, Record, line, read
+from bbb_studies.uci.records import RECORDS_FOLDER, Record, line, read
 
 HERE = Path(__file__).parent
 COMMAND = """\
@@ -39,9 +39,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", help="output folder of bbb-numpy uci")
     args = parser.parse_args()
-    records = _merge_records(HERE / "uci_records.jsonl", Path(args.folder) / FOLDER)
+    records = _merge_records(HERE / "uci_records.jsonl", Path(args.folder) / RECORDS_FOLDER)
     gap_records = _merge_records(
-        HERE / "uci_gap_records.jsonl", Path(args.folder) / gaps.FOLDER / FOLDER
+        HERE / "uci_gap_records.jsonl", Path(args.folder) / gaps.GAPS_FOLDER / RECORDS_FOLDER
     )
     text = page.page(records, COMMAND, gap_records)
     for draw in (pictures.scores, pictures.calibration, pictures.pit):

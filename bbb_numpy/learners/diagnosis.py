@@ -146,7 +146,7 @@ def _measure(
         sd = float((density_of_rows - baseline_of_rows).std())
         chance += N_STANDARD_ERRORS * sd / len(x) ** 0.5
     log_scale = float(np.log(learner.y_scale_).sum())  # from training's units to y's
-    linear_density = prior_sd = slope = slope_error = bulk_sd_y = kl = nan
+    linear_density = prior_sd = slope = slope_error = bulk_sd_y = kl = n_epochs = nan
     if not density > baseline + NEGLIGIBLE_DENSITY:
         linear_density = baseline + linear_gain(x, y) - log_scale
         prior_sd = prior_function_sd(source, x, y, fit.seed)
@@ -154,6 +154,7 @@ def _measure(
         bulk_sd_y = bulk_sd(data.y, y)
     if history:
         kl = history[-1].kl
+        n_epochs = len(history)
     if history and not learner.training_.stopped:
         slope, slope_error = loss_slope(history, n_rows)
     initial_sd = final_sd = nan
@@ -177,7 +178,7 @@ def _measure(
         bulk_sd_y=bulk_sd_y,
         prior_function_sd=prior_sd,
         interval_coverage=fit.interval_coverage(),
-        n_epochs=len(history),
+        n_epochs=n_epochs,
         target_kind=likelihood.target_kind,
         **chain_agreement(learner, x),
     )

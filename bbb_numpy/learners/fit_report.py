@@ -105,8 +105,8 @@ class FitReport:
         What is wrong; empty for a fit that passes.
     causes : tuple of str
         Likely ones, each with its remedy.
-    n_epochs : int
-        Number of epochs of the call; 0 after sampling.
+    n_epochs : float
+        Number of epochs of the call; nan after sampling, and in a file of an earlier version.
     target_kind : {'real', 'class', 'count', ''}
         Of y; empty in a file of an earlier version.
     """
@@ -139,7 +139,7 @@ class FitReport:
     unmeasured: str = ""
     findings: tuple[str, ...] = ()
     causes: tuple[str, ...] = ()
-    n_epochs: int = 0
+    n_epochs: float = nan
     target_kind: str = ""
 
     @property
@@ -357,7 +357,7 @@ CHECKS = (
         label="epochs",
         at_least=MIN_EPOCHS,
         reason="fewer show no slope",
-        applies=lambda report: _is_no_better(report) and report.n_epochs > 0,
+        applies=_is_no_better,
         name="early",
         message=_no_better("after so few epochs"),
         alternative=True,

@@ -154,7 +154,7 @@ class Method:
         if isinstance(parts["optimizer"], IVON):
             return "ivon-optimizer"
         if not is_linear(parts["objective"]):
-            return "exact"
+            return "full-length"
         return self.schedule_group
 
     def check(self, params: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
@@ -448,7 +448,7 @@ class LaplaceApproximation(Method):
     posterior: Any
     supports_partial_fit: ClassVar[bool] = False
     default_objective = MAP()
-    schedule_group: ClassVar[str] = "exact"
+    schedule_group: ClassVar[str] = "full-length"
     unused_arguments: ClassVar[tuple[str, ...]] = tuple(
         name for name in TRAINING_ARGUMENTS if name not in ("optimizer", "epochs")
     )

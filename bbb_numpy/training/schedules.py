@@ -22,10 +22,10 @@ __all__ = [
 CHEAP_STEPS_PER_EPOCH = 16
 
 # Pages, relative to the root of the repository
-LEARNERS = "benchmarks/README.md#learners-as-they-come"
-CHAINS = "benchmarks/README.md#chains-of-many-rows"
-D30 = "derivations/bounds.md#d30-minibatches-of-objectives-that-are-not-linear"
-D62 = "derivations/training.md#d62-variational-online-newton-and-ivon"
+LEARNERS_PAGE = "benchmarks/README.md#learners-as-they-come"
+CHAINS_PAGE = "benchmarks/README.md#chains-of-many-rows"
+D30_PAGE = "derivations/bounds.md#d30-minibatches-of-objectives-that-are-not-linear"
+D62_PAGE = "derivations/training.md#d62-variational-online-newton-and-ivon"
 
 
 class TrainingSchedule(NamedTuple):
@@ -85,7 +85,7 @@ is given, the other columns are those of the first row of the task and inference
 INFERENCES = {
     "variational": "mean-field, low-rank, full-rank",
     "point": "map, mle",
-    "exact": "laplace, objectives IWAE, Renyi, EUBO",
+    "full-length": "laplace, objectives IWAE, Renyi, EUBO",
     "ivon": "ivon",
     "ivon-optimizer": "others with optimizer=IVON()",
     "ensemble": "starts of chains (Sampling(start='ensemble'))",
@@ -101,7 +101,7 @@ SCHEDULES = (
         samples=1,
         learning_rate=1e-2,
         reason="1,000 epochs of at most 16 steps are cheap",
-        measured=LEARNERS,
+        measured=LEARNERS_PAGE,
     ),
     ScheduleRow(
         "regression",
@@ -115,7 +115,7 @@ SCHEDULES = (
         learning_rate=2e-2,
         reason="the gradient of twice the rows and four weight samples bears twice the "
         "rate, for a quarter more time per step",
-        measured=LEARNERS,
+        measured=LEARNERS_PAGE,
     ),
     ScheduleRow(
         "regression",
@@ -128,7 +128,7 @@ SCHEDULES = (
         samples=1,
         learning_rate=2e-2,
         reason="as above, but all weight samples of a point mass are the same",
-        measured=LEARNERS,
+        measured=LEARNERS_PAGE,
     ),
     ScheduleRow(
         "regression",
@@ -142,7 +142,7 @@ SCHEDULES = (
         samples=1,
         learning_rate=2e-2,
         reason="larger minibatches lower the loss more than additional weight samples do",
-        measured=LEARNERS,
+        measured=LEARNERS_PAGE,
     ),
     ScheduleRow(
         "classification",
@@ -153,7 +153,7 @@ SCHEDULES = (
         samples=4,
         learning_rate=1e-2,
         reason="100 epochs of at most 16 steps are cheap",
-        measured=LEARNERS,
+        measured=LEARNERS_PAGE,
     ),
     ScheduleRow(
         "classification",
@@ -167,7 +167,7 @@ SCHEDULES = (
         learning_rate=2e-2,
         reason="larger minibatches bear twice the rate; half the epochs lose where classes "
         "do not overlap",
-        measured=LEARNERS,
+        measured=LEARNERS_PAGE,
     ),
     ScheduleRow(
         "classification",
@@ -179,7 +179,7 @@ SCHEDULES = (
         samples=2,
         learning_rate=2e-2,
         reason="on so many rows two weight samples do as well as four",
-        measured=LEARNERS,
+        measured=LEARNERS_PAGE,
     ),
     ScheduleRow(
         "classification",
@@ -191,19 +191,19 @@ SCHEDULES = (
         samples=4,
         learning_rate=2e-2,
         reason="larger minibatches bear twice the rate",
-        measured=LEARNERS,
+        measured=LEARNERS_PAGE,
     ),
     *(
         ScheduleRow(
             task,
-            ("exact",),
+            ("full-length",),
             max_epochs=epochs,
             min_batch_size=32,
             samples=samples,
             learning_rate=1e-2,
             reason="Laplace's approximation holds at a mode, and these bounds are biased by "
             "minibatches: neither is trained in fewer steps unasked",
-            measured=D30,
+            measured=D30_PAGE,
         )
         for task, epochs, samples in (
             ("regression", 1000, 1),
@@ -221,7 +221,7 @@ SCHEDULES = (
             samples=samples,
             learning_rate=None,
             reason="the curvature is estimated from the rows of a step; few estimate none",
-            measured=D62,
+            measured=D62_PAGE,
         )
         for task, inference, epochs, samples in (
             ("regression", "ivon", 200, 1),
@@ -241,7 +241,7 @@ SCHEDULES = (
         samples=1,
         learning_rate=1e-2,
         reason="a start of a chain may be poor",
-        measured=CHAINS,
+        measured=CHAINS_PAGE,
     ),
     ScheduleRow(
         "any",
@@ -253,7 +253,7 @@ SCHEDULES = (
         samples=1,
         learning_rate=2e-2,
         reason="chains of many rows stay in the mode in which they start",
-        measured=CHAINS,
+        measured=CHAINS_PAGE,
     ),
 )
 
