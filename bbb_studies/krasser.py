@@ -626,8 +626,8 @@ def _tables(
             "{0[seeds]} | {0[left]} | {0[largest pi]:.3f} | {0[not finite]} | {0[swapped]}",
         ),
         claims(
-            f"'Much' is {MUCH_HIGHER_RATIO:g} times, 'equal' within 4 standard errors, in the worst "
-            "seed.",
+            f"'Much' is {MUCH_HIGHER_RATIO:g} times, 'equal' within 4 standard errors, in the "
+            "worst seed.",
             "the post",
             claims_of_the_post(numbers),
         ),
