@@ -34,7 +34,7 @@ START = (
 QUESTIONS = tuple(
     f"docs/{name}.md"
     for name in (
-        *("parts", "table", "sampling", "samplers", "model-checks"),
+        *("parts", "table", "sampling", "samplers", "fit-report", "model-checks"),
         *("saving", "speed", "uci", "certificate", "data"),
     )
 )

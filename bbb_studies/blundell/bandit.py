@@ -44,8 +44,10 @@ from bbb_studies.processes import in_processes
 from bbb_studies.progress import counted, steps
 
 Array = NDArray[Any]
-GOOD, BAD = 5.0, -35.0  # rewards of eating
-LOSS = -0.5 * (GOOD + BAD)  # 15: what eating a poisonous mushroom costs on average
+GOOD_REWARD, BAD_REWARD = 5.0, -35.0  # rewards of eating
+EXPECTED_LOSS = -0.5 * (
+    GOOD_REWARD + BAD_REWARD
+)  # 15: what eating a poisonous mushroom costs on average
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,9 @@ AGENTS = (
     # over the features of the greedy one
     Agent("Thompson, last layer", last_layer=True),
 )
-FULL = tuple(agent for agent in AGENTS if agent.looks != 2)  # for the paper's budget
+PAPER_BUDGET_AGENTS = tuple(
+    agent for agent in AGENTS if agent.looks != 2
+)  # for the paper's budget
 
 
 @dataclass(frozen=True)
@@ -182,7 +186,7 @@ def game(
     which, luck = np.random.default_rng(seed).spawn(2)
     mushroom = which.integers(len(x), size=interactions)
     bad = poisonous[mushroom] & (luck.random(interactions) < 0.5)
-    payoff = np.where(bad, BAD, GOOD).astype(np.float32)
+    payoff = np.where(bad, BAD_REWARD, GOOD_REWARD).astype(np.float32)
     return Game(
         np.ascontiguousarray(inputs, np.float32), mushroom, poisonous[mushroom], payoff
     )
@@ -195,8 +199,12 @@ def regret(played: Game, ate: NDArray[np.bool_], realised: bool = False) -> Arra
     poisonous mushroom ends well. Otherwise the difference of the expected rewards, with the same
     mean and less noise, never negative: 5 for an edible one left, 15 for a poisonous one eaten.
     """
-    best = np.where(played.poisonous, 0.0, GOOD)
-    got = played.payoff if realised else np.where(played.poisonous, -LOSS, GOOD)
+    best = np.where(played.poisonous, 0.0, GOOD_REWARD)
+    got = (
+        played.payoff
+        if realised
+        else np.where(played.poisonous, -EXPECTED_LOSS, GOOD_REWARD)
+    )
     return best - np.where(ate, got, 0.0)
 
 
@@ -321,7 +329,7 @@ def decide(
     return bool(eat > leave)
 
 
-STYLES = (
+AGENT_STYLES = (
     (BLUE, "-"),
     (BLACK, "--"),
     (VERMILLION, ":"),
@@ -329,7 +337,7 @@ STYLES = (
     (GREY, (0, (6, 2, 1, 2, 1, 2))),
     (ORANGE, (0, (5, 1))),
 )
-POINTS = 1000  # of a curve; more are not seen
+MAX_CURVE_POINTS = 1000  # of a curve; more are not seen
 
 
 def draw_figure(
@@ -342,7 +350,7 @@ def draw_figure(
     figure, (a, b) = panels(12.0, 4.8, 1, 2)
     total = settings.interactions
     early = min(max(settings.dense, 1), total)
-    for (name, eaten), (colour, line) in zip(ate.items(), STYLES, strict=False):
+    for (name, eaten), (colour, line) in zip(ate.items(), AGENT_STYLES, strict=False):
         costs = np.array(
             [
                 np.cumsum(regret(the, regrets))
@@ -350,7 +358,9 @@ def draw_figure(
             ]
         )
         for ax, last in ((a, total), (b, early)):
-            at = np.unique(np.linspace(1, last, min(last, POINTS)).astype(int))
+            at = np.unique(
+                np.linspace(1, last, min(last, MAX_CURVE_POINTS)).astype(int)
+            )
             for regrets in costs[:, at - 1]:
                 ax.plot(at, regrets, color=colour, linewidth=0.7, alpha=0.45)
             mean = costs[:, at - 1].mean(axis=0)
@@ -375,11 +385,15 @@ def draw_figure(
 
 
 Numbers = Mapping[str, Mapping[str, Any]]
-THOMPSON, GREEDY, OFTEN = AGENTS[0].name, AGENTS[2].name, AGENTS[4].name
+THOMPSON, GREEDY, OFTEN_RANDOM = AGENTS[0].name, AGENTS[2].name, AGENTS[4].name
 # interactions without eating that are worth a word: half of them show edible ones
-FAST = 100
-FLAT = 0.05  # of the regret: half of what a tenth would have if it grew evenly
-PAPER_FAST = 1000  # mushrooms of which the paper's greedy agent ate none, "about"
+FAST_STARTS_BEFORE = 100
+MAX_FLAT_SHARE = (
+    0.05  # of the regret: half of what a tenth would have if it grew evenly
+)
+PAPER_FAST_LENGTH = (
+    1000  # mushrooms of which the paper's greedy agent ate none, "about"
+)
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
@@ -458,10 +472,10 @@ def _gap(numbers: Numbers, name: str, key: str) -> tuple[float, float]:
 def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
     """Judge what the paper reports, of the agents that played."""
     rows = []
-    if {OFTEN, THOMPSON} <= set(numbers):
-        mean, error = _gap(numbers, OFTEN, "regret")
+    if {OFTEN_RANDOM, THOMPSON} <= set(numbers):
+        mean, error = _gap(numbers, OFTEN_RANDOM, "regret")
         statement, threshold = (
-            f"{OFTEN} over-explores: regret beyond {THOMPSON}",
+            f"{OFTEN_RANDOM} over-explores: regret beyond {THOMPSON}",
             2 * np.nan_to_num(error),
         )
         rows.append(
@@ -473,13 +487,16 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
         )
         share = last / regret if regret else 0.0
         statement = f"regret of {THOMPSON}, share of the last tenth"
-        rows.append(Claim(statement, "almost flat", f"{share:.1%}", share < FLAT))
+        rows.append(
+            Claim(statement, "almost flat", f"{share:.1%}", share < MAX_FLAT_SHARE)
+        )
     if GREEDY in numbers:
         first = max(
-            (b for a, b in numbers[GREEDY]["longest fast"] if a < FAST), default=0
+            (b for a, b in numbers[GREEDY]["longest fast"] if a < FAST_STARTS_BEFORE),
+            default=0,
         )
-        holds = first >= PAPER_FAST
-        printed = f"about {PAPER_FAST:,}"
+        holds = first >= PAPER_FAST_LENGTH
+        printed = f"about {PAPER_FAST_LENGTH:,}"
         rows.append(
             Claim(f"{GREEDY} eats nothing at first", printed, f"{first:,}", holds)
         )
@@ -494,7 +511,11 @@ def quick(seed: int) -> dict[str, Any]:
 def full(seed: int) -> dict[str, Any]:
     """Return the arguments of `reproduce` for training after every mushroom, as in the paper."""
     every = Settings().interactions
-    return {"seed": seed, "settings": Settings(dense=every, sparse=1), "agents": FULL}
+    return {
+        "seed": seed,
+        "settings": Settings(dense=every, sparse=1),
+        "agents": PAPER_BUDGET_AGENTS,
+    }
 
 
 def key_of(
