@@ -319,7 +319,7 @@ def chain_agreement(learner: Any, x: Array) -> dict[str, Any]:
 
 
 def _loss_per_row(history: Sequence[Epoch], n_rows: int) -> Array:
-    """Return the likelihood's part of the loss by epoch.
+    """Return the likelihood's part of the loss, in nats per row, of every epoch.
 
     The other part is changed by warm-up, and falls for long without consequence where standard
     deviations still grow towards the prior's.
