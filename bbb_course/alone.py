@@ -52,7 +52,20 @@ class Refused(MetaPathFinder):
     """An import hook that refuses the modules of the course."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
-        """Raise ImportError for its modules, and leave others to those who come after."""
+        """Raise ImportError for modules of the course; leave others to the next finder.
+
+        Parameters
+        ----------
+        fullname : str
+            Name of the module, with its packages.
+        path, target
+            As the import system passes them; not used.
+
+        Raises
+        ------
+        ImportError
+            If the module belongs to the course.
+        """
         if fullname.split(".")[0] in COURSE:
             raise ImportError(f"an answer cannot import {fullname}")
 
@@ -329,7 +342,21 @@ def serve(name: str, path: Path, requests: int, replies: int) -> None:
 
 
 def main(name: str, path: str, seconds: str, megabytes: str) -> None:
-    """Serve an answer within its limits; arguments as on the command line."""
+    """Serve an answer within its limits.
+
+    The arguments are strings, as they come from the command line.
+
+    Parameters
+    ----------
+    name : str
+        Name of the exercise.
+    path : str
+        File of the answer.
+    seconds : str
+        Time limit in seconds; a real number.
+    megabytes : str
+        Memory limit in megabytes beyond what this process holds; a whole number.
+    """
     requests, replies = take_channels()
     sys.path[:] = [
         folder for folder in sys.path if os.path.realpath(folder) != str(FOLDER)

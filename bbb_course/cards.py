@@ -42,23 +42,59 @@ MAX_WRONG_PER_DETECTOR = 2
 
 
 def share(rows: int, total: int) -> float:
-    """Return the share of the complexity that a minibatch pays."""
+    """Return the share of the complexity that a minibatch pays.
+
+    Parameters
+    ----------
+    rows, total : int
+        Numbers of rows of the minibatch and of the data set.
+    """
     return rows / total
 
 
 def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Draw noise (..., S, P)."""
+    """Draw noise for S samples of P weights.
+
+    Parameters
+    ----------
+    rng : Generator
+        Source of the noise.
+    shape : tuple of int
+        Shape (..., S, P) of the noise.
+    """
     return rng.standard_normal(shape)
 
 
 def weights(mu: Any, rho: Any, eps: Any) -> Any:
-    """Return weights (..., S, P)."""
+    """Return samples (..., S, P) of the weights.
+
+    Parameters
+    ----------
+    mu, rho : ndarray (..., P)
+        Means and raw standard deviations of the weights.
+    eps : ndarray (..., S, P)
+        Standard normal noise.
+    """
     sigma = np.log(1 + np.exp(rho))[..., None, :]
     return mu[..., None, :] + sigma * eps
 
 
 def value_and_grad(mu: Any, rho: Any, eps: Any, x: Any, y: Any, pi: Any) -> Any:
-    """Return the cost (...) of a minibatch and its gradient."""
+    """Return the cost (...) of a minibatch and its slopes (..., P) for mu and for rho.
+
+    Parameters
+    ----------
+    mu, rho : ndarray (..., P)
+        Means and raw standard deviations of the weights.
+    eps : ndarray (..., S, P)
+        Standard normal noise.
+    x : ndarray (B, P)
+        Inputs; the first column is that of the bias.
+    y : ndarray (..., B)
+        Targets.
+    pi : float
+        Share of the complexity that this minibatch pays.
+    """
     sigma = np.log(1 + np.exp(rho))[..., None, :]
     w = weights(mu, rho, eps)
     r = y[..., None, :] - w @ x.T
@@ -148,18 +184,20 @@ def _data(rng: np.random.Generator, sets: int) -> tuple[Array, Array]:
     return w, w @ X.T + NOISE * rng.standard_normal((sets, len(X)))
 
 
-MU = np.array([0.4, -0.7, 0.2])
-RHO = np.array([-0.6, 0.3, -1.1])
+CHECK_MU = np.array([0.4, -0.7, 0.2])
+CHECK_RHO = np.array([-0.6, 0.3, -1.1])
 
 
 def _epoch(
     program: SimpleNamespace, eps: Array, y: Array, batches: Any = BATCHES
 ) -> Array:
     """Return the value and gradient of all minibatches added up."""
-    total = np.zeros(1 + 2 * MU.size)
+    total = np.zeros(1 + 2 * CHECK_MU.size)
     for rows in batches:
         pi = program.share(len(X[rows]), len(X))
-        value, d_mu, d_rho = program.value_and_grad(MU, RHO, eps, X[rows], y[rows], pi)
+        value, d_mu, d_rho = program.value_and_grad(
+            CHECK_MU, CHECK_RHO, eps, X[rows], y[rows], pi
+        )
         total += np.concatenate([[value], d_mu, d_rho])
     return total
 
@@ -180,7 +218,7 @@ def gradient_check(program: SimpleNamespace) -> tuple[bool, float]:
         value, d_mu, d_rho = program.value_and_grad(mu, rho, eps, X[rows], y[rows], pi)
         return value, np.concatenate([d_mu, d_rho])
 
-    report = check_gradient(of_theta, np.concatenate([MU, RHO]))
+    report = check_gradient(of_theta, np.concatenate([CHECK_MU, CHECK_RHO]))
     return not report.passed, report.error
 
 
@@ -189,14 +227,14 @@ def value_at_fixed_noise(program: SimpleNamespace) -> tuple[bool, float]:
     rng = np.random.default_rng(2)
     eps = program.draw(rng, (4, 3))
     y = _data(rng, 1)[1][0]
-    sigma = np.log1p(np.exp(RHO))
-    w = MU + sigma * eps
+    sigma = np.log1p(np.exp(CHECK_RHO))
+    w = CHECK_MU + sigma * eps
 
-    def log_normal(z: Array, mean: Any, deviation: Any) -> Array:
-        return -((z - mean) ** 2) / (2 * deviation**2) - np.log(deviation) - LOG_2PI / 2
+    def log_normal(z: Array, mean: Any, scale: Any) -> Array:
+        return -((z - mean) ** 2) / (2 * scale**2) - np.log(scale) - LOG_2PI / 2
 
     right = (
-        log_normal(w, MU, sigma).sum(axis=1)
+        log_normal(w, CHECK_MU, sigma).sum(axis=1)
         - log_normal(w, 0.0, PRIOR).sum(axis=1)
         - log_normal(y, w @ X.T, NOISE).sum(axis=1)
     ).mean()
@@ -213,7 +251,7 @@ def mean_over_noise(program: SimpleNamespace) -> tuple[bool, float]:
     )
     standard_error = sums.std(axis=0, ddof=1) / np.sqrt(len(sums))
     n_standard_errors = np.max(
-        np.abs(sums.mean(axis=0) - _expected(MU, RHO, y)) / standard_error
+        np.abs(sums.mean(axis=0) - _expected(CHECK_MU, CHECK_RHO, y)) / standard_error
     )
     return bool(n_standard_errors > 5.0), float(n_standard_errors)
 

@@ -122,6 +122,16 @@ def gradients() -> list[Subject]:
         factor: float = 1.0,
         shift: float = 0.0,
     ) -> Callable[[Array], tuple[Any, Array]]:
+        """Return a function that computes ``factor * cost + shift`` and a gradient.
+
+        Parameters
+        ----------
+        change : callable
+            Takes the right gradient of the cost and theta to the gradient that is returned.
+        factor, shift : float
+            What the cost is multiplied by, and what is then added to the value.
+        """
+
         def value_and_grad(theta: Array) -> tuple[Any, Array]:
             value, grad = _cost(theta)
             return factor * value + shift, factor * change(grad, theta)
@@ -299,6 +309,25 @@ def predictions() -> list[Subject]:
         peaks: bool = False,
         mirrored: bool = False,
     ) -> tuple[Array, Array]:
+        """Return draws (T, N) of a predictive distribution, and targets (N,).
+
+        Parameters
+        ----------
+        seed : int
+            Seed of draws and targets.
+        spread : float
+            Standard deviation of the draws, in units of the targets'.
+        shift : float
+            Distance of the draws' mean from the right one, in the same units.
+        skew : bool
+            Whether the noise of draws and targets has a long right tail.
+        edge : float
+            Factor of the draws' standard deviation in every fourth row.
+        peaks : bool
+            Whether targets come from two peaks, and draws from one.
+        mirrored : bool
+            Whether targets are mirrored at their mean.
+        """
         rng = np.random.default_rng(seed)
         centre = 5 * rng.standard_normal(rows)
         scale = np.exp(rng.standard_normal(rows))

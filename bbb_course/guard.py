@@ -66,7 +66,15 @@ def relatives(ancestor: int, mark: str) -> set[int]:
 
 
 def end_relatives(ancestor: int, mark: str) -> None:
-    """Kill all `relatives`, again until there are none; arguments as there."""
+    """Kill all `relatives` of a process, again until there are none.
+
+    Parameters
+    ----------
+    ancestor : int
+        Its process id; it is not killed, nor is this process.
+    mark : str
+        Value of the environment variable `MARK`.
+    """
     for _ in range(N_ROUNDS):
         processes = relatives(ancestor, mark)
         if not processes:
@@ -86,7 +94,15 @@ def adopt_orphans() -> None:
 
 
 def end_with(lifeline: int, mark: str) -> None:
-    """Wait until the grader closes the lifeline, or ends, and end everything."""
+    """Wait until the grader closes the lifeline, or ends, and end everything.
+
+    Parameters
+    ----------
+    lifeline : int
+        Descriptor of the reading end of a pipe.
+    mark : str
+        Value of the environment variable `MARK`.
+    """
     while os.read(lifeline, 1):
         pass
     end_relatives(os.getpid(), mark)

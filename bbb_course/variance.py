@@ -22,17 +22,17 @@ N_STANDARD_ERRORS = 5.0
 MIN_RELATIVE_ERROR = 1e-4
 PRECISION = np.array([[3.0, 1.0], [1.0, 2.0]])
 # Near the optimum, where training spends its time and variance is measured
-MU = np.array([0.05, -0.05])
-RHO = np.array([-0.25, 0.0])
+MU_NEAR_OPTIMUM = np.array([0.05, -0.05])
+RHO_NEAR_OPTIMUM = np.array([-0.25, 0.0])
 # There the gradient is almost 0, and so is a bias in proportion to it. So bias is measured at
 # further thetas, by turns, which also exposes an answer that keeps state between calls. Each has
 # mu, rho and the number of estimates
 THETAS = (
-    (MU, RHO, 3000),
+    (MU_NEAR_OPTIMUM, RHO_NEAR_OPTIMUM, 3000),
     (np.array([4.0, 3.0]), np.array([-1.0, -1.5]), 600),
     (np.array([-1.0, 1.0]), np.array([1.5, 2.0]), 600),
 )
-OWN_SAMPLE = (
+OWN_SAMPLE_BIAS = (
     f"so does a baseline that sees its own sample, by 1/{N_SAMPLES} of what it is subtracted from: "
     "take the mean of the other samples"
 )
@@ -45,7 +45,13 @@ def slope(w: Array) -> Array:
 
 
 def right_mean(mu: Array, rho: Array) -> Array:
-    """Return the gradient (2 P,) of the free energy for mu and rho (P,), by quadrature."""
+    """Return the gradient (2 P,) of the free energy for mu and rho, by quadrature.
+
+    Parameters
+    ----------
+    mu, rho : ndarray (P,)
+        Means and raw standard deviations of the weights; P is 2.
+    """
     nodes, weights = hermegauss(12)
     share = np.outer(weights, weights).ravel() / weights.sum() ** 2
     eps = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -122,7 +128,7 @@ class Estimator(Exercise):
         except _TooDear as error:
             return Verdict(self.name, False, "wrong", str(error))
         estimates_of_report = np.array(
-            [of_the_report(MU, RHO, eps) for eps in noise[0]]
+            [of_the_report(MU_NEAR_OPTIMUM, RHO_NEAR_OPTIMUM, eps) for eps in noise[0]]
         )
         ratio = float(
             np.sum(estimates[0].var(axis=0)) / np.sum(estimates_of_report.var(axis=0))
@@ -137,7 +143,7 @@ class Estimator(Exercise):
         findings = []
         if bias > N_STANDARD_ERRORS:
             if _sees_its_own_sample(estimates, noise):
-                message += f"; {OWN_SAMPLE}"
+                message += f"; {OWN_SAMPLE_BIAS}"
             findings.append(Finding(block, message))
         if not ratio <= MAX_VARIANCE_RATIO:
             message = (

@@ -40,8 +40,8 @@ from bbb_numpy.training.optimizers import Adam, Cosine, Optimizer
 Array = NDArray[Any]
 LogDensity = Callable[[Array], tuple[Array, Array]]  # positions (S, K) -> (S,), (S, K)
 # sds of 0.31: within a factor 10 of most in real space
-START = MeanField(0.1, -1.0, 0.01)
-RULE = Adam(0.05, schedule=Cosine())
+DEFAULT_POSTERIOR = MeanField(0.1, -1.0, 0.01)
+DEFAULT_OPTIMIZER = Adam(0.05, schedule=Cosine())
 
 
 class Transform:
@@ -345,7 +345,7 @@ class ADVI:
 
     log_joint: LogDensity
     transforms: Blockwise
-    posterior: MeanField | FullRank = START
+    posterior: MeanField | FullRank = DEFAULT_POSTERIOR
 
     @property
     def size(self) -> int:
@@ -417,7 +417,8 @@ class ADVI:
         """
         buffers = Buffers() if buffers is None else buffers
         grad = buffers.like(phi)
-        blocks, d_phi = self.layout.views(phi), self.layout.views(grad)
+        blocks = self.layout.views(phi)
+        d_phi = self.layout.views(grad)
         sample: Any = self.posterior.sample(blocks, eta, buffers)  # zeta = mu + C eta
         log_p, slope = self.target(sample.w)  # (S,), (S, K)
         entropy = self.posterior.entropy(sample.parts).value
@@ -476,7 +477,7 @@ def fit(
     rng: np.random.Generator,
     steps: int = 2000,
     samples: int = 10,
-    optimizer: Optimizer = RULE,
+    optimizer: Optimizer = DEFAULT_OPTIMIZER,
     start: Array | None = None,
     progress: bool | None = None,
 ) -> Approximation:
@@ -503,7 +504,9 @@ def fit(
         if start is None
         else np.array(start, np.result_type(start, np.float32))
     )
-    state, buffers, history = optimizer.init(phi), Buffers(), []
+    state = optimizer.init(phi)
+    buffers = Buffers()
+    history = []
     with (
         np.errstate(over="ignore", invalid="ignore", divide="ignore"),
         tqdm(

@@ -87,7 +87,8 @@ def equalised(schedule: Array, spread: Array, steps: int) -> Array:
     spread = spread + 1e-6 * spread.mean() + 1e-300
     length = np.concatenate([[0.0], np.cumsum(spread * np.diff(schedule))])
     powers = np.interp(np.linspace(0.0, length[-1], steps + 1), length, schedule)
-    powers[0], powers[-1] = schedule[0], schedule[-1]
+    powers[0] = schedule[0]
+    powers[-1] = schedule[-1]
     return powers
 
 
@@ -96,7 +97,8 @@ def between(initial: Target, final: Target) -> Path:
 
     def path(power: float) -> Target:
         def target(position: Array) -> tuple[Array, Array]:
-            (v0, g0), (v1, g1) = initial(position), final(position)
+            (v0, g0) = initial(position)
+            (v1, g1) = final(position)
             return (1.0 - power) * v0 + power * v1, (1.0 - power) * g0 + power * g1
 
         return target
@@ -190,7 +192,9 @@ def pilot(
     Langevin. Without Metropolis' correction no density is left as it is.
     """
     state = State(start, *evaluate(path(float(schedule[0])), start))
-    step_size, tuned, spread = kernel.step_size, [], np.empty(len(schedule) - 1)
+    step_size = kernel.step_size
+    tuned = []
+    spread = np.empty(len(schedule) - 1)
     for t, power in enumerate(schedule[1:]):
         target = path(float(power))
         state, rise = _reweight(target, state)

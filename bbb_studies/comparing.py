@@ -130,7 +130,8 @@ def train(
     `build` makes an estimator of a model: an entry of `METHODS`, or one's own; `x` (N, d_in) and
     `y` (N, K). Same seed, same numbers.
     """
-    x_scale, y_scale = moments(x, setup.standardise), moments(y, setup.standardise)
+    x_scale = moments(x, setup.standardise)
+    y_scale = moments(y, setup.standardise)
     outputs = setup.likelihood.heads(y.shape[1])
     net = MLP((x.shape[1], *setup.hidden, outputs), setup.activation)
     estimator = build(Model(net, GaussianPrior(setup.prior_scale), setup.likelihood))

@@ -57,7 +57,8 @@ class Dropout(GradientEstimator):
         self, theta: Array, eps: Array, buffers: Buffers | None = None
     ) -> Array:
         """Return weights (S, P), 0 where their input is left out."""
-        w, first_input = np.repeat(self.layout.views(theta)["mu"][None], len(eps), 0), 0
+        w = np.repeat(self.layout.views(theta)["mu"][None], len(eps), 0)
+        first_input = 0
         for (weight, *_), rate in zip(
             self.model.network.layers(w), self.rates, strict=True
         ):
@@ -68,17 +69,13 @@ class Dropout(GradientEstimator):
 
     def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
         """Write the gradient of the objective, MAP or MLE, of the rows."""
-        net, prior, likelihood = (
-            self.model.network,
-            self.model.prior,
-            self.model.likelihood,
-        )
-        f, first_input, slope, tape = (
-            at.x,
-            0,
-            np.ones_like(at.x),
-            list[tuple[Array, ...]](),
-        )
+        net = self.model.network
+        prior = self.model.prior
+        likelihood = self.model.likelihood
+        f = at.x
+        first_input = 0
+        slope = np.ones_like(at.x)
+        tape = list[tuple[Array, ...]]()
         views, d_views = (
             [*net.layout.views(blocks["mu"]).values()]
             for blocks in (at.blocks, at.d_blocks)
@@ -96,10 +93,8 @@ class Dropout(GradientEstimator):
         log_likelihood, saved = likelihood.log_likelihood(
             at.blocks, f[None], at.y, at.sample_weight
         )
-        log_prior, of_prior = (
-            0 * log_likelihood,
-            None,
-        )  # of MLE, which does not look at it
+        log_prior = 0 * log_likelihood
+        of_prior = None  # of MLE, which does not look at it
         if isinstance(self.objective, MAP):
             log_prior, of_prior = prior.log_density(
                 at.blocks, at.blocks["mu"][None], at.buffers

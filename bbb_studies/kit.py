@@ -144,7 +144,8 @@ def deviations(
     x = np.ravel(x)
     styles = ((BLACK, "-"), (BLUE, "--"), (VERMILLION, "-."), (GREEN, ":"))
     for (name, curve), (colour, style) in zip(curves.items(), styles, strict=False):
-        values, (low, high) = np.ravel(curve), ranges[name]
+        values = np.ravel(curve)
+        (low, high) = ranges[name]
         ax.plot(x, values, style, color=colour, linewidth=1.3, label=name)
         inside = np.where((x >= low) & (x <= high), values, np.nan)
         ax.plot(x, inside, "-", color=colour, linewidth=4.5, alpha=0.4)
@@ -201,7 +202,8 @@ def clustered_mean(values: Array, groups: Array) -> tuple[float, float]:
     correlated in any way, groups may not. With one row per group it is the usual standard error.
     """
     names, cluster = np.unique(groups, return_inverse=True)
-    mean, count = values.mean(), len(names)
+    mean = values.mean()
+    count = len(names)
     sums = np.bincount(cluster, values - mean)
     variance = sums @ sums * count / (count - 1)
     return float(mean), float(np.sqrt(variance) / len(values))

@@ -91,10 +91,12 @@ def exact(problem: Regression, prior_scale: float | None = None) -> Exact:
 
     `prior_scale` instead of the prior's own, for instance a learned one.
     """
-    prior, likelihood = problem.model.prior, problem.model.likelihood
+    prior = problem.model.prior
+    likelihood = problem.model.likelihood
     assert isinstance(prior, GaussianPrior)
     assert isinstance(likelihood, GaussianLikelihood)
-    s, sigma = prior.scale if prior_scale is None else prior_scale, likelihood.scale
+    s = prior.scale if prior_scale is None else prior_scale
+    sigma = likelihood.scale
     y = problem.y[:, 0]
     design = np.column_stack([problem.x, np.ones(len(y))])  # (N, P)
     precision = design.T @ design / sigma**2 + np.eye(design.shape[1]) / s**2
@@ -111,7 +113,8 @@ def natural_step(at: Natural, problem: Regression, rows: Any, rate: float) -> Na
 
     Each row stands for N / B; a step of `rate` 1 on all rows ends at the posterior.
     """
-    prior, likelihood = problem.model.prior, problem.model.likelihood
+    prior = problem.model.prior
+    likelihood = problem.model.likelihood
     assert isinstance(prior, GaussianPrior)
     assert isinstance(likelihood, GaussianLikelihood)
     design = np.column_stack([problem.x[rows], np.ones(len(problem.x[rows]))])  # (B, P)
@@ -170,7 +173,8 @@ def renyi_divergence(alpha: float, q: Gaussian, p: Gaussian) -> float:
         return kl(q, p)
     if alpha == 0.0:
         return 0.0
-    precision_q, precision_p = np.linalg.inv(q.covariance), np.linalg.inv(p.covariance)
+    precision_q = np.linalg.inv(q.covariance)
+    precision_p = np.linalg.inv(p.covariance)
     mixed = alpha * precision_q + (1.0 - alpha) * precision_p
     if np.linalg.eigvalsh(mixed).min() <= 0.0:
         return float("inf") if alpha > 1.0 else -float("inf")

@@ -36,7 +36,9 @@ def steps(total: float, progress: bool | None = None) -> Iterator[ReportWork]:
 
 def _log_tenths(total: float) -> ReportWork:
     """Return what is told of work, and writes a line on stderr for each tenth of `total`."""
-    start, finished, printed = time.monotonic(), 0.0, 0
+    start = time.monotonic()
+    finished = 0.0
+    printed = 0
 
     def update(work: float) -> None:
         nonlocal finished, printed

@@ -142,7 +142,8 @@ class ReplicatedModel(Model):
         v: Array | None,
     ) -> Evaluation:
         flat = buffers.views(w, self._networks)
-        x, y = _repeated(x, len(w)), _repeated(y, len(w))
+        x = _repeated(x, len(w))
+        y = _repeated(y, len(w))
         v = None if v is None else _repeated(v, len(w))
         evaluation = super().evaluate(flat, params, x, y, buffers, v)
         return evaluation._replace(
@@ -176,7 +177,8 @@ class ReplicatedModel(Model):
         buffers: Buffers,
     ) -> Array:
         """Pull a cotangent (S,), the same for all replicates, back to the weights (S, R P)."""
-        samples, count = len(d_log_likelihood), self.replicates
+        samples = len(d_log_likelihood)
+        count = self.replicates
         dtype = evaluation.tape.w.dtype
         slopes = {
             name: buffers.array((samples * count, *shape), dtype)
@@ -205,7 +207,8 @@ class ReplicatedModel(Model):
         buffers: Buffers,
     ) -> Array:
         """Pull cotangents (S,), the same for all replicates, back to the weights (S, R P)."""
-        samples, dtype = len(d_log_prior), joint.evaluation.tape.w.dtype
+        samples = len(d_log_prior)
+        dtype = joint.evaluation.tape.w.dtype
         d_w = self.likelihood_vjp(joint.evaluation, d_log_likelihood, d_params, buffers)
         slopes = {
             name: buffers.array((samples * self.replicates, *shape), dtype)
@@ -241,7 +244,8 @@ class _MeanFields(MeanField):
 
     def log_density(self, sample: GaussianSample) -> Array:
         """Return log q of each sample and replicate (S, R)."""
-        samples, count = len(sample.eps), self.replicates
+        samples = len(sample.eps)
+        count = self.replicates
         log_sigma = sample.parts.log_softplus.reshape(count, -1).T  # (P, R)
         eps = sample.eps.reshape(samples, count, -1)
         parts = sample.parts._replace(log_softplus=log_sigma)
@@ -272,10 +276,8 @@ def replicated(estimators: Sequence[Reparameterised]) -> Reparameterised:
 
     Raises ValueError if they differ in more.
     """
-    first, priors = (
-        estimators[0],
-        tuple(estimator.model.prior for estimator in estimators),
-    )
+    first = estimators[0]
+    priors = tuple(estimator.model.prior for estimator in estimators)
     sums = isinstance(first.objective, Linear)  # of several is the sum of theirs
     # takes rows (R, B, K)
     rows = isinstance(first.model.likelihood, GaussianLikelihood)

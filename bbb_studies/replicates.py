@@ -123,7 +123,8 @@ class RowsOfEach(NamedTuple):
         out = RowsOfEach(np.empty_like(self.x), np.empty_like(self.y))
         for r, rng in enumerate(rngs):
             order = rng.permutation(self.x.shape[1])
-            out.x[r], out.y[r] = self.x[r][order], self.y[r][order]
+            out.x[r] = self.x[r][order]
+            out.y[r] = self.y[r][order]
         return out
 
     def finite(self, values: Array) -> bool:
@@ -141,7 +142,8 @@ class SideBySide:
     def __init__(self, estimators: Sequence[Reparameterised]) -> None:
         self.value_and_grad = replicated(estimators).value_and_grad  # values (R,)
         self.estimators = estimators
-        self.model, self.objective = estimators[0].model, estimators[0].objective
+        self.model = estimators[0].model
+        self.objective = estimators[0].objective
 
     def noise_shape(self, samples: int, rows: int) -> tuple[int, int]:
         """Return the shape (S, R P) of the noise of one step."""
@@ -179,12 +181,14 @@ def _apart(
     single: Layout, state: Training, histories: list[list[Epoch]]
 ) -> list[Training]:
     """Return the state of each replicate, its epochs after those `histories`."""
-    count, memory = len(histories), state.optimizer_state
+    count = len(histories)
+    memory = state.optimizer_state
     thetas = unstack(single, state.theta, count)
     arrays = {
         name: unstack(single, array, count) for name, array in memory.arrays.items()
     }
-    out, recorded = [], cast(Any, state.history)  # sums (R,) in place of numbers
+    out = []
+    recorded = cast(Any, state.history)  # sums (R,) in place of numbers
     for r in range(count):
         mine = {name: parts[r] for name, parts in arrays.items()}
         epochs = [

@@ -83,8 +83,8 @@ class Equation5(SelfNormalised):
         return step.value, step.terms
 
 
-START_RATE = 0.05
-MARKS = 40  # points of a path
+START_LEARNING_RATE = 0.05
+N_PATH_POINTS = 40  # points of a path
 
 
 @dataclass(frozen=True)
@@ -185,12 +185,15 @@ def follow(
     batch = variant.batch_size or rows
     per_epoch = -(-rows // batch)
     epochs = max(1, steps // per_epoch)
-    every = max(1, epochs // MARKS)
-    state = start(estimator, rng, Adam(START_RATE), variational=_prior(problem))
-    marks, thetas = [0], [state.theta]
+    every = max(1, epochs // N_PATH_POINTS)
+    state = start(
+        estimator, rng, Adam(START_LEARNING_RATE), variational=_prior(problem)
+    )
+    marks = [0]
+    thetas = [state.theta]
     while marks[-1] < epochs:
         n_done = marks[-1]
-        adam = Adam(START_RATE, schedule=Falling(n_done, epochs))
+        adam = Adam(START_LEARNING_RATE, schedule=Falling(n_done, epochs))
         recipe = Recipe(
             adam, min(every, epochs - n_done), batch_size=batch, samples=variant.samples
         )
@@ -202,10 +205,8 @@ def follow(
         marks.append(len(state.history))
         thetas.append(state.theta)
     q = [exactly.gaussian(estimator, theta) for theta in thetas]
-    means, deviations = (
-        np.array([g.mean for g in q]),
-        np.array([g.deviation for g in q]),
-    )
+    means = np.array([g.mean for g in q])
+    deviations = np.array([g.deviation for g in q])
     return Path(
         np.array(marks) * per_epoch, means, deviations, q[-1], estimator, state.theta
     )
@@ -215,9 +216,8 @@ def distance(
     variant: Variant, first: Regression, second: Regression, seed: int, steps: int
 ) -> float:
     """Return how far apart the paths on two data sets come with the same noise."""
-    a, b = (
-        follow(variant, p, np.random.default_rng(seed), steps) for p in (first, second)
-    )
+    a = follow(variant, first, np.random.default_rng(seed), steps)
+    b = follow(variant, second, np.random.default_rng(seed), steps)
     gaps = (a.means - b.means, a.deviations - b.deviations)
     return max(float(np.abs(gap).max()) for gap in gaps)
 
@@ -250,7 +250,8 @@ def minibatch_fixed_point(problem: Regression, batch: int) -> tuple[float, float
     N / S times: v is the posterior's variance, and m_i scatters with the minibatch mean. Moments
     matched over all minibatches are those of the mixture: v + Var(m_i).
     """
-    truth, rows = exactly.exact(problem), len(problem.y)
+    truth = exactly.exact(problem)
+    rows = len(problem.y)
     variance = truth.posterior.covariance[-1, -1]
     of_means = problem.y.var() / batch * (rows - batch) / max(rows - 1, 1)
     # m_i = (1 - v / prior variance) times the minibatch mean
@@ -293,7 +294,9 @@ def weight_rows(rng: np.random.Generator, samples: int = 200) -> list[Row]:
         log_w = log_weights(
             exactly.log_densities(estimator, _prior(problem), noise, problem), 1.0
         )
-        zero, low, high = np.zeros(samples), float(log_w.min()), float(log_w.max())
+        zero = np.zeros(samples)
+        low = float(log_w.min())
+        high = float(log_w.max())
         shares = {
             "+ min": shifted_weights(log_w, low),
             "- min": shifted_weights(log_w, -low),
@@ -314,11 +317,9 @@ def slopes_of_rho(
     truth = exactly.exact(problem)
     at = Gaussian(np.array([0.0, 1.0]), np.diag([1.0, 0.25]))
     theta = MeanField().pack(at.mean, at.deviation)
-    m, v, sigma = (
-        truth.posterior.mean[-1],
-        truth.posterior.covariance[-1, -1],
-        at.deviation[-1],
-    )
+    m = truth.posterior.mean[-1]
+    v = truth.posterior.covariance[-1, -1]
+    sigma = at.deviation[-1]
     d_sigma = 1.0 / sigma - (v + (m - at.mean[-1]) ** 2) / sigma**3  # G8
     estimates = {"exact": (float(d_sigma * sigmoid(theta[-1])), 0.0)}
     parts = problem.model, MeanField(), EUBO()
@@ -358,10 +359,8 @@ def draw_trajectories(
     b.set_yscale("log")
     b.set_ylim(1e-5, 5.0)  # one curve leaves for 1e-22
     truth = exactly.exact(regression)
-    inclusive, reverse = (
-        exactly.inclusive_optimum(truth),
-        exactly.reverse_optimum(truth),
-    )
+    inclusive = exactly.inclusive_optimum(truth)
+    reverse = exactly.reverse_optimum(truth)
     for j, (name, colour) in enumerate(
         {"weight 1": BLUE, "weight 2": VERMILLION, "bias": GREEN}.items()
     ):
@@ -388,15 +387,15 @@ def draw_trajectories(
     return figure
 
 
-ON_REGRESSION, APART = (
-    ("corrected", "through", "equation 5"),
-    ("corrected", "through", "one"),
-)
-BATCHES = (1, 2, 5, 10, 20)
-ROUNDING = 1e-9  # of a path
-NEAR = 0.01  # nats of KL(posterior || q) above the least that count as "reached"
-CLOSE = 0.05  # relative; a standard deviation this near the posterior's counts as right
-DEVIATIONS = ("sd 1", "sd 2", "of bias")  # of the regression's weights
+REGRESSION_VARIANTS = ("corrected", "through", "equation 5")
+SHIFTED_DATA_VARIANTS = ("corrected", "through", "one")
+BATCH_SIZES = (1, 2, 5, 10, 20)
+PATH_ROUNDING = 1e-9  # of a path
+# Nats of KL(posterior || q) above the least that count as "reached".
+REACHED_EXCESS = 0.01
+# Relative; a standard deviation this near the posterior's counts as right.
+SD_RTOL = 0.05
+SD_TITLES = ("sd 1", "sd 2", "of bias")  # of the regression's weights
 
 
 def measure(
@@ -411,23 +410,24 @@ def measure(
     `report` is told how often the algorithm has run.
     """
     rngs = iter(np.random.default_rng(seed).spawn(1000))
-    mean, regression = gaussian_mean(next(rngs)), correlated_regression(next(rngs))
+    mean = gaussian_mean(next(rngs))
+    regression = correlated_regression(next(rngs))
     paths = {
         name: follow(v, mean, next(rngs), steps)
         for name, v in counted(VARIANTS.items(), report)
     }
     of_regression = {
         name: follow(VARIANTS[name], regression, next(rngs), steps)
-        for name in counted(ON_REGRESSION, report)
+        for name in counted(REGRESSION_VARIANTS, report)
     }
     moved = mean._replace(y=mean.y + 10.0)
     apart = {
         name: distance(VARIANTS[name], mean, moved, seed, steps)
-        for name in counted(APART, report, 2)
+        for name in counted(SHIFTED_DATA_VARIANTS, report, 2)
     }
     slopes = slopes_of_rho(mean, next(rngs), max(samples))
     by_batch: list[Row] = []
-    for batch in counted(BATCHES, report):
+    for batch in counted(BATCH_SIZES, report):
         path = follow(Variant("", batch_size=batch), mean, next(rngs), steps)
         ends = float(path.deviations[-1, -1]), minibatch_fixed_point(mean, batch)[1]
         by_batch.append({"batch": batch, "found": ends[0], "predicted": ends[1]})
@@ -454,9 +454,9 @@ def reproduce(
     """
     work = (
         len(VARIANTS)
-        + len(ON_REGRESSION)
-        + 2 * len(APART)
-        + len(BATCHES)
+        + len(REGRESSION_VARIANTS)
+        + 2 * len(SHIFTED_DATA_VARIANTS)
+        + len(BATCH_SIZES)
         + runs * len(samples)
     )
     with count_steps(work, progress) as report:
@@ -486,10 +486,10 @@ def _final(problem: Regression, paths: Mapping[str, Path]) -> dict[str, dict[str
 
 def lay_out(study: Study) -> str:
     """Return every number that is printed, and which lines of the algorithm hold."""
-    mean, regression = (
-        exactly.exact(problem) for problem in (study.mean, study.regression)
-    )
-    best, target = exactly.inclusive_optimum(regression), regression.posterior
+    mean = exactly.exact(study.mean)
+    regression = exactly.exact(study.regression)
+    best = exactly.inclusive_optimum(regression)
+    target = regression.posterior
     limit = np.exp(-exactly.renyi_divergence(2.0, target, best))
     ends = {
         "posterior, each weight alone": best,
@@ -503,10 +503,8 @@ def lay_out(study: Study) -> str:
     def end(q: Gaussian) -> str:
         with np.errstate(over="ignore"):
             divergence = exactly.kl(target, q)
-        means, deviations = (
-            (f"{m:.4f}" for m in q.mean),
-            (f"{sd:.3g}" for sd in q.deviation),
-        )
+        means = (f"{m:.4f}" for m in q.mean)
+        deviations = (f"{sd:.3g}" for sd in q.deviation)
         return " | ".join([*means, *deviations, f"{divergence:.3g}"])
 
     def shifted(row: Mapping[str, Any]) -> str:
@@ -516,8 +514,9 @@ def lay_out(study: Study) -> str:
         return " | ".join([f"{row['low']:.0f}", f"{row['high']:.0f}", *effective])
 
     def corrected(row: Mapping[str, Any]) -> str:
-        worst, ratios = max(row["excess"]), [f"{ratio:.3f}" for ratio in row["ratios"]]
-        near = "yes" if worst <= NEAR else "no"
+        worst = max(row["excess"])
+        ratios = [f"{ratio:.3f}" for ratio in row["ratios"]]
+        near = "yes" if worst <= REACHED_EXCESS else "no"
         excess = f"{np.median(row['excess']):.2g} | {worst:.2g} | {near}"
         effective = f"{row['share'] * row['samples']:.1f} | {row['share']:.1%}"
         return " | ".join([excess, *ratios, effective])
@@ -533,7 +532,7 @@ def lay_out(study: Study) -> str:
         ),
         listed(
             "Regression: 30 rows, inputs of correlation 0.6 and a bias, prior N(0, 1); nats.",
-            " | ".join(["", "mean 1", "mean 2", "bias", *DEVIATIONS, "KL(p || q)"]),
+            " | ".join(["", "mean 1", "mean 2", "bias", *SD_TITLES, "KL(p || q)"]),
             ends,
             end,
         ),
@@ -572,8 +571,8 @@ def lay_out(study: Study) -> str:
                     "M",
                     "median",
                     "worst",
-                    f"<= {NEAR:g}",
-                    *DEVIATIONS,
+                    f"<= {REACHED_EXCESS:g}",
+                    *SD_TITLES,
                     "effective",
                     "of M",
                 ]
@@ -583,7 +582,7 @@ def lay_out(study: Study) -> str:
         ),
         claims(
             "Weights must be finite, a path see the data, a standard deviation be within "
-            f"{CLOSE:.0%}.",
+            f"{SD_RTOL:.0%}.",
             "the paper, as printed",
             claims_of_the_paper(study),
         ),
@@ -607,13 +606,14 @@ def claims_of_the_paper(study: Study) -> list[Claim]:
         ("one", "(c) one sample per step"),
         ("corrected", "corrected, G8"),
     ):
-        apart, ours = study.apart[name], name == "corrected"
+        apart = study.apart[name]
+        ours = name == "corrected"
         rows.append(
             Claim(
                 statement,
                 "sees the data",
                 f"moves by {apart:.3g}",
-                apart > ROUNDING,
+                apart > PATH_ROUNDING,
                 ours,
             )
         )
@@ -623,12 +623,10 @@ def claims_of_the_paper(study: Study) -> list[Claim]:
     ):
         ratio = float(study.paths[name].deviations[-1, -1] / best)
         rows.append(
-            Claim(statement, "its sd x 1", f"x {ratio:.1g}", abs(ratio - 1) <= CLOSE)
+            Claim(statement, "its sd x 1", f"x {ratio:.1g}", abs(ratio - 1) <= SD_RTOL)
         )
-    exact, (value, error) = (
-        study.slopes["exact"][0],
-        study.slopes["Equation 5 as printed"],
-    )
+    exact = study.slopes["exact"][0]
+    (value, error) = study.slopes["Equation 5 as printed"]
     off = abs(value - exact) / error
     return [
         *rows,

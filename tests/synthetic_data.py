@@ -35,9 +35,9 @@ def cells(seed=0, n_places=30):
     )
     returns = rng.choice([20.0, 40.0, 100.0, 400.0, 1500.0], 6 * n_places)
     log_income = rng.normal(0, 0.08, 6 * n_places)
-    x = rng.uniform(0, 1, (6 * n_places, len(income_tax.INPUTS)))
+    x = rng.uniform(0, 1, (6 * n_places, len(income_tax.TAX_INPUTS)))
     x[:, 0], x[:, -6], x[:, -5:] = log_income, np.log(returns), np.eye(6)[income_class, 1:]
-    y = 1.3 * (log_income + income_tax.TYPICAL[income_class]) - np.log(30)
+    y = 1.3 * (log_income + income_tax.LOG_TYPICAL_INCOME[income_class]) - np.log(30)
     y += rng.normal(0, 0.6 / returns**0.5)
     return income_tax.Cells(x, y[:, None], place, income_class, returns, {"no income": 0})
 

@@ -69,7 +69,22 @@ def importance_weighted_bound(log_weights: Any) -> Any:
     },
 )
 def renyi_bound(log_weights: Any, alpha: Any) -> Any:
-    """Return the Renyi bound's estimate, and its slope for the log weights."""
+    """Return the Renyi bound's estimate, and its slope for the log weights.
+
+    Parameters
+    ----------
+    log_weights : ndarray (S,)
+        Log importance weights, log P(w, D) - log q(w).
+    alpha : float
+        Order of the divergence, not 1.
+
+    Returns
+    -------
+    value : float
+        Estimate of the bound, in nats.
+    u : ndarray (S,)
+        Its slope for log_weights.
+    """
     e = np.exp((1 - alpha) * log_weights)
     return np.log(np.mean(e)) / (1 - alpha), e / np.sum(e)
 
@@ -109,7 +124,22 @@ def renyi_bound(log_weights: Any, alpha: Any) -> Any:
     },
 )
 def gradient_of_the_upper_bound(log_weights: Any, eps: Any, sigma: Any) -> Any:
-    """Gradient of the evidence upper bound by self-normalised weights."""
+    """Return the gradient of the evidence upper bound by self-normalised weights.
+
+    Parameters
+    ----------
+    log_weights : ndarray (S,)
+        Log importance weights, log P(w, D) - log q(w).
+    eps : ndarray (S, P)
+        Standard normal noise of the samples.
+    sigma : ndarray (P,)
+        Standard deviations of the weights.
+
+    Returns
+    -------
+    d_mu, d_sigma : ndarray (P,)
+        Slopes of the bound for mu and for sigma.
+    """
     share = np.exp(log_weights)
     share = share / np.sum(share)
     return -(share @ eps) / sigma, (share @ (1 - eps**2)) / sigma
@@ -145,7 +175,24 @@ def gradient_of_the_upper_bound(log_weights: Any, eps: Any, sigma: Any) -> Any:
     },
 )
 def doubly_reparameterised(log_weights: Any, d_w: Any, eps: Any, sigma: Any) -> Any:
-    """Gradient of minus the importance-weighted bound, reparameterised twice."""
+    """Return the doubly reparameterised gradient of minus the importance-weighted bound.
+
+    Parameters
+    ----------
+    log_weights : ndarray (S,)
+        Log importance weights, log P(w, D) - log q(w).
+    d_w : ndarray (S, P)
+        Slope for the weights of minus the log joint density.
+    eps : ndarray (S, P)
+        Standard normal noise of the samples.
+    sigma : ndarray (P,)
+        Standard deviations of the weights.
+
+    Returns
+    -------
+    d_mu, d_sigma : ndarray (P,)
+        Slopes of minus the bound for mu and for sigma.
+    """
     share = np.exp(log_weights) / np.sum(np.exp(log_weights))
     path = d_w - eps / sigma
     return share**2 @ path, share**2 @ (path * eps)

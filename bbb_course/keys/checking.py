@@ -42,7 +42,15 @@ from ..lottery import Lottery
     },
 )
 def crps_of_draws(draws: Any, y: Any) -> Any:
-    """CRPS of T draws at a target."""
+    """Return the CRPS of T draws at a target.
+
+    Parameters
+    ----------
+    draws : ndarray (T,)
+        Draws from the predictive distribution.
+    y : float
+        Target.
+    """
     return np.mean(abs(draws - y)) - np.mean(abs(draws[:, None] - draws)) / 2
 
 
@@ -69,7 +77,15 @@ def crps_of_draws(draws: Any, y: Any) -> Any:
     },
 )
 def coverage(low: Any, high: Any, y: Any) -> Any:
-    """Share of the targets inside their intervals."""
+    """Return the share of the targets inside their intervals.
+
+    Parameters
+    ----------
+    low, high : ndarray (B,)
+        Ends of the intervals; they belong to them.
+    y : ndarray (B,)
+        Targets.
+    """
     return np.mean(1.0 * ((low <= y) & (y <= high)))
 
 
@@ -102,7 +118,13 @@ def coverage(low: Any, high: Any, y: Any) -> Any:
     },
 )
 def occams_razor(heads: Any, tails: Any) -> Any:
-    """Log Bayes factor of a coin of unknown bias against a fair one."""
+    """Return the log Bayes factor of a coin of unknown bias against a fair one.
+
+    Parameters
+    ----------
+    heads, tails : int
+        Numbers of flips that showed each side.
+    """
 
     def log_factorial(n: int) -> Any:
         return np.sum(np.log(np.arange(1, n + 1)))

@@ -32,7 +32,22 @@ from ..exercise import formula, positive, real, unit
     },
 )
 def weights_that_hang_together(mu: Any, C: Any, eps: Any) -> Any:
-    """S samples of N(mu, C C^T)."""
+    """Return S samples of N(mu, C C^T).
+
+    Parameters
+    ----------
+    mu : ndarray (P,)
+        Means of the weights.
+    C : ndarray (P, P)
+        Factor of the covariance; above its diagonal it does not count.
+    eps : ndarray (S, P)
+        Standard normal noise, a sample in each row.
+
+    Returns
+    -------
+    w : ndarray (S, P)
+        Weights, a sample in each row.
+    """
     return mu + eps @ np.tril(C).T
 
 
@@ -79,7 +94,26 @@ def weights_that_hang_together(mu: Any, C: Any, eps: Any) -> Any:
     },
 )
 def gradient_for_the_factor(C: Any, rho: Any, d_w: Any, eps: Any) -> Any:
-    """Slopes for the strict lower triangle of C and for the raw diagonal."""
+    """Return slopes for the strict lower triangle of C and for the raw diagonal.
+
+    Parameters
+    ----------
+    C : ndarray (P, P)
+        Factor of the covariance, used below its diagonal only.
+    rho : ndarray (P,)
+        Raw diagonal; C_kk = softplus(rho_k).
+    d_w : ndarray (S, P)
+        Slope for the weights of everything but log q.
+    eps : ndarray (S, P)
+        Standard normal noise of S weight samples.
+
+    Returns
+    -------
+    d_C : ndarray (P, P)
+        Slopes below the diagonal, zeros elsewhere.
+    d_rho : ndarray (P,)
+        Slopes for rho.
+    """
     diagonal = np.log(1 + np.exp(rho))
     outer = d_w.T @ eps / len(eps)
     return np.tril(outer, -1), (np.diag(outer) - 1 / diagonal) / (1 + np.exp(-rho))
@@ -114,7 +148,15 @@ def gradient_for_the_factor(C: Any, rho: Any, d_w: Any, eps: Any) -> Any:
     },
 )
 def entropy_of_full_rank(diagonal: Any, below: Any) -> Any:
-    """Entropy of N(mu, C C^T)."""
+    """Return the entropy of N(mu, C C^T), in nats.
+
+    Parameters
+    ----------
+    diagonal : ndarray (P,)
+        Diagonal of C, positive.
+    below : ndarray (P,)
+        Some numbers of C below its diagonal.
+    """
     return np.sum(np.log(diagonal)) + len(diagonal) / 2 * (1 + np.log(2 * np.pi))
 
 
@@ -145,7 +187,22 @@ def entropy_of_full_rank(diagonal: Any, below: Any) -> Any:
     },
 )
 def log_joint_in_real_coordinates(zeta: Any, a: Any, b: Any) -> Any:
-    """Unnormalised Gamma(a, b) densities of theta = exp(zeta), in zeta, and their slope."""
+    """Return the log density of zeta = log theta, theta of a Gamma, and its slope.
+
+    Parameters
+    ----------
+    zeta : ndarray (P,)
+        Logarithms of theta.
+    a, b : float
+        Shape and rate of the Gamma density of theta.
+
+    Returns
+    -------
+    value : float
+        Log density of zeta, added up over P, without its constant.
+    d_zeta : ndarray (P,)
+        Its slope for zeta.
+    """
     slope = a - b * np.exp(zeta)
     return np.sum(a * zeta - b * np.exp(zeta)), slope
 
@@ -224,8 +281,32 @@ def price_of_mean_field(r: Any) -> Any:
 def evidence_and_its_slopes(
     log_alpha: Any, log_beta: Any, d: Any, squares: Any, misfit: Any, rows: Any
 ) -> Any:
-    """Log evidence around a mode but for a constant, and its slopes."""
-    alpha, beta = np.exp(log_alpha), np.exp(log_beta)
+    """Return the log evidence around a mode but for a constant, and its slopes.
+
+    Parameters
+    ----------
+    log_alpha : float
+        Log precision of the prior.
+    log_beta : float
+        Log precision of the noise.
+    d : ndarray (P,)
+        Curvatures of the squared errors in their P directions.
+    squares : float
+        Squared length |w|^2 of the weights at the mode.
+    misfit : float
+        Sum E of squared residuals at the mode.
+    rows : float
+        Number N of rows.
+
+    Returns
+    -------
+    value : float
+        Log evidence, in nats.
+    d_log_alpha, d_log_beta : float
+        Its slopes for log alpha and for log beta.
+    """
+    alpha = np.exp(log_alpha)
+    beta = np.exp(log_beta)
     gamma = np.sum(beta * d / (beta * d + alpha))
     value = rows * log_beta - beta * misfit + len(d) * log_alpha - alpha * squares
     volume = value - np.sum(np.log(beta * d + alpha))
@@ -261,7 +342,22 @@ def evidence_and_its_slopes(
     },
 )
 def density_of_low_rank(a: Any, v: Any) -> Any:
-    """Log density of N(0, I + v v^T) but for a constant, and its slopes."""
+    """Return the log density of N(0, I + v v^T) but for a constant, and its slopes.
+
+    Parameters
+    ----------
+    a : ndarray (P,)
+        Weights, in units of their standard deviations.
+    v : ndarray (P,)
+        Loadings of the noise that all weights see.
+
+    Returns
+    -------
+    log_q : float
+        Log density of a.
+    d_a, d_v : ndarray (P,)
+        Its slopes for a and for v.
+    """
     m = 1 + v @ v
     c = v @ a / m
     value = -(np.log(m) + a @ a - c**2 * m) / 2
@@ -270,49 +366,72 @@ def density_of_low_rank(a: Any, v: Any) -> Any:
 
 @formula(
     path=real("TP"),
-    own=real("P"),
-    shared=real("T"),
+    diagonal_noise=real("P"),
+    low_rank_noise=real("T"),
     returns="mean variance draw",
     tags="D59",
     wrong={
         "mean = np.sum(path, axis=0) / len(path)": {
             "mean = path[-1]": "this is where the path ends; its mean is what SWAG predicts with.",
         },
-        "off = path - mean": {
-            "off = path": "the mean is not subtracted: these are second moments.",
+        "deviations = path - mean": {
+            "deviations = path": "the mean is not subtracted: these are second moments.",
         },
-        "np.sum(off**2, axis=0) / (len(path) - 1)": {
-            "np.sum(off**2, axis=0) / len(path)": (
+        "np.sum(deviations**2, axis=0) / (len(path) - 1)": {
+            "np.sum(deviations**2, axis=0) / len(path)": (
                 "squares are divided by T; of a sample of T the variance is divided by T - 1."
             ),
-            "np.sum(off**2, axis=0) / (len(path) - 1) / 2": (
+            "np.sum(deviations**2, axis=0) / (len(path) - 1) / 2": (
                 "a half too many: the halves of the covariance add as much to a variance each, and "
                 "noise is multiplied by the root of one."
             ),
-            "3 * np.sum(off**2, axis=0) / (len(path) - 1) / 2": (
+            "3 * np.sum(deviations**2, axis=0) / (len(path) - 1) / 2": (
                 "the half of the low rank is counted whole."
             ),
         },
-        "(variance / 2) ** 0.5 * own": {
-            "variance**0.5 * own": "the root of 1/2 is missing before the diagonal half.",
-            "variance / 2 * own": "noise is multiplied by a standard deviation, not a variance.",
+        "(variance / 2) ** 0.5 * diagonal_noise": {
+            "variance**0.5 * diagonal_noise": (
+                "the root of 1/2 is missing before the diagonal half."
+            ),
+            "variance / 2 * diagonal_noise": (
+                "noise is multiplied by a standard deviation, not a variance."
+            ),
         },
-        "shared @ off / (2 * (len(path) - 1)) ** 0.5": {
-            "shared @ off / (len(path) - 1) ** 0.5": (
+        "low_rank_noise @ deviations / (2 * (len(path) - 1)) ** 0.5": {
+            "low_rank_noise @ deviations / (len(path) - 1) ** 0.5": (
                 "the root of 1/2 is missing before the half of low rank."
             ),
-            "shared @ off / (2 * len(path)) ** 0.5": "its covariance is divided by T - 1, not T.",
-            "shared @ off / 2**0.5": "it grows with T: the root of T - 1 is missing.",
-            "np.sum(shared) * np.sum(off, axis=0)": (
-                "each snapshot has a number of its own; off adds up to 0 over the path."
+            "low_rank_noise @ deviations / (2 * len(path)) ** 0.5": (
+                "its covariance is divided by T - 1, not T."
+            ),
+            "low_rank_noise @ deviations / 2**0.5": (
+                "it grows with T: the root of T - 1 is missing."
+            ),
+            "np.sum(low_rank_noise) * np.sum(deviations, axis=0)": (
+                "each snapshot has a number of its own; deviations add up to 0 over the path."
             ),
         },
     },
 )
-def swag(path: Any, own: Any, shared: Any) -> Any:
-    """Mean and variances of a path, and one draw of the Gaussian made of it."""
+def swag(path: Any, diagonal_noise: Any, low_rank_noise: Any) -> Any:
+    """Return mean and variances of a path, and one draw of the Gaussian made of it.
+
+    Parameters
+    ----------
+    path : ndarray (T, P)
+        Weights after each of T epochs.
+    diagonal_noise : ndarray (P,)
+        Standard normal noise of the diagonal half.
+    low_rank_noise : ndarray (T,)
+        Standard normal noise of the half of low rank.
+
+    Returns
+    -------
+    mean, variance, draw : ndarray (P,)
+        Mean and variances of the weights, and the draw.
+    """
     mean = np.sum(path, axis=0) / len(path)
-    off = path - mean
-    variance = np.sum(off**2, axis=0) / (len(path) - 1)
-    spread = shared @ off / (2 * (len(path) - 1)) ** 0.5
-    return mean, variance, mean + (variance / 2) ** 0.5 * own + spread
+    deviations = path - mean
+    variance = np.sum(deviations**2, axis=0) / (len(path) - 1)
+    spread = low_rank_noise @ deviations / (2 * (len(path) - 1)) ** 0.5
+    return mean, variance, mean + (variance / 2) ** 0.5 * diagonal_noise + spread

@@ -13,7 +13,7 @@ REVERSED = (
     "this is the KL from the prior to q; asked for is that from q to the prior, "
     "E_q[log(q / P)]."
 )
-OWN_SAMPLE = (
+BASELINE_SEES_ITS_SAMPLE = (
     "the mean of h is subtracted, and h of the same sample is in it: this baseline moves with the "
     "score, and shrinks the gradient by 1/S in the mean. One of the other samples would not."
 )
@@ -65,7 +65,24 @@ AVERAGED_NOISE = (
     },
 )
 def complexity_in_closed_form(mu: Any, rho: Any, prior: Any) -> Any:
-    """KL from a mean-field Gaussian to the prior, and its gradient."""
+    """Return KL(q || P) of a mean-field Gaussian and the prior, and its gradient.
+
+    Parameters
+    ----------
+    mu : ndarray (P,)
+        Means of the weights.
+    rho : ndarray (P,)
+        Raw standard deviations; sigma = softplus(rho).
+    prior : float
+        Standard deviation of the weights under the prior.
+
+    Returns
+    -------
+    value : float
+        KL(q || P), in nats.
+    d_mu, d_rho : ndarray (P,)
+        Its slopes for mu and for rho.
+    """
     sigma = np.log(1 + np.exp(rho))
     value = np.sum(np.log(prior / sigma) + (sigma**2 + mu**2) / (2 * prior**2) - 0.5)
     return value, mu / prior**2, (sigma / prior**2 - 1 / sigma) / (1 + np.exp(-rho))
@@ -86,10 +103,10 @@ def complexity_in_closed_form(mu: Any, rho: Any, prior: Any) -> Any:
             "-h[:, None] * eps / sigma,": "the sign: this is d log q / d w.",
         },
         "np.mean(h[:, None] * eps": {
-            "np.mean((h - np.mean(h))[:, None] * eps": OWN_SAMPLE
+            "np.mean((h - np.mean(h))[:, None] * eps": BASELINE_SEES_ITS_SAMPLE
         },
         "np.mean(h[:, None] * (eps": {
-            "np.mean((h - np.mean(h))[:, None] * (eps": OWN_SAMPLE
+            "np.mean((h - np.mean(h))[:, None] * (eps": BASELINE_SEES_ITS_SAMPLE
         },
         "(eps**2 - 1) / sigma": {
             "eps**2 / sigma": "the -1 of the normalising constant 1 / sigma is missing.",
@@ -102,7 +119,22 @@ def complexity_in_closed_form(mu: Any, rho: Any, prior: Any) -> Any:
     },
 )
 def score_function_estimator(mu: Any, sigma: Any, eps: Any, h: Any) -> Any:
-    """Gradient of E[h(w)] from values of h alone."""
+    """Return estimates of the gradient of E[h(w)], from values of h alone.
+
+    Parameters
+    ----------
+    mu, sigma : ndarray (P,)
+        Means and standard deviations of the weights.
+    eps : ndarray (S, P)
+        Standard normal noise of S weight samples.
+    h : ndarray (S,)
+        Values of h at the samples.
+
+    Returns
+    -------
+    d_mu, d_sigma : ndarray (P,)
+        Estimated slopes for mu and for sigma.
+    """
     return (
         np.mean(h[:, None] * eps / sigma, axis=0),
         np.mean(h[:, None] * (eps**2 - 1) / sigma, axis=0),
@@ -142,7 +174,26 @@ def score_function_estimator(mu: Any, sigma: Any, eps: Any, h: Any) -> Any:
     },
 )
 def sticking_the_landing(sigma: Any, rho: Any, eps: Any, d_w: Any, pi: Any) -> Any:
-    """Return the gradient without the direct part of log q."""
+    """Return the gradient without the direct part of log q.
+
+    Parameters
+    ----------
+    sigma : ndarray (P,)
+        Standard deviations of the weights.
+    rho : ndarray (P,)
+        Raw standard deviations; sigma = softplus(rho).
+    eps : ndarray (S, P)
+        Standard normal noise of S weight samples.
+    d_w : ndarray (S, P)
+        Slope for the weights of everything but log q.
+    pi : float
+        Share of the complexity that this minibatch pays.
+
+    Returns
+    -------
+    d_mu, d_rho : ndarray (P,)
+        Estimated slopes for mu and for rho.
+    """
     path = d_w - pi * eps / sigma
     return np.mean(path, axis=0), np.mean(path * eps, axis=0) / (1 + np.exp(-rho))
 
@@ -178,7 +229,17 @@ def power_of_five(w: Any) -> Any:
     },
 )
 def antithetic_noise(h: Any, mu: Any, sigma: Any, eps: Any) -> Any:
-    """Mean of h over samples and their mirror images."""
+    """Return the mean of h over samples and their mirror images.
+
+    Parameters
+    ----------
+    h : callable
+        Function of an array of weights, entry by entry.
+    mu, sigma : ndarray (P,)
+        Means and standard deviations of the weights.
+    eps : ndarray (S, P)
+        Standard normal noise; each row makes a pair with its mirror image.
+    """
     return np.mean((h(mu + sigma * eps) + h(mu - sigma * eps)) / 2, axis=0)
 
 
@@ -229,7 +290,19 @@ def antithetic_noise(h: Any, mu: Any, sigma: Any, eps: Any) -> Any:
 def local_reparameterisation(
     a: Any, mu: Any, sigma: Any, mu_b: Any, sigma_b: Any, zeta: Any
 ) -> Any:
-    """Pre-activations of a layer, drawn instead of its weights."""
+    """Return pre-activations of a layer, drawn instead of its weights.
+
+    Parameters
+    ----------
+    a : ndarray (B, I)
+        Inputs of the layer.
+    mu, sigma : ndarray (I, H)
+        Means and standard deviations of its weights.
+    mu_b, sigma_b : ndarray (H,)
+        Means and standard deviations of its biases.
+    zeta : ndarray (B, H)
+        Standard normal noise.
+    """
     variance = a**2 @ sigma**2 + sigma_b**2
     return a @ mu + mu_b + variance**0.5 * zeta
 

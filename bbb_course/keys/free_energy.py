@@ -62,7 +62,17 @@ def softplus(rho: Any) -> Any:
     },
 )
 def from_noise_to_weights(mu: Any, rho: Any, eps: Any) -> Any:
-    """S weight samples."""
+    """Return S samples of the weights.
+
+    Parameters
+    ----------
+    mu : ndarray (P,)
+        Means of the weights.
+    rho : ndarray (P,)
+        Raw standard deviations; sigma = softplus(rho).
+    eps : ndarray (S, P)
+        Standard normal noise.
+    """
     sigma = np.log(1 + np.exp(rho))
     return mu + sigma * eps
 
@@ -107,7 +117,15 @@ def from_noise_to_weights(mu: Any, rho: Any, eps: Any) -> Any:
     },
 )
 def log_posterior_of_the_noise(sigma: Any, eps: Any) -> Any:
-    """Return log q(w) of each sample, in terms of its noise."""
+    """Return log q(w) of each sample, in terms of its noise.
+
+    Parameters
+    ----------
+    sigma : ndarray (P,)
+        Standard deviations of the weights.
+    eps : ndarray (S, P)
+        Standard normal noise from which the weights were computed.
+    """
     return np.sum(-np.log(sigma) - eps**2 / 2 - np.log(2 * np.pi) / 2, axis=1)
 
 
@@ -161,7 +179,19 @@ def log_posterior_of_the_noise(sigma: Any, eps: Any) -> Any:
     },
 )
 def free_energy(log_q: Any, log_prior: Any, log_likelihood: Any, pi: Any) -> Any:
-    """Free energy of a minibatch."""
+    """Return the free energy of a minibatch, in nats.
+
+    Parameters
+    ----------
+    log_q : ndarray (S,)
+        Log density of q at each weight sample.
+    log_prior : ndarray (S,)
+        Log density of the prior at each weight sample.
+    log_likelihood : ndarray (S, B)
+        Log likelihood of each row under each sample.
+    pi : float
+        Share of the complexity that this minibatch pays.
+    """
     return np.mean(pi * (log_q - log_prior) - np.sum(log_likelihood, axis=1))
 
 
@@ -278,7 +308,34 @@ def free_energy(log_q: Any, log_prior: Any, log_likelihood: Any, pi: Any) -> Any
 def value_and_gradient(
     mu: Any, rho: Any, eps: Any, x: Any, y: Any, prior: Any, noise: Any, pi: Any
 ) -> Any:
-    """Free energy of Bayesian linear regression, and its gradient."""
+    """Return the free energy of Bayesian linear regression, and its gradient.
+
+    Parameters
+    ----------
+    mu : ndarray (P,)
+        Means of the weights.
+    rho : ndarray (P,)
+        Raw standard deviations; sigma = softplus(rho).
+    eps : ndarray (S, P)
+        Standard normal noise of S weight samples.
+    x : ndarray (B, P)
+        Inputs, a row for each datum.
+    y : ndarray (B,)
+        Targets.
+    prior : float
+        Standard deviation of the weights under the prior.
+    noise : float
+        Standard deviation of y around w . x.
+    pi : float
+        Share of the complexity that this minibatch pays.
+
+    Returns
+    -------
+    value : float
+        Free energy of the minibatch, in nats.
+    d_mu, d_rho : ndarray (P,)
+        Its slopes for mu and for rho.
+    """
     LOG_2PI = np.log(2 * np.pi)
     sigma = np.log(1 + np.exp(rho))
     w = mu + sigma * eps
@@ -385,7 +442,7 @@ def value_and_gradient(
     },
 )
 def backward_pass(x: Any, W0: Any, b0: Any, W1: Any, b1: Any, y: Any) -> Any:
-    """Half the sum of squares of a network with one hidden layer, and its gradient."""
+    """Return half the sum of squares of a network with one hidden layer, and slopes."""
     z0 = x @ W0 + b0
     a0 = z0 * (z0 > 0)
     f = a0 @ W1 + b1

@@ -42,7 +42,24 @@ from ..exercise import count, formula, label, positive, real, zero_one
     },
 )
 def gaussian_likelihood(f: Any, y: Any, noise: Any) -> Any:
-    """Minus the log likelihood of targets with Gaussian noise, and its slope."""
+    """Return minus the log likelihood of targets with Gaussian noise, and its slope.
+
+    Parameters
+    ----------
+    f : ndarray (B,)
+        Outputs of the network.
+    y : ndarray (B,)
+        Targets.
+    noise : float
+        Standard deviation of y around f.
+
+    Returns
+    -------
+    value : float
+        Minus log P(y|f), added up over rows.
+    d_f : ndarray (B,)
+        Its slope for f.
+    """
     value = np.sum(
         (y - f) ** 2 / (2 * noise**2) + np.log(noise) + np.log(2 * np.pi) / 2
     )
@@ -89,7 +106,28 @@ def gaussian_likelihood(f: Any, y: Any, noise: Any) -> Any:
     },
 )
 def learned_noise(f: Any, y: Any, t: Any) -> Any:
-    """Minus the log likelihood with noise exp(t), without its constant, and its slopes."""
+    """Return minus the log likelihood with noise exp(t), and its slopes.
+
+    The constant log(2 pi) / 2 of every row is left out.
+
+    Parameters
+    ----------
+    f : ndarray (B,)
+        Outputs of the network.
+    y : ndarray (B,)
+        Targets.
+    t : float
+        Logarithm of the standard deviation of y around f.
+
+    Returns
+    -------
+    value : float
+        Cost of the rows, in nats.
+    d_f : ndarray (B,)
+        Its slope for f.
+    d_t : float
+        Its slope for t.
+    """
     d_t = len(y) - np.sum((y - f) ** 2) * np.exp(-2 * t)
     value = np.sum(t + (y - f) ** 2 / 2 * np.exp(-2 * t))
     return value, -(y - f) * np.exp(-2 * t), d_t
@@ -146,7 +184,26 @@ def learned_noise(f: Any, y: Any, t: Any) -> Any:
     },
 )
 def noise_that_depends_on_the_input(m: Any, h: Any, y: Any, c: Any) -> Any:
-    """Minus the log likelihood with noise c + softplus(h), and its slopes."""
+    """Return minus the log likelihood with noise c + softplus(h), and its slopes.
+
+    Parameters
+    ----------
+    m : ndarray (B,)
+        Means: the first output of the network.
+    h : ndarray (B,)
+        Raw standard deviations: its second output.
+    y : ndarray (B,)
+        Targets.
+    c : float
+        Positive floor of the standard deviation.
+
+    Returns
+    -------
+    value : float
+        Minus log P(y|m, h), added up over rows.
+    d_m, d_h : ndarray (B,)
+        Its slopes for m and for h.
+    """
     sigma = c + np.log(1 + np.exp(h))
     value = np.sum(
         np.log(sigma) + (y - m) ** 2 / (2 * sigma**2) + np.log(2 * np.pi) / 2
@@ -190,7 +247,22 @@ def noise_that_depends_on_the_input(m: Any, h: Any, y: Any, c: Any) -> Any:
     },
 )
 def two_classes(z: Any, y: Any) -> Any:
-    """Minus the log likelihood of labels with logits z, and its slope."""
+    """Return minus the log likelihood of labels with logits z, and its slope.
+
+    Parameters
+    ----------
+    z : ndarray (B,)
+        Logits.
+    y : ndarray (B,)
+        Labels, 0 or 1.
+
+    Returns
+    -------
+    value : float
+        Minus log P(y|z), added up over rows.
+    d_z : ndarray (B,)
+        Its slope for z.
+    """
     s = 1 / (1 + np.exp(-z))
     return np.sum(np.log(1 + np.exp(z)) - y * z), s - y
 
@@ -226,7 +298,22 @@ def two_classes(z: Any, y: Any) -> Any:
     },
 )
 def several_classes(z: Any, y: Any) -> Any:
-    """Minus the log likelihood of classes with logits z, and its slope."""
+    """Return minus the log likelihood of classes with logits z, and its slope.
+
+    Parameters
+    ----------
+    z : ndarray (B, C)
+        Logits.
+    y : ndarray (B,)
+        Numbers of the classes, 0 to C - 1.
+
+    Returns
+    -------
+    value : float
+        Minus log P(y|z), added up over rows.
+    d_z : ndarray (B, C)
+        Its slope for z.
+    """
     e = np.exp(z)
     p = e / np.sum(e, axis=1, keepdims=True)
     chosen = 1 * (np.arange(z.shape[1]) == y[:, None])
@@ -260,6 +347,21 @@ def several_classes(z: Any, y: Any) -> Any:
     },
 )
 def counts(z: Any, y: Any) -> Any:
-    """Minus the log likelihood of counts with log rates z, without log y!, and its slope."""
+    """Return minus the log likelihood of counts, without log y!, and its slope.
+
+    Parameters
+    ----------
+    z : ndarray (B,)
+        Logarithms of the rates.
+    y : ndarray (B,)
+        Counts.
+
+    Returns
+    -------
+    value : float
+        Minus log P(y|z), added up over rows, without log y!.
+    d_z : ndarray (B,)
+        Its slope for z.
+    """
     slope = np.exp(z) - y
     return np.sum(np.exp(z) - y * z), slope

@@ -15,8 +15,11 @@ Array = NDArray[Any]
 def _log_mean_cases(*cases: Array) -> list[tuple[Array, Array]]:
     """Return each log_density (S, B) with the logarithms of its mean densities."""
     return [
-        (one, one.max(axis=0) + np.log(np.mean(np.exp(one - one.max(axis=0)), axis=0)))
-        for one in cases
+        (
+            case,
+            case.max(axis=0) + np.log(np.mean(np.exp(case - case.max(axis=0)), axis=0)),
+        )
+        for case in cases
     ]
 
 
@@ -62,7 +65,20 @@ def _log_mean_cases(*cases: Array) -> list[tuple[Array, Array]]:
     },
 )
 def mean_and_variances(f: Any, noise: Any) -> Any:
-    """Mean, epistemic and total variance of the predictive distribution."""
+    """Return mean, epistemic and total variance of the predictive distribution.
+
+    Parameters
+    ----------
+    f : ndarray (S, B)
+        Values of S functions at B inputs.
+    noise : float
+        Standard deviation of y around f.
+
+    Returns
+    -------
+    mean, epistemic, total : ndarray (B,)
+        Mean of f, variance of f, and variance of a new y.
+    """
     mean = np.sum(f, axis=0) / len(f)
     epistemic = np.sum((f - mean) ** 2, axis=0) / (len(f) - 1)
     return mean, epistemic, epistemic + noise**2
@@ -131,7 +147,22 @@ def log_predictive_density(log_density: Any) -> Any:
     },
 )
 def mean_of_functions(mu: Any, sigma: Any, x: Any) -> Any:
-    """Mean of (w x)^2 over w, and (w x)^2 at the mean of w."""
+    """Return the mean of (w x)^2 over w, and (w x)^2 at the mean of w.
+
+    Parameters
+    ----------
+    mu, sigma : float
+        Mean and standard deviation of w.
+    x : ndarray (B,)
+        Inputs.
+
+    Returns
+    -------
+    mean : ndarray (B,)
+        Mean of (w x)^2 over w.
+    at_the_mean : ndarray (B,)
+        (w x)^2 at w = mu.
+    """
     return (mu**2 + sigma**2) * x**2, mu**2 * x**2
 
 
@@ -217,7 +248,26 @@ def entropy_of_a_class(p: Any) -> Any:
     },
 )
 def bound_to_train_on(nll: Any, kl: Any, rows: Any, price: Any) -> Any:
-    """PAC-Bayes-quadratic bound in nats, and its slopes."""
+    """Return the PAC-Bayes-quadratic bound in nats, and its slopes.
+
+    Parameters
+    ----------
+    nll : float
+        Mean over q of -log P(D|w), in nats.
+    kl : float
+        KL(q || prior), in nats.
+    rows : float
+        Number N of rows.
+    price : float
+        Price of certainty, log(2 sqrt(N) / delta).
+
+    Returns
+    -------
+    value : float
+        N log 2 B.
+    d_nll, d_kl : float
+        Its slopes for nll and for kl.
+    """
     unit = rows * np.log(2)
     small = np.sqrt((kl + price) / (2 * rows))
     large = np.sqrt(nll / unit + small**2)
@@ -249,7 +299,7 @@ def bound_to_train_on(nll: Any, kl: Any, rows: Any, price: Any) -> Any:
             "C + np.outer(gain, column)": "a row that was seen cannot make weights less sure.",
             "C - np.outer(gain, gain)": "one of the two factors is C phi, not divided by anything.",
         },
-        "np.log(2 * np.pi * spread)": {
+        "np.log(2 * np.pi * variance)": {
             "np.log(2 * np.pi * sigma**2)": (
                 "the density of y is that with the variance of the weights too, not of the noise."
             ),
@@ -257,13 +307,37 @@ def bound_to_train_on(nll: Any, kl: Any, rows: Any, price: Any) -> Any:
     },
 )
 def one_row_more(m: Any, L: Any, phi: Any, y: Any, sigma: Any) -> Any:
-    """Posterior of the last layer after one more row, and the log density that was predicted."""
+    """Return the posterior after one more row, and the log density that was predicted.
+
+    Parameters
+    ----------
+    m : ndarray (P,)
+        Mean of the weights of the last layer.
+    L : ndarray (P, P)
+        Factor of their covariance, C = L L^T.
+    phi : ndarray (P,)
+        Features of the further row.
+    y : float
+        Its target.
+    sigma : float
+        Standard deviation of y around phi^T w.
+
+    Returns
+    -------
+    mean : ndarray (P,)
+        Mean after the row.
+    covariance : ndarray (P, P)
+        Covariance after the row.
+    log_p : float
+        Log density of y before the row was seen.
+    """
     C = L @ L.T
     column = C @ phi
-    spread = sigma**2 + phi @ column
-    gain, miss = column / spread, y - phi @ m
-    log_p = -(np.log(2 * np.pi * spread) + miss**2 / spread) / 2
-    return m + gain * miss, C - np.outer(gain, column), log_p
+    variance = sigma**2 + phi @ column
+    gain = column / variance
+    residual = y - phi @ m
+    log_p = -(np.log(2 * np.pi * variance) + residual**2 / variance) / 2
+    return m + gain * residual, C - np.outer(gain, column), log_p
 
 
 @formula(
@@ -272,7 +346,7 @@ def one_row_more(m: Any, L: Any, phi: Any, y: Any, sigma: Any) -> Any:
     kl=positive(),
     rows=positive(),
     price=positive(),
-    returns="apart slope stepped",
+    returns="divergence slope new_R",
     slopes={"slope": "R"},
     tags="D57",
     edge_cases=[  # small shares, and one that is nearly 1
@@ -307,21 +381,44 @@ def one_row_more(m: Any, L: Any, phi: Any, y: Any, sigma: Any) -> Any:
             ),
             "(kl + price)": "kl and price are of all rows; c is of one: divide by N.",
         },
-        "R - (apart - most) / slope": {
-            "R - (apart - most) * slope": "Newton's step divides by the slope.",
-            "R - apart / slope": "this solves kl(r || R) = 0, which is at R = r, not = c.",
-            "r + (most / 2) ** 0.5": (
+        "R - (divergence - bound) / slope": {
+            "R - (divergence - bound) * slope": "Newton's step divides by the slope.",
+            "R - divergence / slope": "this solves kl(r || R) = 0, which is at R = r, not = c.",
+            "r + (bound / 2) ** 0.5": (
                 "this is Pinsker's bound, R <= r + sqrt(c / 2): valid, and looser where r is small."
             ),
         },
     },
 )
 def step_to_the_certificate(r: Any, R: Any, kl: Any, rows: Any, price: Any) -> Any:
-    """Divergence of two shares, its slope, and one step of Newton's method to the certificate."""
-    apart = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
+    """Return kl(r || R), its slope, and R after one step of Newton's method.
+
+    Parameters
+    ----------
+    r : float
+        Share of the rows that is wrong, between 0 and 1.
+    R : float
+        Share from which the step starts, between 0 and 1.
+    kl : float
+        KL(q || prior), in nats.
+    rows : float
+        Number N of rows.
+    price : float
+        Price of certainty, log(2 sqrt(N) / delta).
+
+    Returns
+    -------
+    divergence : float
+        kl(r || R).
+    slope : float
+        Its slope for R.
+    new_R : float
+        R after the step.
+    """
+    divergence = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
     slope = (R - r) / (R * (1 - R))
-    most = (kl + price) / rows
-    return apart, slope, R - (apart - most) / slope
+    bound = (kl + price) / rows
+    return divergence, slope, R - (divergence - bound) / slope
 
 
 @formula(
@@ -370,6 +467,25 @@ def step_to_the_certificate(r: Any, R: Any, kl: Any, rows: Any, price: Any) -> A
     },
 )
 def what_dropout_believes(a: Any, v: Any, b: Any, p: Any, noise: Any) -> Any:
-    """Mean and variance of one layer's output over its masks, and the total variance."""
+    """Return mean, epistemic and total variance of an output over all masks.
+
+    Parameters
+    ----------
+    a : ndarray (H,)
+        Inputs of the layer.
+    v : ndarray (H,)
+        Weights of the layer.
+    b : float
+        Bias of the layer.
+    p : float
+        Probability that an input is left out.
+    noise : float
+        Standard deviation of y around f.
+
+    Returns
+    -------
+    mean, epistemic, total : float
+        Mean of f, variance of f, and variance of y.
+    """
     epistemic = p / (1 - p) * np.sum((a * v) ** 2)
     return b + np.sum(a * v), epistemic, epistemic + noise**2

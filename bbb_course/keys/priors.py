@@ -37,7 +37,22 @@ from ..exercise import formula, logit, positive, real
     },
 )
 def gaussian_prior(w: Any, prior: Any) -> Any:
-    """Minus the log density of N(0, prior^2), and its slope."""
+    """Return minus the log density of N(0, prior^2), and its slope.
+
+    Parameters
+    ----------
+    w : ndarray (P,)
+        Weights.
+    prior : float
+        Standard deviation.
+
+    Returns
+    -------
+    value : float
+        Minus log P(w), added up over weights.
+    d_w : ndarray (P,)
+        Its slope for w.
+    """
     value = np.sum(np.log(prior) + w**2 / (2 * prior**2) + np.log(2 * np.pi) / 2)
     return value, w / prior**2
 
@@ -69,7 +84,22 @@ def gaussian_prior(w: Any, prior: Any) -> Any:
     },
 )
 def laplace_prior(w: Any, b: Any) -> Any:
-    """Minus the log density of Laplace's distribution, and its slope."""
+    """Return minus the log density of Laplace's distribution, and its slope.
+
+    Parameters
+    ----------
+    w : ndarray (P,)
+        Weights, none of them 0.
+    b : float
+        Scale of the distribution.
+
+    Returns
+    -------
+    value : float
+        Minus log P(w), added up over weights.
+    d_w : ndarray (P,)
+        Its slope for w.
+    """
     return np.sum(np.log(2 * b) + abs(w) / b), np.sign(w * 1.0) / b
 
 
@@ -131,7 +161,26 @@ def laplace_prior(w: Any, b: Any) -> Any:
     },
 )
 def scale_mixture_prior(w: Any, a: Any, s1: Any, s2: Any) -> Any:
-    """Minus the log density of two Gaussians mixed, and its slope."""
+    """Return minus the log density of two Gaussians mixed, and its slope.
+
+    Parameters
+    ----------
+    w : ndarray (P,)
+        Weights.
+    a : float
+        Logit of the wide component's share.
+    s1 : float
+        Standard deviation of the wide component.
+    s2 : float
+        Standard deviation of the narrow component.
+
+    Returns
+    -------
+    value : float
+        Minus log P(w), added up over weights.
+    d_w : ndarray (P,)
+        Its slope for w.
+    """
     pi = 1 / (1 + np.exp(-a))
     first = pi * np.exp(-(w**2) / (2 * s1**2)) / s1
     second = (1 - pi) * np.exp(-(w**2) / (2 * s2**2)) / s2
@@ -174,6 +223,25 @@ def scale_mixture_prior(w: Any, a: Any, s1: Any, s2: Any) -> Any:
     },
 )
 def learned_prior_scale(w: Any, t: Any) -> Any:
-    """Minus the log density of N(0, exp(2 t)), without its constant, and its slopes."""
+    """Return minus the log density of N(0, exp(2 t)), and its slopes.
+
+    The constant log(2 pi) / 2 of every weight is left out.
+
+    Parameters
+    ----------
+    w : ndarray (P,)
+        Weights.
+    t : float
+        Logarithm of the prior's standard deviation.
+
+    Returns
+    -------
+    value : float
+        Cost of the weights, in nats.
+    d_w : ndarray (P,)
+        Its slope for w.
+    d_t : float
+        Its slope for t.
+    """
     d_t = len(w) - np.sum(w**2) * np.exp(-2 * t)
     return np.sum(t + w**2 / 2 * np.exp(-2 * t)), w * np.exp(-2 * t), d_t

@@ -11,20 +11,22 @@ from ..exercise import formula, given, positive, real, unit
 
 
 @formula(
-    here=positive(),
-    there=positive(),
-    forth=positive(),
-    back=positive(),
+    density=positive(),
+    new_density=positive(),
+    forward=positive(),
+    backward=positive(),
     returns="alpha",
     tags="M6",
     wrong={
-        "there * back / (here * forth)": {
-            "there / here": "the proposal's ratio is missing: right for symmetric proposals alone.",
-            "there * forth / (here * back)": (
-                "the proposal's ratio is upside down: from there back stands above."
+        "new_density * backward / (density * forward)": {
+            "new_density / density": (
+                "the proposal's ratio is missing: right for symmetric proposals alone."
             ),
-            "here * forth / (there * back)": (
-                "the fraction is upside down: better places would be refused."
+            "new_density * forward / (density * backward)": (
+                "the proposal's ratio is upside down: the way back stands above."
+            ),
+            "density * forward / (new_density * backward)": (
+                "the fraction is upside down: better states would be refused."
             ),
         },
         "ratio if ratio < 1 else 1 + 0 * ratio": {
@@ -36,9 +38,21 @@ from ..exercise import formula, given, positive, real, unit
         },
     },
 )
-def acceptance_probability(here: Any, there: Any, forth: Any, back: Any) -> Any:
-    """Metropolis and Hastings' acceptance probability."""
-    ratio = there * back / (here * forth)
+def acceptance_probability(
+    density: Any, new_density: Any, forward: Any, backward: Any
+) -> Any:
+    """Return Metropolis and Hastings' acceptance probability.
+
+    Parameters
+    ----------
+    density, new_density : float
+        Densities of the target at the old and the new state, up to a factor.
+    forward : float
+        Density with which the proposal goes from the old state to the new.
+    backward : float
+        Density with which it goes from the new state to the old.
+    """
+    ratio = new_density * backward / (density * forward)
     return ratio if ratio < 1 else 1 + 0 * ratio
 
 
@@ -69,7 +83,20 @@ def acceptance_probability(here: Any, there: Any, forth: Any, back: Any) -> Any:
     },
 )
 def transition_matrix(p: Any, q: Any) -> Any:
-    """Kernel of Metropolis and Hastings on N states."""
+    """Return the kernel of Metropolis and Hastings on N states.
+
+    Parameters
+    ----------
+    p : ndarray (N,)
+        Target, up to a factor.
+    q : ndarray (N, N)
+        Proposal, from row to column.
+
+    Returns
+    -------
+    T : ndarray (N, N)
+        Kernel, from row to column.
+    """
     n = len(p)
     kernel = 0 * q
     for i in range(n):
@@ -101,7 +128,7 @@ def slope_of_a_valley(q: Any) -> Any:
     wrong={
         "half + step / 2 * slope(new_q)": {
             "half": "the last half step of the momentum is missing.",
-            "half + step / 2 * slope(q)": "the last half step uses the slope at the old place.",
+            "half + step / 2 * slope(q)": "the last half step uses the slope at the old position.",
             "half + step * slope(new_q)": (
                 "the last step of the momentum is a whole one; half a step at each end."
             ),
@@ -115,15 +142,30 @@ def slope_of_a_valley(q: Any) -> Any:
             ),
         },
         "new_q = q + step * half": {
-            "new_q = q + step * r": "the place moves by the old momentum.",
+            "new_q = q + step * r": "the position moves by the old momentum.",
             "new_q = q + step / 2 * half": (
-                "the place moves half a step; it moves a whole one, the momentum two halves."
+                "the position moves half a step; it moves a whole one, the momentum two halves."
             ),
         },
     },
 )
 def leapfrog(q: Any, r: Any, step: Any, slope: Any) -> Any:
-    """One leapfrog step."""
+    """Return position and momentum after one leapfrog step.
+
+    Parameters
+    ----------
+    q, r : ndarray (P,)
+        Position and momentum.
+    step : float
+        Step size.
+    slope : callable
+        Takes a position (P,) to the gradient (P,) of log pi.
+
+    Returns
+    -------
+    new_q, new_r : ndarray (P,)
+        Position and momentum after the step.
+    """
     half = r + step / 2 * slope(q)
     new_q = q + step * half
     return new_q, half + step / 2 * slope(new_q)
@@ -163,37 +205,58 @@ def leapfrog(q: Any, r: Any, step: Any, slope: Any) -> Any:
     },
 )
 def log_acceptance_of_hmc(log_pi: Any, new_log_pi: Any, r: Any, new_r: Any) -> Any:
-    """Logarithm of the acceptance ratio of a trajectory."""
+    """Return the logarithm of the acceptance ratio of a trajectory.
+
+    Parameters
+    ----------
+    log_pi, new_log_pi : float
+        Log density of the target at the start and at the end.
+    r, new_r : ndarray (P,)
+        Momenta at the start, as it was drawn, and at the end.
+    """
     return new_log_pi - new_r @ new_r / 2 - (log_pi - r @ r / 2)
 
 
 @formula(
-    left=real("P"),
-    right=real("P"),
+    q_left=real("P"),
+    q_right=real("P"),
     r_left=real("P"),
     r_right=real("P"),
     returns="at_left at_right",
     tags="M9",
     wrong={
-        "(right - left) @ r_left": {
-            "(left - right) @ r_left": (
+        "(q_right - q_left) @ r_left": {
+            "(q_left - q_right) @ r_left": (
                 "the sign, as in the paper's middle term: the distance grows to the right."
             ),
-            "right @ r_left": "the left end is not subtracted.",
-            "(right - left) @ r_right": "both numbers use the momentum at the right end.",
+            "q_right @ r_left": "the left end is not subtracted.",
+            "(q_right - q_left) @ r_right": "both numbers use the momentum at the right end.",
         },
-        "(right - left) @ r_right": {
-            "(left - right) @ r_right": (
+        "(q_right - q_left) @ r_right": {
+            "(q_left - q_right) @ r_right": (
                 "the sign, as in the paper's middle term: the distance grows with r at the right "
                 "end."
             ),
-            "right @ r_right": "the left end is not subtracted.",
+            "q_right @ r_right": "the left end is not subtracted.",
         },
     },
 )
-def u_turn(left: Any, right: Any, r_left: Any, r_right: Any) -> Any:
-    """Slopes of half the squared distance between the ends."""
-    return (right - left) @ r_left, (right - left) @ r_right
+def u_turn(q_left: Any, q_right: Any, r_left: Any, r_right: Any) -> Any:
+    """Return the slopes of half the squared distance between the ends.
+
+    Parameters
+    ----------
+    q_left, q_right : ndarray (P,)
+        Positions at the two ends of the trajectory.
+    r_left, r_right : ndarray (P,)
+        Momenta at the two ends, forwards in time.
+
+    Returns
+    -------
+    at_left, at_right : float
+        Slopes at the left and at the right end.
+    """
+    return (q_right - q_left) @ r_left, (q_right - q_left) @ r_right
 
 
 check_a_sampler = Check(name="check_a_sampler", tags=("M5", "M6"), subjects=kernels)
@@ -227,6 +290,20 @@ check_a_sampler = Check(name="check_a_sampler", tags=("M5", "M6"), subjects=kern
     },
 )
 def too_wide(lam: Any, v: Any, temperature: Any, h: Any, c: Any) -> Any:
-    """Variance of the draws of stochastic gradient HMC."""
+    """Return the variance of the draws of stochastic gradient HMC.
+
+    Parameters
+    ----------
+    lam : float
+        Precision of the target.
+    v : float
+        Variance of a minibatch's gradient.
+    temperature : float
+        Temperature T of the dynamics.
+    h : float
+        Step size.
+    c : float
+        Share of the momentum that a step keeps, from 0 to 1.
+    """
     heated = temperature + h**2 / 4 * v * (1 + c) / (1 - c)
     return heated / (lam * (1 - h**2 / 4 * lam))

@@ -34,7 +34,22 @@ from ..exercise import formula, given, positive, real, unit
     },
 )
 def step_of_descent(mu: Any, rho: Any, d_mu: Any, d_rho: Any, eta: Any) -> Any:
-    """One step of gradient descent."""
+    """Return mu and rho after one step of gradient descent.
+
+    Parameters
+    ----------
+    mu, rho : ndarray (P,)
+        Means and raw standard deviations of the weights.
+    d_mu, d_rho : ndarray (P,)
+        Gradient of the cost for mu and for rho.
+    eta : float
+        Learning rate.
+
+    Returns
+    -------
+    new_mu, new_rho : ndarray (P,)
+        New arrays; mu and rho stay as they are.
+    """
     return mu - eta * d_mu, rho - eta * d_rho
 
 
@@ -76,7 +91,17 @@ def step_of_descent(mu: Any, rho: Any, d_mu: Any, d_rho: Any, eta: Any) -> Any:
     },
 )
 def cost_of_a_minibatch(complexity: Any, nll: Any, total: Any) -> Any:
-    """Its own likelihood and its share of the complexity."""
+    """Return the minibatch's own misfit and its share of the complexity.
+
+    Parameters
+    ----------
+    complexity : float
+        Complexity of the whole posterior, in nats.
+    nll : ndarray (B,)
+        Minus the log likelihood of each row of the minibatch.
+    total : int
+        Number N of rows of the data set.
+    """
     return complexity * len(nll) / total + np.sum(nll)
 
 
@@ -176,7 +201,32 @@ def adam_step(
     beta2: Any,
     tiny: Any,
 ) -> Any:
-    """Step t = 1, 2, ... of Adam."""
+    """Return theta, m and v after step t of Adam.
+
+    Parameters
+    ----------
+    theta : ndarray (P,)
+        Parameters before the step.
+    m, v : ndarray (P,)
+        Running means of the gradient and of its square, not corrected.
+    grad : ndarray (P,)
+        Gradient at theta.
+    t : int
+        Number of this step, from 1.
+    eta : float
+        Learning rate.
+    beta1, beta2 : float
+        Decay rates of m and of v, between 0 and 1.
+    tiny : float
+        Positive number that keeps the divisor from being 0.
+
+    Returns
+    -------
+    new_theta : ndarray (P,)
+        Parameters after the step.
+    new_m, new_v : ndarray (P,)
+        Running means after the step, not corrected.
+    """
     new_m = beta1 * m + (1 - beta1) * grad
     new_v = beta2 * v + (1 - beta2) * grad**2
     m_hat = new_m / (1 - beta1**t)
@@ -215,7 +265,24 @@ def adam_step(
     },
 )
 def natural_step(mu: Any, sigma: Any, d_mu: Any, d_sigma: Any, eta: Any, r: Any) -> Any:
-    """One step of IVON."""
+    """Return mu and sigma after one step of IVON.
+
+    Parameters
+    ----------
+    mu, sigma : ndarray (P,)
+        Means and standard deviations of the weights.
+    d_mu, d_sigma : ndarray (P,)
+        Gradient of the free energy for mu and for sigma.
+    eta : float
+        Step size of mu.
+    r : float
+        Step size of the precision, between 0 and 1.
+
+    Returns
+    -------
+    new_mu, new_sigma : ndarray (P,)
+        Means and standard deviations after the step.
+    """
     x = r * sigma * d_sigma
     s = (1 + (1 + x) ** 2) / 2 / sigma**2
     return mu - eta * d_mu / s, s**-0.5

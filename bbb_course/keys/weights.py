@@ -46,7 +46,24 @@ from ..exercise import formula, positive, real, zero_one
     },
 )
 def completing_the_square(x: Any, y: Any, prior: Any, noise: Any) -> Any:
-    """Posterior of one weight under y = w x + noise."""
+    """Return mean and variance of the posterior of w, of y = w x + noise.
+
+    Parameters
+    ----------
+    x : ndarray (N,)
+        Forces.
+    y : ndarray (N,)
+        Stretches that were measured.
+    prior : float
+        Standard deviation of w before the measurements.
+    noise : float
+        Standard deviation of a measurement.
+
+    Returns
+    -------
+    mean, variance : float
+        Of the posterior of w.
+    """
     precision = 1 / prior**2 + (x @ x) / noise**2
     return (x @ y) / noise**2 / precision, 1 / precision
 
@@ -83,7 +100,24 @@ def completing_the_square(x: Any, y: Any, prior: Any, noise: Any) -> Any:
     },
 )
 def posterior_predictive(mean: Any, variance: Any, x: Any, noise: Any) -> Any:
-    """Mean and variance of new targets."""
+    """Return mean and variance of new targets.
+
+    Parameters
+    ----------
+    mean, variance : float
+        Of the posterior of w.
+    x : ndarray (N,)
+        New forces.
+    noise : float
+        Standard deviation of a measurement.
+
+    Returns
+    -------
+    prediction : ndarray (N,)
+        Mean of the new y.
+    total : ndarray (N,)
+        Variance of the new y.
+    """
     return mean * x, x**2 * variance + noise**2
 
 
@@ -119,7 +153,19 @@ def posterior_predictive(mean: Any, variance: Any, x: Any, noise: Any) -> Any:
     },
 )
 def evidence_of_one_datum(y: Any, x: Any, prior: Any, noise: Any) -> Any:
-    """Log density of y when w is integrated out."""
+    """Return the log density of y when w is integrated out.
+
+    Parameters
+    ----------
+    y : float
+        Stretch that was measured.
+    x : float
+        Force.
+    prior : float
+        Standard deviation of w before the measurement.
+    noise : float
+        Standard deviation of the measurement.
+    """
     variance = x**2 * prior**2 + noise**2
     return -(y**2) / (2 * variance) - np.log(2 * np.pi * variance) / 2
 
@@ -194,7 +240,19 @@ def conjugate_coin(alpha: Any, beta: Any, flips: Any) -> Any:
     },
 )
 def kl_of_two_normals(mean: Any, deviation: Any, prior_mean: Any, prior: Any) -> Any:
-    """KL(q || p) of two normal distributions, in nats."""
+    """Return KL(q || p) of two normal distributions, in nats.
+
+    Parameters
+    ----------
+    mean : float
+        Mean of q.
+    deviation : float
+        Standard deviation of q.
+    prior_mean : float
+        Mean of p.
+    prior : float
+        Standard deviation of p.
+    """
     return (
         np.log(prior / deviation)
         + (deviation**2 + (mean - prior_mean) ** 2) / (2 * prior**2)

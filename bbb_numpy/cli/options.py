@@ -54,6 +54,7 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
     """
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Return the text wrapped to `width`, or unchanged if it has line breaks of its own."""
         return text if "\n" in text else super()._fill_text(text, width, indent)
 
     def _get_help_string(self, action: argparse.Action) -> str | None:

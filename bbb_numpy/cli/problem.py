@@ -365,7 +365,7 @@ def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
 
 
 def _column(table: DataFrame, name: str, args: argparse.Namespace) -> Column:
-    """Return what an input column holds: dates if named so, categories if text or named so."""
+    """Return an input column: dates or categories if the options name it, text as categories."""
     if name in args.dates:
         cells = get_column(table, name)
         gaps = is_missing(cells)

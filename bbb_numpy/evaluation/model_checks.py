@@ -146,7 +146,7 @@ class Check(NamedTuple):
 
     @property
     def p_value(self) -> float:
-        """P(T(replicated) > T(observed)), equals counted half (M22).
+        """Posterior predictive p-value P(T(replicated) > T(observed)), ties counted half (M22).
 
         Near 0 or 1: the model does not produce such data. It is not uniform under a right model
         but closer to 1/2, since the data have been used to find the posterior.

@@ -245,7 +245,7 @@ def is_missing(cells: Any) -> Any:
 
 
 def locate_cell(frame: DataFrame, name: str, where: Any) -> str:
-    """Return in words where the first cell of a column is for which a condition holds.
+    """Return the location, in words, of the first cell of a column that meets a condition.
 
     Parameters
     ----------

@@ -347,7 +347,7 @@ def _causes(subject: str, evidence: Evidence) -> list[str]:
 
 
 def _extreme_units(evidence: Evidence) -> list[str]:
-    """Return what is said of each argument that is far from 1 in training's units."""
+    """Return a phrase for each of X and y that is far from 1 in the units of training."""
     sizes = {"X": evidence.report.largest_x}
     if evidence.likelihood.target_kind == "real":
         sizes["y"] = evidence.report.largest_y
@@ -472,6 +472,7 @@ def _training_is_short(evidence: Evidence) -> bool:
 
 
 def _length_of_training(evidence: Evidence) -> str:
+    """Return how long training was and why that is too short, as a phrase of the report."""
     report = evidence.report
     n_epochs = len(evidence.history)
     count = f"{n_epochs} epoch{'s' * (n_epochs > 1)}"

@@ -330,7 +330,7 @@ def method_for(inference: Any, part: Any) -> Method:
 
 
 def supports_partial_fit(inference: Any) -> bool:
-    """Whether what this value of `inference` leaves can be trained further by `partial_fit`."""
+    """Return whether `partial_fit` can continue a fit with this `inference`, a name or object."""
     part = inference
     if isinstance(inference, str):
         part = inferences().get(inference)

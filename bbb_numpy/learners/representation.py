@@ -55,7 +55,7 @@ class Fitted(Stateful, BaseEstimator):
         predict_seed_: int
         classes_: Array  # only of a classifier
         fit_report_: FitReport
-        # only of a learner that the command line fitted to a table
+        # set only if the command line fitted the learner to a table
         columns_: tuple[Column, ...]
 
     @property

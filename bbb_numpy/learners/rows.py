@@ -32,7 +32,7 @@ __all__ = [
 
 MIN_COLLINEAR_RATIO = 1e3  # principal variances so different keep Adam from its goal
 EIGENVALUE_RTOL = 1e-10  # smaller variances, relative to the largest, are rounding
-MAX_ROTATED_INPUTS = 256  # of which the eigenvalues take d^3 steps, a moment
+MAX_ROTATED_INPUTS = 256  # eigenvalues of d inputs cost d^3 operations
 
 
 def _refuse_cells(labels: str = "", **arguments: Any) -> None:
@@ -209,7 +209,7 @@ def check_weights(sample_weight: Any, x: Array) -> Array | None:
     if sample_weight is None:
         return None
     _refuse_cells(sample_weight=sample_weight)
-    if not isinstance(sample_weight, Number):  # one for all rows
+    if not isinstance(sample_weight, Number):  # a number is the weight of every row
         sample_weight = ANY_NUMBERS("sample_weight", sample_weight)
     weights = _check_sample_weight(
         sample_weight, x, dtype=np.float64, ensure_non_negative=True

@@ -72,7 +72,7 @@ class Format:
         return {known.__name__: known for known in self.known}
 
     def named(self, name: str) -> Any:
-        """Return the class or function of a name in a file, today's or an earlier name."""
+        """Return the class or function that a name in a file stands for, current or earlier."""
         if name not in self.names:
             name = self.old_names.classes.get(name, name)
         if name not in self.names:

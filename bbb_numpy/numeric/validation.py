@@ -341,7 +341,15 @@ def InstanceOf(*classes: type, expected: str = "") -> Check:
 
 
 def HasMethods(example: str, *methods: str) -> Check:
-    """Return a check for an object with these methods, such as the example."""
+    """Return a check that a value has some methods, and is no class or module.
+
+    Parameters
+    ----------
+    example : str
+        Words for an accepted object, for the error: "must be an object such as ``example``".
+    *methods : str
+        Names of the methods that the object must have.
+    """
 
     def check(name: str, value: Any) -> Any:
         # a module such as np.random has functions of these names, too

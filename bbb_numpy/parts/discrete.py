@@ -146,7 +146,15 @@ class CategoricalLikelihood(_Discrete):
     """
 
     def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise ValueError unless the rows of `y` (B, K) are probabilities that sum to 1."""
+        """Raise ValueError unless the rows of `y` (B, K) are probabilities that sum to 1.
+
+        Parameters
+        ----------
+        y : ndarray (B, K)
+            One-hot rows or probabilities; a sum may be off by 1e-6.
+        dtype : dtype
+            Not used.
+        """
         _check_all(
             y,
             (y >= 0) & (y <= 1),
@@ -175,7 +183,8 @@ class CategoricalLikelihood(_Discrete):
             Targets.
         """
         check_shape(f, y)
-        # Classes lie one after the other in memory: a sum over classes adds whole columns of rows
+        # A copy in which each class is contiguous in memory: sums over classes add whole columns,
+        # which is faster
         z = f.swapaxes(-1, -2).copy().swapaxes(-1, -2)  # (S, B, K)
         z -= np.max(z.real, axis=-1, keepdims=True)
         p = np.exp(z)

@@ -73,15 +73,15 @@ from bbb_studies.progress import counted, steps
 from bbb_studies.sampled_prior import LocalSampledPrior
 
 Array = NDArray[Any]
-METHODS = ("SGD", "MAP", "BBB", "dropout")
-COLUMNS = ("the paper's words", "F minimised", "its number")
+TRAINING_METHODS = ("SGD", "MAP", "BBB", "dropout")
+STUDY_COLUMNS = ("the paper's words", "F minimised", "its number")
 WIDTHS = (400, 800, 1200)
 # Its grid of pi, -log sigma1 and -log sigma2
-PRIORS = tuple(product((0.25, 0.5, 0.75), (0, 1, 2), (6, 7, 8)))
+MIXTURE_PRIORS = tuple(product((0.25, 0.5, 0.75), (0, 1, 2), (6, 7, 8)))
 # shares that dropout leaves out where most weights are gone
-LEFT_OUT = (0.05, 0.15, 0.15)
+SPARSE_DROPOUT_RATES = (0.05, 0.15, 0.15)
 # standard deviation of the first weights: sqrt(2 / 784), as ReLU keeps its scale
-START = 0.05
+INITIAL_SCALE = 0.05
 KL_SHARES: dict[str, Shares] = {
     "proportional": proportional_kl_weights,
     "geometric": geometric_kl_weights,
@@ -137,72 +137,116 @@ class Candidate:
         return ", ".join(parts)
 
 
-WORDS, MINIMISED, NUMBER = COLUMNS
+PAPERS_WORDS, F_MINIMISED, PAPERS_NUMBER = STUDY_COLUMNS
 # As the paper trains Bayes by Backprop; and as other estimators than its own let it be trained
-LITERAL: dict[str, Any] = {"optimizer": "SGD", "shares": "geometric"}
-LOCAL: dict[str, Any] = {"prior": 1.0, "local": True}
+LITERAL_OPTIONS: dict[str, Any] = {"optimizer": "SGD", "shares": "geometric"}
+LOCAL_OPTIONS: dict[str, Any] = {"prior": 1.0, "local": True}
 
 CANDIDATES = (
-    Candidate(WORDS, "SGD", "SGD", 15, optimizer="SGD"),
-    Candidate(WORDS, "BBB, mixture", "BBB", 8, **LITERAL),
-    Candidate(WORDS, "BBB, Gaussian", "BBB", 8, **LITERAL, prior=1.0),
-    Candidate(MINIMISED, "F, mixture", "BBB", 10),
-    Candidate(MINIMISED, "F, Gaussian", "BBB", 15, prior=None, local=True),
-    Candidate(NUMBER, "tempered", "BBB", 20, **LOCAL, beta=0.1),
-    Candidate(NUMBER, "MC dropout", "dropout", 15),
-    Candidate(NUMBER, "sparse", "BBB", 20, **LOCAL, beta=0.1, removed=0.98),
+    Candidate(PAPERS_WORDS, "SGD", "SGD", 15, optimizer="SGD"),
+    Candidate(PAPERS_WORDS, "BBB, mixture", "BBB", 8, **LITERAL_OPTIONS),
+    Candidate(PAPERS_WORDS, "BBB, Gaussian", "BBB", 8, **LITERAL_OPTIONS, prior=1.0),
+    Candidate(F_MINIMISED, "F, mixture", "BBB", 10),
+    Candidate(F_MINIMISED, "F, Gaussian", "BBB", 15, prior=None, local=True),
+    Candidate(PAPERS_NUMBER, "tempered", "BBB", 20, **LOCAL_OPTIONS, beta=0.1),
+    Candidate(PAPERS_NUMBER, "MC dropout", "dropout", 15),
+    Candidate(
+        PAPERS_NUMBER, "sparse", "BBB", 20, **LOCAL_OPTIONS, beta=0.1, removed=0.98
+    ),
 )
 
 # What is averaged: two starts of each
-STARTS = tuple(
+AVERAGED_CANDIDATES = tuple(
     replace(one, averaged=True, start=start)
     for one in (
-        Candidate(NUMBER, "several starts", "dropout", 40, 800),
-        Candidate(NUMBER, "several starts", "BBB", 20, **LOCAL, beta=0.1),
+        Candidate(PAPERS_NUMBER, "several starts", "dropout", 40, 800),
+        Candidate(
+            PAPERS_NUMBER, "several starts", "BBB", 20, **LOCAL_OPTIONS, beta=0.1
+        ),
     )
     for start in (0, 1)
 )
-SPARSE = Candidate(
-    NUMBER, "sparse, 1200", "BBB", 24, 1200, **LOCAL, beta=0.03, removed=0.98
+SPARSE_CANDIDATE = Candidate(
+    PAPERS_NUMBER,
+    "sparse, 1200",
+    "BBB",
+    24,
+    1200,
+    **LOCAL_OPTIONS,
+    beta=0.03,
+    removed=0.98,
 )
-FEW_WEIGHTS = Candidate(
-    NUMBER, "MC dropout, sparse", "dropout", 85, 800, removed=0.98, dense=40
+SPARSE_DROPOUT_CANDIDATE = Candidate(
+    PAPERS_NUMBER, "MC dropout, sparse", "dropout", 85, 800, removed=0.98, dense=40
 )
 # The widths, epochs and priors of the paper; first what takes minutes, not hours
-FULL = (
-    *STARTS,
-    *(replace(c, row=f"{c.row}, all images", all_images=True) for c in STARTS),
-    FEW_WEIGHTS,
+PAPER_CANDIDATES = (
+    *AVERAGED_CANDIDATES,
     *(
-        replace(FEW_WEIGHTS, row="several sparse starts", averaged=True, start=i)
+        replace(c, row=f"{c.row}, all images", all_images=True)
+        for c in AVERAGED_CANDIDATES
+    ),
+    SPARSE_DROPOUT_CANDIDATE,
+    *(
+        replace(
+            SPARSE_DROPOUT_CANDIDATE,
+            row="several sparse starts",
+            averaged=True,
+            start=i,
+        )
         for i in range(3)
     ),
-    Candidate(NUMBER, "tempered, 1200", "BBB", 30, 1200, **LOCAL, beta=0.03),
-    SPARSE,
-    Candidate(NUMBER, "MC dropout, 800", "dropout", 40, 800),
-    Candidate(NUMBER, "tempered, 400", "BBB", 40, **LOCAL, beta=0.1),
+    Candidate(
+        PAPERS_NUMBER, "tempered, 1200", "BBB", 30, 1200, **LOCAL_OPTIONS, beta=0.03
+    ),
+    SPARSE_CANDIDATE,
+    Candidate(PAPERS_NUMBER, "MC dropout, 800", "dropout", 40, 800),
+    Candidate(PAPERS_NUMBER, "tempered, 400", "BBB", 40, **LOCAL_OPTIONS, beta=0.1),
     *(
         Candidate(
-            NUMBER, f"mixture, {beta:g}, {i}", "BBB", 40, local=True, beta=beta, start=i
+            PAPERS_NUMBER,
+            f"mixture, {beta:g}, {i}",
+            "BBB",
+            40,
+            local=True,
+            beta=beta,
+            start=i,
         )
         for beta in (0.1, 0.01)
         for i in range(3)
     ),
-    Candidate(MINIMISED, "F, Gaussian, 400", "BBB", 100, prior=None, local=True),
+    Candidate(F_MINIMISED, "F, Gaussian, 400", "BBB", 100, prior=None, local=True),
     *(
-        Candidate(MINIMISED, "F, mixture, 400", "BBB", 600, prior=prior)
-        for prior in PRIORS
+        Candidate(F_MINIMISED, "F, mixture, 400", "BBB", 600, prior=prior)
+        for prior in MIXTURE_PRIORS
     ),
-    *(Candidate(WORDS, f"SGD, {h}", "SGD", 600, h, "SGD") for h in WIDTHS),
-    *(Candidate(WORDS, f"SGD, dropout, {h}", "dropout", 600, h, "SGD") for h in WIDTHS),
+    *(Candidate(PAPERS_WORDS, f"SGD, {h}", "SGD", 600, h, "SGD") for h in WIDTHS),
     *(
-        Candidate(WORDS, f"BBB, mixture, {h}", "BBB", 600, h, **LITERAL, prior=prior)
+        Candidate(PAPERS_WORDS, f"SGD, dropout, {h}", "dropout", 600, h, "SGD")
         for h in WIDTHS
-        for prior in PRIORS
     ),
     *(
         Candidate(
-            WORDS, f"BBB, Gaussian, {h}", "BBB", 600, h, **LITERAL, prior=exp(-wide)
+            PAPERS_WORDS,
+            f"BBB, mixture, {h}",
+            "BBB",
+            600,
+            h,
+            **LITERAL_OPTIONS,
+            prior=prior,
+        )
+        for h in WIDTHS
+        for prior in MIXTURE_PRIORS
+    ),
+    *(
+        Candidate(
+            PAPERS_WORDS,
+            f"BBB, Gaussian, {h}",
+            "BBB",
+            600,
+            h,
+            **LITERAL_OPTIONS,
+            prior=exp(-wide),
         )
         for h in WIDTHS
         for wide in (0, 1, 2)
@@ -243,10 +287,10 @@ class Stored(NamedTuple):
     run: Run
 
 
-STATE = Format(
+RUN_FORMAT = Format(
     "bbb_numpy.mnist", 4, (Candidate, Settings, Run, Training, OptimizerState, Epoch)
 )
-FORMAT = f"{STATE.name} {STATE.version}"
+RUN_FORMAT_NAME = f"{RUN_FORMAT.name} {RUN_FORMAT.version}"
 
 
 def build(
@@ -269,23 +313,24 @@ def build(
             -c.removed if share_removed_so_far is None else -share_removed_so_far
         ) / (log1p(-c.removed) or 1.0)
         rates = tuple(
-            a + progress * (b - a) for a, b in zip(Dropout.rates, LEFT_OUT, strict=True)
+            a + progress * (b - a)
+            for a, b in zip(Dropout.rates, SPARSE_DROPOUT_RATES, strict=True)
         )
-        return Dropout(model, PointMass(START), MLE(), rates)
+        return Dropout(model, PointMass(INITIAL_SCALE), MLE(), rates)
     if c.method != "BBB":
         return Reparameterised(
-            model, PointMass(START), MLE() if c.method == "SGD" else MAP()
+            model, PointMass(INITIAL_SCALE), MLE() if c.method == "SGD" else MAP()
         )
     family: type[GradientEstimator] = (
         LocalReparameterisation if c.local else Reparameterised
     )
     if c.local and isinstance(prior, ScaleMixturePrior):
         family = LocalSampledPrior
-    return family(model, MeanField(START, c.rho), FreeEnergy(c.beta))
+    return family(model, MeanField(INITIAL_SCALE, c.rho), FreeEnergy(c.beta))
 
 
 @dataclass(frozen=True)
-class Kept(Adam):
+class MaskedAdam(Adam):
     """Adam for the weights that are left; the others stay where they are."""
 
     left: Any = None  # 1 or 0 for each number of theta
@@ -321,7 +366,7 @@ def optimizer_of(
     return (
         adam
         if kept_weights is None
-        else Kept(adam.learning_rate, schedule=schedule, left=kept_weights)
+        else MaskedAdam(adam.learning_rate, schedule=schedule, left=kept_weights)
     )
 
 
@@ -402,9 +447,9 @@ def load(path: Path, candidate: Candidate, settings: Settings) -> Run:
     """
     if not path.exists():
         estimator, seed = build(candidate), settings.seed + candidate.start
-        rng = np.random.default_rng([seed, METHODS.index(candidate.method)])
+        rng = np.random.default_rng([seed, TRAINING_METHODS.index(candidate.method)])
         return Run(start(estimator, rng, optimizer_of(candidate), np.float32), rng)
-    stored: Stored = read_state(path, Stored, STATE)
+    stored: Stored = read_state(path, Stored, RUN_FORMAT)
     if (stored.candidate, stored.settings) != (candidate, settings):
         raise ValueError(
             f"{path} is of another network or of other settings; delete it"
@@ -509,7 +554,7 @@ def measure(
 def pruned(images: Images, settings: Settings, networks: Networks) -> list[float]:
     """Return test errors without shares of the weights."""
     errors = []
-    for share in PRUNED:
+    for share in PRUNED_SHARES:
         pruned_networks = {c: without(c, theta, share) for c, theta in networks.items()}
         proba = probabilities(
             pruned_networks, settings, images.x_test, settings.pruning_draws
@@ -518,11 +563,11 @@ def pruned(images: Images, settings: Settings, networks: Networks) -> list[float
     return errors
 
 
-PRUNED = (0.0, 0.5, 0.75, 0.95, 0.98)  # shares of the paper's table
-LEFT = [100 * (1.0 - share) for share in PRUNED]
-LINES = dict(zip(COLUMNS, (":", "--", "-"), strict=True))
+PRUNED_SHARES = (0.0, 0.5, 0.75, 0.95, 0.98)  # shares of the paper's table
+PERCENT_LEFT = [100 * (1.0 - share) for share in PRUNED_SHARES]
+COLUMN_LINE_STYLES = dict(zip(STUDY_COLUMNS, (":", "--", "-"), strict=True))
 # Test errors (%) in the README of https://github.com/JavierAntoran/Bayesian-Neural-Networks
-PUBLIC = {
+ANTORAN_TEST_ERRORS = {
     "MAP": 1.58,
     "Bayes by Backprop, Gaussian prior": 2.60,
     "Bayes by Backprop, mixture of Gaussians": 2.38,
@@ -532,7 +577,7 @@ PUBLIC = {
     "SGLD": 1.76,
 }
 # of rows, in turn
-COLOURS = (BLACK, GREY, ORANGE, BLUE, SKY, VERMILLION, GREEN, PURPLE)
+ROW_COLOURS = (BLACK, GREY, ORANGE, BLUE, SKY, VERMILLION, GREEN, PURPLE)
 Numbers = Mapping[str, Any]
 
 
@@ -546,10 +591,10 @@ def draw_figure(rows: Numbers) -> Figure:
         ("errors", "validation images classified wrongly (%)"),
     )
     lines = []
-    for (name, row), colour in zip(rows.items(), cycle(COLOURS), strict=False):
+    for (name, row), colour in zip(rows.items(), cycle(ROW_COLOURS), strict=False):
         line_style: dict[str, Any] = {
             "color": colour,
-            "linestyle": LINES[row["column"]],
+            "linestyle": COLUMN_LINE_STYLES[row["column"]],
         }
         for ax, (key, _) in zip(axes.flat, curves, strict=False):
             value = np.array(row[key], float) * (100 if key == "errors" else 1)
@@ -562,7 +607,7 @@ def draw_figure(rows: Numbers) -> Figure:
             axes[1, 1].stairs(count / count.sum() / np.diff(edges), edges, **line_style)
         if row["pruning"]:
             axes[1, 2].plot(
-                LEFT, 100 * np.array(row["pruning"]), marker="o", **line_style
+                PERCENT_LEFT, 100 * np.array(row["pruning"]), marker="o", **line_style
             )
     for ax, (_, label) in zip(axes.flat, curves, strict=False):
         ax.set_yscale("log")
@@ -573,7 +618,7 @@ def draw_figure(rows: Numbers) -> Figure:
     )
     axes[1, 2].set(xscale="log", yscale="log")
     plain_numbers(axes[1, 2].xaxis)
-    axes[1, 2].set_xticks(LEFT, [f"{value:.0f}" for value in LEFT])
+    axes[1, 2].set_xticks(PERCENT_LEFT, [f"{value:.0f}" for value in PERCENT_LEFT])
     axes[1, 2].invert_xaxis()
     plain_numbers(axes[1, 2].yaxis, minor="235")
     axes[1, 2].set(
@@ -625,13 +670,13 @@ def lay_out(numbers: Numbers) -> str:
         listed(
             "Test errors without the weights of lowest |mu| / sigma; of SGD, the smallest.",
             " | ".join(["removed", *rows]),
-            [(_percent(share, 0), i) for i, share in enumerate(PRUNED)],
+            [(_percent(share, 0), i) for i, share in enumerate(PRUNED_SHARES)],
             pruned,
         ),
         listed(
             "What others print.",
             "Antoran's repository | test errors (%)",
-            PUBLIC,
+            ANTORAN_TEST_ERRORS,
             "{:.2f}",
         ),
         claims(
@@ -660,7 +705,7 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
         ("test errors of Bayes by Backprop", 1.36, 0),
         ("the same without 98 % of the weights", 1.39, -1),
     ):
-        for column in COLUMNS:
+        for column in STUDY_COLUMNS:
             rows_of_column = [
                 row for row in numbers["rows"].values() if row["column"] == column
             ]
@@ -690,7 +735,7 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
     return judged
 
 
-DIVISOR = 126  # of the pixels, as in the paper
+PIXEL_DIVISOR = 126  # of the pixels, as in the paper
 
 
 def quick(seed: int) -> dict[str, Any]:
@@ -703,13 +748,13 @@ def quick(seed: int) -> dict[str, Any]:
 
 def full(seed: int) -> dict[str, Any]:
     """Return the arguments of `reproduce` for the paper's budget."""
-    return {"settings": Settings(seed, draws=100), "candidates": FULL}
+    return {"settings": Settings(seed, draws=100), "candidates": PAPER_CANDIDATES}
 
 
 def prepare(digits: MNIST, settings: Settings) -> Images:
     """Cut the training images into a training and a validation part, and scale all."""
     held_out = len(digits.train_images) - settings.validation
-    scale, arrays = np.float32(1.0 / DIVISOR), []
+    scale, arrays = np.float32(1.0 / PIXEL_DIVISOR), []
     for x, labels, part in (
         (digits.train_images, digits.train_labels, slice(settings.train)),
         (digits.train_images, digits.train_labels, slice(held_out, None)),
@@ -743,7 +788,7 @@ def train_row(
                 build(c).model, run.training.theta, images.x_validation
             )
             run.errors.append(float(np.mean(predicted != images.labels_validation)))
-            write_state(paths[c], Stored(c, settings, run), STATE)
+            write_state(paths[c], Stored(c, settings, run), RUN_FORMAT)
 
     if len(runs) > 1 and not next(iter(runs)).averaged:
         for c in runs:
@@ -784,7 +829,7 @@ def reproduce(
     import joblib  # noqa: F401  of the extra `learners`: what is missing is said before any work
 
     settings, file = settings or Settings(seed), out / "numbers.json"
-    numbers: dict[str, Any] = {"format": FORMAT, "settings": plain(settings)}
+    numbers: dict[str, Any] = {"format": RUN_FORMAT_NAME, "settings": plain(settings)}
     numbers["candidates"] = [
         f"{c.row}: {c.name}, {c.epochs} epochs" for c in candidates
     ]
@@ -812,7 +857,9 @@ def reproduce(
         for name, row in zip(remaining, counted(measured, report), strict=True):
             rows[name] = row
             write(out, {}, numbers)
-    ordered = sorted(rows.items(), key=lambda item: COLUMNS.index(item[1]["column"]))
+    ordered = sorted(
+        rows.items(), key=lambda item: STUDY_COLUMNS.index(item[1]["column"])
+    )
     numbers["rows"] = dict(ordered)
     write(out, {"mnist": draw_figure(numbers["rows"])}, numbers)
     return lay_out(numbers)

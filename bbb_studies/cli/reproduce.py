@@ -12,7 +12,7 @@ from bbb_numpy.cli.options import Commands, add_command, at_least_zero
 from bbb_numpy.cli.outputs import check_folder
 from bbb_numpy.numeric.files import path_in_errors, write_text
 from bbb_numpy.numeric.threads import one_blas_thread
-from bbb_studies.kebude.regression import SETTINGS
+from bbb_studies.kebude.regression import TRAINING_SETTINGS
 from bbb_studies.threads import ONE_THREAD
 
 
@@ -227,7 +227,7 @@ def add_parsers(commands: Commands) -> None:
     )
     printed.add_argument(
         "--setting",
-        choices=[*SETTINGS, "all"],
+        choices=[*TRAINING_SETTINGS, "all"],
         help="printed: as the report's text has it; as-drawn: as its program drew the figures; "
         "literal: sigma_data is the standard deviation of y; should-be: with the errors "
         "corrected; all: these four (printed and should-be)",

@@ -26,7 +26,7 @@ ENVIRONMENT = "BBB_NUMPY_DATA"
 SETS: dict[str, dict[str, Any]] = json.loads(
     (files(__package__) / "sets.json").read_text("utf-8")
 )
-FORMAT = "comma separated with one header line, inputs first, the target last"
+DEFAULT_LAYOUT = "comma separated with one header line, inputs first, the target last"
 
 
 class MissingDataError(FileNotFoundError):
@@ -69,8 +69,9 @@ def locate(name: str, file: str = "") -> Path:
 
 
 def _missing(name: str, file: str, why: str = "") -> MissingDataError:
-    description, root = SETS[name], os.environ.get(ENVIRONMENT) or "FOLDER"
-    layout = description.get("format", FORMAT)
+    description = SETS[name]
+    root = os.environ.get(ENVIRONMENT) or "FOLDER"
+    layout = description.get("format", DEFAULT_LAYOUT)
     return MissingDataError(
         f"the file {file} of the data set {name!r} is missing{why}. Get it from "
         f"{description['source']}; put it at {Path(root, name, file)} ({layout}) "
@@ -168,7 +169,8 @@ def download(name: str, columns: Sequence[str]) -> Array:
     DamagedDataError
         If a column is not in what arrives, or is not made of numbers.
     """
-    number, file = SETS[name].get("openml"), SETS[name]["file"]
+    number = SETS[name].get("openml")
+    file = SETS[name]["file"]
     if number is None:
         raise _missing(name, file, ", and no copy of it at OpenML is known")
     try:

@@ -78,13 +78,15 @@ def walls(scene: Scene, positions: Array, transmitter: int = 0) -> NDArray[np.in
     step = (np.asarray(positions, float) - start)[:, None, :]  # (N, 1, 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = (corners - start) / step[..., None, :]  # (N, J, low or high, axis)
-    low, high = ends.min(axis=2), ends.max(axis=2)  # (N, J, 2)
+    low = ends.min(axis=2)
+    high = ends.max(axis=2)  # (N, J, 2)
     # A line along an axis is in the other axis' slab everywhere or nowhere.
     within = (corners[:, 0] < start) & (start < corners[:, 1])  # (J, 2)
     along = np.broadcast_to(step == 0.0, low.shape)
     low = np.where(along, np.where(within, -np.inf, np.inf), low)
     high = np.where(along, np.where(within, np.inf, -np.inf), high)
-    enter, leave = low.max(axis=2), high.min(axis=2)  # (N, J)  as shares of the line
+    enter = low.max(axis=2)
+    leave = high.min(axis=2)  # (N, J)  as shares of the line
     hit = np.maximum(enter, 0.0) < np.minimum(leave, 1.0)
     return hit * ((enter > 0.0).astype(int) + (leave < 1.0))
 

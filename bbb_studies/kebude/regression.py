@@ -83,7 +83,7 @@ class Setting:
     literal: bool = False
 
 
-PRINTED = Setting(
+PRINTED_SETTING = Setting(
     "as printed",
     "as its text says: SGD, one row a step, noise of the model 1",
     SGD(1e-3),
@@ -94,17 +94,17 @@ PRINTED = Setting(
     likelihood=GaussianLikelihood(1.0),
     standardise=False,
 )
-SETTINGS = {
-    "printed": PRINTED,
+TRAINING_SETTINGS = {
+    "printed": PRINTED_SETTING,
     "as-drawn": replace(
-        PRINTED,
+        PRINTED_SETTING,
         title="as drawn",
         what="as the program behind its figures does: noise of the data 9, not 3",
         ranges=(4.0, 2.5, 1.0),
         as_drawn=True,
     ),
     "literal": replace(
-        PRINTED,
+        PRINTED_SETTING,
         title="literally",
         what="as printed, the prior as wide as y: 'sigma_data' taken literally",
         ranges=(4.0,),
@@ -130,7 +130,7 @@ SETTINGS = {
 def n_updates(experiment: tuple[int, float, str]) -> float:
     """Return the number of steps of the optimizer that an experiment takes."""
     problem, x_range, setting = experiment
-    chosen = SETTINGS[setting]
+    chosen = TRAINING_SETTINGS[setting]
     return chosen.epochs * CASES[problem, x_range].rows / chosen.batch_size
 
 
@@ -183,7 +183,9 @@ class Result:
     def name(self) -> str:
         """File name without suffix."""
         key = next(
-            key for key, value in SETTINGS.items() if value.title == self.setting.title
+            key
+            for key, value in TRAINING_SETTINGS.items()
+            if value.title == self.setting.title
         )
         return f"problem{self.case.problem}-range{self.case.x_range:g}-{key}"
 
@@ -197,13 +199,33 @@ def run(
     rows: int | None = None,
     epochs: int | None = None,
 ) -> Result:
-    """Draw data, train, predict and measure; same seed, same numbers.
+    """Run one experiment: draw data, train, predict and measure; same seed, same numbers.
 
-    `problem` and `x_range` of `CASES`; `setting`, one of `SETTINGS`: as drawn epsilon is three
-    times as large, and "epistemic" is `last_layer`; else the data do not depend on it. `rows` and
-    `epochs` instead of the report's.
+    Parameters
+    ----------
+    problem, x_range : int, float
+        A key of `CASES`.
+    setting : str
+        A key of `TRAINING_SETTINGS`. For "as-drawn" the noise of the data is three times as large
+        and "epistemic" is `last_layer`; the other settings share their data.
+    seed : int
+        Of the data, the training and the predictions.
+    rows, epochs : int, optional
+        Number of training rows and of passes over them, instead of the report's.
+
+    Returns
+    -------
+    Result
+        Data, trained parameters, predictions over the panel, and numbers.
+
+    Raises
+    ------
+    KeyError
+        If there is no such case or setting.
+    KeyboardInterrupt
+        If training was interrupted: half a training has no numbers.
     """
-    case, chosen_setting = CASES[problem, x_range], SETTINGS[setting]
+    case, chosen_setting = CASES[problem, x_range], TRAINING_SETTINGS[setting]
     data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
     # a variance as a standard deviation
     noise = case.noise**2 if chosen_setting.as_drawn else case.noise

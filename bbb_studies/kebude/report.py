@@ -35,13 +35,15 @@ from bbb_studies.kit import deviations, panels, table
 from bbb_studies.progress import steps
 
 from . import regression
-from .regression import CASES, SETTINGS, Numbers, Result
+from .regression import CASES, TRAINING_SETTINGS, Numbers, Result
 
 # where the loss of the report's Figures 1 to 3 ends
-LEVELS = {4.0: 41.0, 2.5: 48.0, 1.0: 59.5}
+REPORTED_LOSSES = {4.0: 41.0, 2.5: 48.0, 1.0: 59.5}
 # settings of a reader's first look; the others are of errata.md
-FIRST = ("printed", "should-be")
-SCALED = 3 * 50  # half the width of their bands: "+/- 3*Std. Dev. (Scaled by 50)"
+DEFAULT_SETTINGS = ("printed", "should-be")
+BAND_HALF_WIDTH_SD = (
+    3 * 50
+)  # half the width of their bands: "+/- 3*Std. Dev. (Scaled by 50)"
 
 
 def run_all(
@@ -101,18 +103,18 @@ def select(
 ) -> list[tuple[int, float, str]]:
     """Return problem, range and setting of the experiments that fit; None fits any.
 
-    Without a `setting` those of `FIRST`. ValueError if nothing fits.
+    Without a `setting` those of `DEFAULT_SETTINGS`. ValueError if nothing fits.
     """
-    settings: Sequence[str] = FIRST
+    settings: Sequence[str] = DEFAULT_SETTINGS
     if setting == "all":
-        settings = list(SETTINGS)
+        settings = list(TRAINING_SETTINGS)
     elif setting is not None:
         settings = [setting]
     every = [
         (*case, name)
         for case in CASES
-        for name in SETTINGS
-        if case[1] in SETTINGS[name].ranges
+        for name in TRAINING_SETTINGS
+        if case[1] in TRAINING_SETTINGS[name].ranges
     ]
     chosen = [
         (number, width, name)
@@ -216,11 +218,11 @@ def _figure_beside(result: Result) -> Figure:
     """Draw the two panels of the report's figure, to be laid beside it."""
     figure, (a, b) = panels(11.0, 4.4, 1, 2)
     a.plot(np.arange(len(result.history)), _losses(result), color=BLACK, label="Loss")
-    level = LEVELS[result.case.x_range]
+    level = REPORTED_LOSSES[result.case.x_range]
     a.axhline(level, ls="--", color=GREY, label=f"where the report's ends: {level:g}")
     a.set(xlabel="Epochs\n(a) Loss vs. Epochs", ylabel="Loss (nats per row)")
     x, (mean, drawn, _) = result.x[:, 0], (moment[:, 0] for moment in result.predictive)
-    low, high = mean - SCALED * drawn, mean + SCALED * drawn
+    low, high = mean - BAND_HALF_WIDTH_SD * drawn, mean + BAND_HALF_WIDTH_SD * drawn
     label = "+/- 3*Std. Dev. (Scaled by 50)"
     b.fill_between(x, low, high, color=VERMILLION, alpha=0.3, lw=0, label=label)
     b.plot(*result.data[:2], "x", color=BLACK, ms=3, mew=0.6, label="Data samples")
@@ -232,7 +234,7 @@ def _figure_beside(result: Result) -> Figure:
     )
     for ax in (a, b):
         legend_above(ax, 2)
-    number = 1 + list(LEVELS).index(result.case.x_range)
+    number = 1 + list(REPORTED_LOSSES).index(result.case.x_range)
     figure.suptitle(f"beside the report's Figure {number}: x in {result.case.interval}")
     return figure
 
@@ -248,12 +250,13 @@ def _beside(results_of_setting: Sequence[Result]) -> list[str]:
     """Say where the losses as drawn end beside the report's, and what the bands hold."""
     lines = []
     for r in results_of_setting:
-        his, ours = LEVELS[r.case.x_range], _losses(r)[-1]
+        his, ours = REPORTED_LOSSES[r.case.x_range], _losses(r)[-1]
         # the mean of epsilon^2 / 2 over the rows has the variance 81^2 / (2 rows), in his data too
         scatter = r.case.noise**4 / sqrt(len(r.data.x))
         mean, sd = (np.interp(r.data.x, r.x[:, 0], m[:, 0]) for m in r.predictive[:2])
         shares_inside = [
-            np.mean(np.abs(r.data.y - mean) <= width * sd) for width in (SCALED, 3)
+            np.mean(np.abs(r.data.y - mean) <= width * sd)
+            for width in (BAND_HALF_WIDTH_SD, 3)
         ]
         lines.append(
             f"{_title(r)}: the loss ends at {ours:.1f}, the report's at {his:g}; two draws of the "
@@ -347,9 +350,10 @@ def _range(results: Sequence[Result], column: Callable[[Numbers], str]) -> str:
 
 
 def _by_setting(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """Return the results of each setting by its title, in the order of `SETTINGS`."""
+    """Return the results of each setting by its title, in the order of `TRAINING_SETTINGS`."""
     by_title = {
-        h.title: [r for r in results if r.setting == h] for h in SETTINGS.values()
+        h.title: [r for r in results if r.setting == h]
+        for h in TRAINING_SETTINGS.values()
     }
     return {
         title: results_of_setting

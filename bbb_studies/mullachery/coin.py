@@ -48,11 +48,11 @@ from bbb_studies.kit import (
 from bbb_studies.progress import counted, steps
 
 Array = NDArray[Any]
-TRUTH = 0.7  # probability of a head of the coin that is tossed
+TRUE_PROBABILITY = 0.7  # probability of a head of the coin that is tossed
 STAGES = (0, 1, 10, 100)  # tosses seen
-CELLS = 20_000  # of the grid
+N_GRID_CELLS = 20_000  # of the grid
 BUDGET = (200, 2000, 500)  # chains, draws, warm-up
-ROUNDING = 1e-10  # of sums over the grid
+MAX_GRID_ERROR = 1e-10  # of sums over the grid
 
 
 def coin_log_density(r: ArrayLike, heads: int, tails: int) -> Array:
@@ -123,10 +123,12 @@ def _triangular(r: Array) -> Array:
     return log(4.0) + np.log(np.minimum(r, 1.0 - r))
 
 
-FLAT, INFORMATIVE = Beta(1.0, 1.0), Beta(20.0, 20.0)
-PRIORS = (
-    Prior("uniform, Beta(1, 1)", FLAT.log_density, FLAT),
-    Prior("informative, Beta(20, 20)", INFORMATIVE.log_density, INFORMATIVE),
+FLAT_PRIOR, INFORMATIVE_PRIOR = Beta(1.0, 1.0), Beta(20.0, 20.0)
+COIN_PRIORS = (
+    Prior("uniform, Beta(1, 1)", FLAT_PRIOR.log_density, FLAT_PRIOR),
+    Prior(
+        "informative, Beta(20, 20)", INFORMATIVE_PRIOR.log_density, INFORMATIVE_PRIOR
+    ),
     Prior("triangular", _triangular),
     Prior("logistic-normal", _logit_density),
 )
@@ -152,7 +154,7 @@ class Coin:
         return np.where(inside, value, -np.inf)[:, 0], np.zeros_like(position)
 
 
-class Found(NamedTuple):
+class PosteriorMoments(NamedTuple):
     """A posterior by one method; errors are standard errors of Metropolis-Hastings, else 0."""
 
     mean: float
@@ -163,8 +165,8 @@ class Found(NamedTuple):
 
 
 def grid(
-    prior: Prior, heads: int, tails: int, cells: int = CELLS
-) -> tuple[Array, Array, Found]:
+    prior: Prior, heads: int, tails: int, cells: int = N_GRID_CELLS
+) -> tuple[Array, Array, PosteriorMoments]:
     """Return midpoints r, the posterior density there, and its moments, by Bayes' rule.
 
     The paper's Figure 2: the integral in the denominator as a sum over all cells.
@@ -178,18 +180,18 @@ def grid(
     return (
         r,
         density,
-        Found(float(mean), float(sd), float(np.log(evidence) + joint.max())),
+        PosteriorMoments(float(mean), float(sd), float(np.log(evidence) + joint.max())),
     )
 
 
-def moments(draws: Array) -> Found:
+def moments(draws: Array) -> PosteriorMoments:
     """Return mean and sd of draws (T, S), with standard errors from S independent chains."""
     mean, square = (
         estimate(draws.mean(axis=0)),
         estimate(((draws - draws.mean()) ** 2).mean(axis=0)),
     )
     sd = square.mean**0.5
-    return Found(
+    return PosteriorMoments(
         mean.mean, sd, mean_error=mean.error, sd_error=square.error / (2.0 * sd)
     )
 
@@ -202,13 +204,13 @@ class Cell(NamedTuple):
     tails: int
     r: Array  # (CELLS,)
     density: Array  # (CELLS,)  by the grid
-    exact: Found | None  # in closed form
-    grid: Found
-    sampled: Found
+    exact: PosteriorMoments | None  # in closed form
+    grid: PosteriorMoments
+    sampled: PosteriorMoments
     draws: Array  # (T, S)
 
     @property
-    def best(self) -> Found:
+    def best(self) -> PosteriorMoments:
         """The closed form if there is one, else the grid."""
         return self.exact or self.grid
 
@@ -247,7 +249,9 @@ def measure(
     if prior.conjugate is not None:
         q = prior.conjugate.observe(heads, tails)
         evidence = q.log_normaliser - prior.conjugate.log_normaliser
-        exact = Found(q.mean, float(stats.beta.std(q.alpha, q.beta)), evidence)
+        exact = PosteriorMoments(
+            q.mean, float(stats.beta.std(q.alpha, q.beta)), evidence
+        )
     (chains, draws, warm_up), target = budget, Coin(prior, heads, tails)
     kernel = MetropolisHastings(GaussianWalk(2.4 * by_grid.sd))
     state = kernel.init(target, rng.uniform(0.01, 0.99, (chains, 1)))
@@ -272,9 +276,11 @@ def reproduce(
 
     `budget`: chains, draws and warm-up steps of each.
     """
-    tosses = (np.random.default_rng(seed).random(STAGES[-1]) < TRUTH).astype(int)
+    tosses = (np.random.default_rng(seed).random(STAGES[-1]) < TRUE_PROBABILITY).astype(
+        int
+    )
     heads = {stage: int(tosses[:stage].sum()) for stage in STAGES}
-    work = len(PRIORS) * len(STAGES) + 1
+    work = len(COIN_PRIORS) * len(STAGES) + 1
     rngs = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(work))
     with steps(work, progress) as report:
         cells = {
@@ -282,9 +288,11 @@ def reproduce(
                 measure(prior, h, stage - h, next(rngs), budget)
                 for stage, h in counted(heads.items(), report)
             ]
-            for prior in PRIORS
+            for prior in COIN_PRIORS
         }
-        single = measure(PRIORS[0], 1, 0, next(rngs), budget)  # one head, uniform prior
+        single = measure(
+            COIN_PRIORS[0], 1, 0, next(rngs), budget
+        )  # one head, uniform prior
         report(1)
     every = [cell for row in cells.values() for cell in row]
     pictures = {
@@ -311,8 +319,8 @@ def _tables(cells: Sequence[Cell], single: Cell, budget: tuple[int, int, int]) -
         return f"{c.heads} | {c.tails} | {best} | {sampled} | {c.off('sd'):+.1f}"
 
     return text(
-        f"A coin with P(head) {TRUTH:g}: grid of {CELLS} cells, Metropolis-Hastings (MH) of "
-        f"{budget[0]} chains with {budget[1]} draws.",
+        f"A coin with P(head) {TRUE_PROBABILITY:g}: grid of {N_GRID_CELLS} cells, "
+        f"Metropolis-Hastings (MH) of {budget[0]} chains with {budget[1]} draws.",
         listed(
             "Posteriors of r after h heads and t tails, in closed form or else by the grid; "
             "log P(D) in nats;\nz: MH less it, in standard errors of MH.",
@@ -340,14 +348,22 @@ def claims_of_the_paper(single: Cell) -> list[Claim]:
     formula, integral = "(h+t+1)!/(h! t!) r^h (1-r)^t", f"integral {area:.6f}"
     return [
         Claim(
-            "the posterior of p", "p (= p * 1)", integral, abs(area - 1.0) < ROUNDING
+            "the posterior of p",
+            "p (= p * 1)",
+            integral,
+            abs(area - 1.0) < MAX_GRID_ERROR,
         ),
-        Claim("of h heads, t tails", formula, f"2p, off by {off:.0e}", off < ROUNDING),
+        Claim(
+            "of h heads, t tails",
+            formula,
+            f"2p, off by {off:.0e}",
+            off < MAX_GRID_ERROR,
+        ),
         Claim("the mean of 2p, by MH, which is given p alone", "2/3", mean, z, True),
     ]
 
 
-R = "r, probability of a head"
+R_LABEL = "r, probability of a head"
 
 
 def _draw_posteriors(cells: Mapping[str, Sequence[Cell]]) -> Figure:
@@ -384,12 +400,12 @@ def _draw_posteriors(cells: Mapping[str, Sequence[Cell]]) -> Figure:
                 lw=1.8,
                 label=scaled,
             )
-            ax.axvline(TRUTH, color=GREY, lw=0.8, label="truth")
+            ax.axvline(TRUE_PROBABILITY, color=GREY, lw=0.8, label="truth")
             ax.set(xlim=(0, 1), ylim=(0, None))
             ax.set_title(f"heads: {cell.heads}, tails: {cell.tails}", fontsize=9, pad=3)
         row[0].set_ylabel(f"density\n({title})", fontsize=9)
     for ax in axes[-1]:
-        ax.set_xlabel(R)
+        ax.set_xlabel(R_LABEL)
     handles = axes[0, 0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside upper center", ncols=5, frameon=False)
     return figure
@@ -409,6 +425,6 @@ def _draw_one_head(single: Cell) -> Figure:
     ax.plot([0, 1], [0, 1], "--", color=VERMILLION, lw=1.8, label="“p * 1”, area 1/2")
     ax.plot([0, 1], [0, 2], color=BLUE, lw=1.8, label="2p, area 1")
     ax.set(xlim=(0, 1), ylim=(0, 2.2), ylabel="density")
-    ax.set_xlabel(f"{R}, after one head, uniform prior")
+    ax.set_xlabel(f"{R_LABEL}, after one head, uniform prior")
     ax.legend(loc="upper left", frameon=False)
     return figure

@@ -3,7 +3,7 @@
 Mullachery et al. name the set, Vermont 2016, and leave it unfinished. The task made of it here: the
 logarithm of the income tax of an average return (A06500 / N1, in thousand USD) of one cell, which
 is one ZIP code and one of six classes of adjusted gross income, from what its returns state before
-any tax is computed. `LEAKS` lists the columns that may not be inputs, and why.
+any tax is computed. `LEAKING_COLUMNS` lists the columns that may not be inputs, and why.
 
 Cross-validation keeps every ZIP code whole. Models differ in what they know of the mean and in
 what they know of the noise; scores say which of the two mattered.
@@ -46,13 +46,13 @@ from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 
 Array = NDArray[Any]
 Int = NDArray[np.intp]
-FILE: str = SETS["irs_vermont"]["file"]
+TAX_FILE: str = SETS["irs_vermont"]["file"]
 # In thousand USD, used as shares of A00100, the adjusted gross income; and counts, per return.
-AMOUNTS, COUNTS, LEAKS = (
+AMOUNT_COLUMNS, COUNT_COLUMNS, LEAKING_COLUMNS = (
     SETS["irs_vermont"][part] for part in ("amounts", "counts", "leaks")
 )
-NO_PLACE = ("0", "00000", "99999")  # the state's total, and all other codes
-CLASSES = (
+AGGREGATE_ZIP_CODES = ("0", "00000", "99999")  # the state's total, and all other codes
+INCOME_CLASSES = (
     "below 25",
     "25 to 50",
     "50 to 75",
@@ -62,23 +62,23 @@ CLASSES = (
 )
 # A typical income of each class: with the indicators of the classes beside it, the income itself
 # would tell nearly the same twice, and samplers crawl along directions that the data leave open.
-TYPICAL = np.log([12.0, 36.0, 61.0, 87.0, 138.0, 380.0])
-INPUTS = (
+LOG_TYPICAL_INCOME = np.log([12.0, 36.0, 61.0, 87.0, 138.0, 380.0])
+TAX_INPUTS = (
     "log income per return, less that typical of the class",
-    *(f"{name} / income" for name in AMOUNTS.values()),
-    *(f"{name} / returns" for name in COUNTS.values()),
+    *(f"{name} / income" for name in AMOUNT_COLUMNS.values()),
+    *(f"{name} / returns" for name in COUNT_COLUMNS.values()),
     "log returns",
-    *(f"class {name}" for name in CLASSES[1:]),
+    *(f"class {name}" for name in INCOME_CLASSES[1:]),
 )
 
 
 class Cells(NamedTuple):
     """One row for each cell of ZIP code and class that was kept, N in all."""
 
-    x: Array  # (N, d_in)  the columns of `INPUTS`
+    x: Array  # (N, d_in)  the columns of `TAX_INPUTS`
     y: Array  # (N, 1)  log of the income tax per return in thousand USD
     place: NDArray[np.str_]  # (N,)  ZIP code
-    income_class: NDArray[np.int_]  # (N,)  0 to 5, see `CLASSES`
+    income_class: NDArray[np.int_]  # (N,)  0 to 5, see `INCOME_CLASSES`
     returns: Array  # (N,)  number of returns, rounded to 10 by the IRS
     dropped: dict[str, int]  # reason -> rows left out
 
@@ -94,14 +94,14 @@ def load() -> Cells:
         If a column is missing or holds no numbers.
     """
     header, text = read(locate("irs_vermont"))
-    needed = ["AGI_STUB", "N1", "A00100", "A06500", *AMOUNTS, *COUNTS]
+    needed = ["AGI_STUB", "N1", "A00100", "A06500", *AMOUNT_COLUMNS, *COUNT_COLUMNS]
     if absent := [name for name in ("ZIPCODE", *needed) if name not in header]:
-        raise DamagedDataError(f"{FILE} has no column {', '.join(absent)}")
+        raise DamagedDataError(f"{TAX_FILE} has no column {', '.join(absent)}")
     zip_code = text[:, header.index("ZIPCODE")]
-    values = numbers(FILE, text[:, [header.index(name) for name in needed]], needed)
+    values = numbers(TAX_FILE, text[:, [header.index(name) for name in needed]], needed)
     column = dict(zip(needed, values.T, strict=True))
     reasons = {
-        "state total and all other codes": np.isin(zip_code, NO_PLACE),
+        "state total and all other codes": np.isin(zip_code, AGGREGATE_ZIP_CODES),
         "no returns shown (suppressed by the IRS)": column["N1"] == 0,
         "income tax shown as 0 (suppressed by the IRS)": column["A06500"] <= 0,
         "no positive income": column["A00100"] <= 0,
@@ -114,11 +114,11 @@ def load() -> Cells:
     income, returns = column["A00100"], column["N1"]
     income_class = column["AGI_STUB"].astype(int) - 1
     x = [
-        np.log(income / returns) - TYPICAL[income_class],
-        *(column[name] / income for name in AMOUNTS),
-        *(column[name] / returns for name in COUNTS),
+        np.log(income / returns) - LOG_TYPICAL_INCOME[income_class],
+        *(column[name] / income for name in AMOUNT_COLUMNS),
+        *(column[name] / returns for name in COUNT_COLUMNS),
         np.log(returns),
-        np.eye(len(CLASSES))[income_class, 1:],
+        np.eye(len(INCOME_CLASSES))[income_class, 1:],
     ]
     y = np.log(column["A06500"] / returns)[:, None]
     return Cells(
@@ -271,10 +271,10 @@ MODELS: dict[str, Callable[[Task], Mixture]] = {
 }
 
 
-FOLDS, FOR_CRPS = 5, 100
-COVERED = {"50 %": 0.5, "90 %": 0.9, "99 %": 0.99}  # central intervals
-SMALL, LARGE = 50.0, 200.0  # returns of a cell
-BASE = "linear regression"
+N_FOLDS, N_CRPS_COMPONENTS = 5, 100
+COVERAGE_INTERVALS = {"50 %": 0.5, "90 %": 0.9, "99 %": 0.99}  # central intervals
+SMALL_CELL_RETURNS, LARGE_CELL_RETURNS = 50.0, 200.0  # returns of a cell
+BASELINE_MODEL = "linear regression"
 
 
 @dataclass(eq=False)
@@ -301,7 +301,7 @@ def cross_validate(
     cells: Cells,
     *,
     models: Mapping[str, Callable[[Task], Mixture]] = MODELS,
-    count: int = FOLDS,
+    count: int = N_FOLDS,
     effort: Effort | None = None,
     seed: int = 0,
     report: ReportWork = ignore_work,
@@ -318,7 +318,7 @@ def cross_validate(
         for name, model in counted(models.items(), report):
             result, mixture = out[name], model(task)
             components = np.linspace(
-                0, len(mixture.means) - 1, min(len(mixture.means), FOR_CRPS)
+                0, len(mixture.means) - 1, min(len(mixture.means), N_CRPS_COMPONENTS)
             ).astype(int)
             result.mean[test] = mixture.means.mean(axis=0)[:, 0]
             result.epistemic[test] = mixture.means.std(axis=0)[:, 0]
@@ -338,8 +338,11 @@ def measure(cells: Cells, results: Mapping[str, Result]) -> dict[str, dict[str, 
     Pairs are mean and standard error, clustered by ZIP code; errors are of the logarithm, NLL in
     nats per cell, gains over linear regression, standard deviations medians.
     """
-    y, base = cells.y[:, 0], results[BASE]
-    sizes = {"small": cells.returns <= SMALL, "large": cells.returns > LARGE}
+    y, base = cells.y[:, 0], results[BASELINE_MODEL]
+    sizes = {
+        "small": cells.returns <= SMALL_CELL_RETURNS,
+        "large": cells.returns > LARGE_CELL_RETURNS,
+    }
     out: dict[str, dict[str, Any]] = {}
     for name, result in results.items():
         error, apart = y - result.mean, kstest(result.pit, "uniform", method="asymp")
@@ -357,7 +360,9 @@ def measure(cells: Cells, results: Mapping[str, Result]) -> dict[str, dict[str, 
                 key: clustered_mean(values, cells.place)
                 for key, values in pairs.items()
             },
-            "coverage": coverage(result.pit, tuple(COVERED.values())).share.tolist(),
+            "coverage": coverage(
+                result.pit, tuple(COVERAGE_INTERVALS.values())
+            ).share.tolist(),
             "kolmogorov": float(
                 apart.statistic * np.sqrt(len(y))
             ),  # by chance > 1.36 in 5 %
@@ -390,7 +395,7 @@ def reproduce(
 ) -> str:
     """Run everything, write ``tax.png`` and ``numbers.json`` into `out`, return the tables."""
     cells = load()
-    with steps(FOLDS * len(MODELS), progress) as report:
+    with steps(N_FOLDS * len(MODELS), progress) as report:
         results = cross_validate(cells, effort=effort, seed=seed, report=report)
     scores = measure(cells, results)
     output = {"seed": seed, "dropped": cells.dropped, "models": scores}
@@ -405,8 +410,12 @@ def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
         "inputs": cells.x.shape[1],
         "lowest tax of a return, 1000 USD": f"{np.exp(cells.y.min()):.2f}",
         "highest tax of a return, 1000 USD": f"{np.exp(cells.y.max()):.0f}",
-        f"small cells, {SMALL:g} returns or less": (cells.returns <= SMALL).sum(),
-        f"large cells, more than {LARGE:g}": (cells.returns > LARGE).sum(),
+        f"small cells, {SMALL_CELL_RETURNS:g} returns or less": (
+            cells.returns <= SMALL_CELL_RETURNS
+        ).sum(),
+        f"large cells, more than {LARGE_CELL_RETURNS:g}": (
+            cells.returns > LARGE_CELL_RETURNS
+        ).sum(),
         **{f"left out: {reason}": count for reason, count in cells.dropped.items()},
     }
     chains = {}
@@ -428,7 +437,10 @@ def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
             "90, 99 %: coverage;\nKolmogorov: distance of the PIT x sqrt(cells), at 5 % 1.36.",
             "model | rmse | median_relative_error | nll | crps | kolmogorov | 50 % | 90 % | 99 %",
             {
-                name: {**score, **dict(zip(COVERED, score["coverage"], strict=True))}
+                name: {
+                    **score,
+                    **dict(zip(COVERAGE_INTERVALS, score["coverage"], strict=True)),
+                }
                 for name, score in scores.items()
             },
         ),
@@ -454,18 +466,25 @@ def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
-MARKERS = "osD^v*"
-SHADES = ("#000000", "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00")
-LEVELS = np.linspace(0.02, 0.98, 49)
+CLASS_MARKERS = "osD^v*"
+CLASS_SHADES = ("#000000", "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00")
+COVERAGE_LEVELS = np.linspace(0.02, 0.98, 49)
 
 
 def _draw(cells: Cells, results: Mapping[str, Result]) -> Figure:
     """Draw predictions, calibration and the learned noise of the last model against others."""
     figure, (a, b, c) = panels(15.0, 4.8, 1, 3)
     _draw_predictions(a, cells, results[NUTS_NAME].mean)
-    names = (NUTS_NAME, BASE, "network, noise by cell, VI", "network, one noise, VI")
+    names = (
+        NUTS_NAME,
+        BASELINE_MODEL,
+        "network, noise by cell, VI",
+        "network, one noise, VI",
+    )
     curves = {
-        name.replace("one noise, VI", "one noise"): coverage(results[name].pit, LEVELS)
+        name.replace("one noise, VI", "one noise"): coverage(
+            results[name].pit, COVERAGE_LEVELS
+        )
         for name in names
         if name in results
     }
@@ -478,8 +497,10 @@ def _draw(cells: Cells, results: Mapping[str, Result]) -> Figure:
 
 
 def _draw_predictions(ax: Axes, cells: Cells, mean: Array) -> None:
-    for which, (marker, shade) in enumerate(zip(MARKERS, SHADES, strict=True)):
-        chosen, label = cells.income_class == which, f"{CLASSES[which]} k"
+    for which, (marker, shade) in enumerate(
+        zip(CLASS_MARKERS, CLASS_SHADES, strict=True)
+    ):
+        chosen, label = cells.income_class == which, f"{INCOME_CLASSES[which]} k"
         points = np.exp(mean[chosen]), np.exp(cells.y[chosen, 0])
         ax.plot(*points, marker, color=shade, markersize=4, alpha=0.7, label=label)
     ends = np.exp([cells.y.min(), cells.y.max()])
@@ -497,7 +518,7 @@ def _draw_noise(ax: Axes, cells: Cells, results: Mapping[str, Result]) -> None:
     )  # decile by decile
     for name, label, colour, fill, marker, aside in (
         (NUTS_NAME, "network", BLACK, BLACK, "o", 0.94),
-        (BASE, "linear", VERMILLION, "white", "s", 1.06),
+        (BASELINE_MODEL, "linear", VERMILLION, "white", "s", 1.06),
     ):
         error = cells.y[:, 0] - results[name].mean
         ax.plot(

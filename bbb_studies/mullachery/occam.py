@@ -32,10 +32,12 @@ from bbb_studies.kit import Claim, by_key, claims, listed, plus_minus, text, wri
 from bbb_studies.progress import ReportWork, ignore_work, steps
 
 Array = NDArray[Any]
-POINTS = 8
-PRIOR = 5.0  # standard deviation of every weight, logistic models
-ROWS, NOISE, WIDTH = 15, 0.3, 1.5  # regression: rows, sd of noise and of every weight
-BLOCK = 20_000  # weight vectors in one pass
+N_POINTS = 8  # labels of one data set
+LOGISTIC_PRIOR_SCALE = 5.0  # standard deviation of every weight, logistic models
+N_REGRESSION_ROWS = 15
+REGRESSION_NOISE_SCALE = 0.3  # standard deviation of y around the function
+REGRESSION_PRIOR_SCALE = 1.5  # standard deviation of every weight
+MAX_WEIGHT_VECTORS = 20_000  # weight vectors in one pass
 
 
 class Budget(NamedTuple):
@@ -67,7 +69,7 @@ def changes(labels: Array) -> Array:
     return np.count_nonzero(np.diff(labels, axis=1), axis=1)
 
 
-LABELS = all_labels(POINTS)
+LABEL_VECTORS = all_labels(N_POINTS)
 
 
 def features(points: int, degree: int) -> Array:
@@ -104,8 +106,8 @@ def sum_over_weights(
     error (2^N,), which holds if the shares are equal and the weights drawn from the prior.
     """
     total, squares, buffers = np.zeros(2 ** len(x)), np.zeros(2 ** len(x)), Buffers()
-    for first in range(0, len(w), BLOCK):
-        block = w[first : first + BLOCK]
+    for first in range(0, len(w), MAX_WEIGHT_VECTORS):
+        block = w[first : first + MAX_WEIGHT_VECTORS]
         p = model.likelihood.mean({}, model.predict(block, x, buffers.rewind()))[
             ..., 0
         ]  # (S, N)
@@ -116,26 +118,29 @@ def sum_over_weights(
             product = np.concatenate(
                 [product * (1.0 - p[:, i : i + 1]), product * p[:, i : i + 1]], 1
             )
-        total += shares[first : first + BLOCK] @ product  # M21
-        squares += shares[first : first + BLOCK] @ product**2
+        total += shares[first : first + MAX_WEIGHT_VECTORS] @ product  # M21
+        squares += shares[first : first + MAX_WEIGHT_VECTORS] @ product**2
     return total, np.sqrt(np.maximum(squares - total**2, 0.0) / len(w))
 
 
 def label_models(rng: np.random.Generator, budget: Budget) -> dict[str, Labelled]:
     """Return the four models of labels, evaluated on all label vectors."""
-    prior, likelihood = GaussianPrior(PRIOR), BernoulliLikelihood()
+    prior, likelihood = GaussianPrior(LOGISTIC_PRIOR_SCALE), BernoulliLikelihood()
     models = {}
-    for name, degree in (("line", 1), ("parabola", 2), ("degree 7", POINTS - 1)):
-        model, x = Model(MLP((degree, 1)), prior, likelihood), features(POINTS, degree)
+    for name, degree in (("line", 1), ("parabola", 2), ("degree 7", N_POINTS - 1)):
+        model, x = (
+            Model(MLP((degree, 1)), prior, likelihood),
+            features(N_POINTS, degree),
+        )
         if degree < 3:
-            w, shares = nodes(degree + 1, budget.side, PRIOR)
+            w, shares = nodes(degree + 1, budget.side, LOGISTIC_PRIOR_SCALE)
             probability, _ = sum_over_weights(model, x, w, shares)
         else:  # independent logits, symmetric about 0: every label is a fair coin (M21)
-            probability = np.full(2**POINTS, 0.5**POINTS)
+            probability = np.full(2**N_POINTS, 0.5**N_POINTS)
         models[name] = Labelled(model, x, probability, np.zeros_like(probability))
     model, x = (
         Model(MLP((1, 20, 20, 1), "tanh"), prior, likelihood),
-        features(POINTS, 1),
+        features(N_POINTS, 1),
     )
     w = model.prior.draw(rng, {}, (budget.draws, model.layout.size))
     shares = np.full(budget.draws, 1.0 / budget.draws)
@@ -145,7 +150,10 @@ def label_models(rng: np.random.Generator, budget: Budget) -> dict[str, Labelled
 
 def regression_models() -> dict[str, Model]:
     """Return a line, a small and a large network with the same prior and noise."""
-    prior, noise = GaussianPrior(WIDTH), GaussianLikelihood(NOISE)
+    prior, noise = (
+        GaussianPrior(REGRESSION_PRIOR_SCALE),
+        GaussianLikelihood(REGRESSION_NOISE_SCALE),
+    )
     sizes = {
         "line": (1, 1),
         "small network": (1, 3, 1),
@@ -156,7 +164,7 @@ def regression_models() -> dict[str, Model]:
     }
 
 
-class Found(NamedTuple):
+class LogEvidence(NamedTuple):
     """A log evidence in nats and its standard error."""
 
     log_evidence: float
@@ -169,7 +177,7 @@ class Measured(NamedTuple):
 
     source: str
     y: Array  # (N, 1)
-    found: dict[str, Found]
+    found: dict[str, LogEvidence]
 
     @property
     def factor(self) -> BayesFactor:
@@ -203,7 +211,7 @@ def measure(
     rng: np.random.Generator, budget: Budget, report: ReportWork = ignore_work
 ) -> list[Measured]:
     """Draw regressions from every model, and find every model's evidence of each."""
-    models, x = regression_models(), np.linspace(-2.0, 2.0, ROWS)[:, None]
+    models, x = regression_models(), np.linspace(-2.0, 2.0, N_REGRESSION_ROWS)[:, None]
     regressions = []
     for source, model in models.items():
         for _ in range(budget.sets):
@@ -212,7 +220,7 @@ def measure(
             line = linear_gaussian.exact(
                 linear_gaussian.Regression(models["line"], x, y)
             )
-            row = {"line": Found(line.log_evidence, 0.0, line.log_evidence)}
+            row = {"line": LogEvidence(line.log_evidence, 0.0, line.log_evidence)}
             for name in ("small network", "large network"):
                 run = evidence(
                     LogJoint(models[name], x, y),
@@ -221,13 +229,13 @@ def measure(
                     pilot_chains=max(budget.chains // 2, 10),
                     seed=rng,
                 )
-                row[name] = Found(run.log_evidence, run.error, run.lower)
+                row[name] = LogEvidence(run.log_evidence, run.error, run.lower)
             regressions.append(Measured(source, y, row))
             report(1)
     return regressions
 
 
-STYLES = {
+MODEL_STYLES = {
     "line": (BLUE, "-", "o"),
     "parabola": (VERMILLION, "-", "s"),
     "degree 7": (BLACK, "--", "^"),
@@ -235,7 +243,7 @@ STYLES = {
     "small network": (VERMILLION, "-", "s"),
     "large network": (BLACK, "--", "^"),
 }
-TITLES = {
+MODEL_TITLES = {
     "line": "simple: straight line",
     "parabola": "in between: parabola",
     "degree 7": "complex: degree 7",
@@ -254,15 +262,15 @@ def _draw_razor(models: Mapping[str, Labelled], measured: Sequence[Measured]) ->
 
 
 def _draw_labels(top: Axes, left_ax: Axes, models: Mapping[str, Labelled]) -> None:
-    complexity, complexities = changes(LABELS), np.arange(POINTS)
+    complexity, complexities = changes(LABEL_VECTORS), np.arange(N_POINTS)
     order = np.lexsort((-models["parabola"].probability, complexity))
     for name, model in models.items():
-        colour, line, marker = STYLES[name]
+        colour, line, marker = MODEL_STYLES[name]
         line_style: Any = {
             "color": colour,
             "linestyle": line,
             "lw": 1.6,
-            "label": TITLES[name],
+            "label": MODEL_TITLES[name],
         }
         if name != "network":
             top.step(
@@ -277,7 +285,7 @@ def _draw_labels(top: Axes, left_ax: Axes, models: Mapping[str, Labelled]) -> No
     _draw_groups(top, starts, len(order), [str(c) for c in complexities])
     top.set(yscale="log", xlim=(-1, len(order)), ylabel="evidence P(D|m)")
     top.set_xlabel(
-        f"all {len(order)} label vectors of {POINTS} points, by the number of label changes "
+        f"all {len(order)} label vectors of {N_POINTS} points, by the number of label changes "
         "(simple data left, complex data right)\n(a) Occam's razor: each curve sums to 1"
     )
     legend_above(top, 3)
@@ -307,7 +315,7 @@ def _draw_regressions(ax: Axes, measured: Sequence[Measured]) -> None:
         for regression in measured
     ]
     for shift, name in zip((-0.18, 0.0, 0.18), names, strict=True):
-        colour, _, marker = STYLES[name]
+        colour, _, marker = MODEL_STYLES[name]
         values = [
             regression.found[name].log_evidence - b
             for regression, b in zip(measured, best, strict=True)
@@ -338,7 +346,7 @@ def _draw_regressions(ax: Axes, measured: Sequence[Measured]) -> None:
     legend_above(ax, 3)
 
 
-EXACT = ("line", "parabola", "degree 7")  # models of labels without Monte Carlo
+EXACT_MODELS = ("line", "parabola", "degree 7")  # models of labels without Monte Carlo
 
 
 def quick(seed: int) -> dict[str, Any]:
@@ -379,7 +387,7 @@ def reproduce(
 def _tables(
     models: Mapping[str, Labelled], measured: Sequence[Measured], budget: Budget
 ) -> str:
-    simple = changes(LABELS) <= 1
+    simple = changes(LABEL_VECTORS) <= 1
     sizes, means = _by_changes(models)
     rows = zip(sizes, winners(means), *means.values(), strict=True)
 
@@ -404,9 +412,11 @@ def _tables(
         return f"{m.model.layout.size} | {off:.0e} | {100 * error:.0f} | {100 * on_simple:.0f}"
 
     return text(
-        f"Occam's razor. (a) models of labels: {POINTS} points, {2**POINTS} label vectors, "
-        f"logistic weights N(0, {PRIOR:g}^2).\n(b) of regressions: {ROWS} rows, noise {NOISE:g}, "
-        f"weights N(0, {WIDTH:g}^2); annealing of {budget.chains} chains, {budget.steps} powers.",
+        f"Occam's razor. (a) models of labels: {N_POINTS} points, {2**N_POINTS} label vectors, "
+        f"logistic weights N(0, {LOGISTIC_PRIOR_SCALE:g}^2).\n"
+        f"(b) of regressions: {N_REGRESSION_ROWS} rows, noise {REGRESSION_NOISE_SCALE:g}, "
+        f"weights N(0, {REGRESSION_PRIOR_SCALE:g}^2); annealing of {budget.chains} chains, "
+        f"{budget.steps} powers.",
         listed(
             "(a) P(D|m) of one data set, on average, by the label changes along the line.",
             " | ".join(["changes", "sets", *means, "best but the network"]),
@@ -449,7 +459,7 @@ def _by_changes(
     models: Mapping[str, Labelled],
 ) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
     """Return how many label vectors have each number of changes, and their mean probability."""
-    complexity, sizes = changes(LABELS), np.bincount(changes(LABELS))
+    complexity, sizes = changes(LABEL_VECTORS), np.bincount(changes(LABEL_VECTORS))
     return sizes, {
         n: np.bincount(complexity, m.probability) / sizes for n, m in models.items()
     }
@@ -457,8 +467,8 @@ def _by_changes(
 
 def winners(means: Mapping[str, NDArray[Any]]) -> list[str]:
     """Return for each number of changes the model, of those found exactly, of most evidence."""
-    best = np.argmax([means[name] for name in EXACT], axis=0)
-    return [EXACT[which] for which in best]
+    best = np.argmax([means[name] for name in EXACT_MODELS], axis=0)
+    return [EXACT_MODELS[which] for which in best]
 
 
 def claims_of_the_paper(

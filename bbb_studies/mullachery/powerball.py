@@ -51,21 +51,23 @@ from bbb_studies.kit import (
 from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 
 Array = NDArray[Any]
-NUMBERS = np.arange(70)  # 0 is no ball; 69 is the largest there ever was
-PRINTED = {  # the paper's accuracies on its held-out data; "1 hidden layer, 5 units each" ...
+BALL_NUMBERS = np.arange(70)  # 0 is no ball; 69 is the largest there ever was
+# The paper's accuracies on its held-out data. It says "1 hidden layer, 5 units each" and speaks
+# of weights "in the three layers": its network has one hidden layer or two.
+PRINTED_ACCURACIES = {
     "NUTS, prior 1": 0.8123,
-    "NUTS, 1-5-5-1": 0.8123,  # ... and weights "in the three layers": one layer or two
+    "NUTS, 1-5-5-1": 0.8123,
     "random forest": 0.8296,
     "AdaBoost": 0.8296,
     "Gaussian process": 0.8493,
 }
-CONFUSION = (
+PRINTED_CONFUSION = (
     0.26,
     0.068,
 )  # the paper's: bin-3 balls called bin 1, and the other way round
-UNTIL = "2017-12-31"  # the last day before the paper
-RULE = "exact rule"
-CLIP = 1e-6  # log loss takes probabilities of 0 and 1 as this far from them
+LAST_DAY = "2017-12-31"  # the last day before the paper
+EXACT_RULE = "exact rule"
+PROBABILITY_CLIP = 1e-6  # log loss takes probabilities of 0 and 1 as this far from them
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Fitted(NamedTuple):
     divergent: int = 0
 
 
-Method = Callable[[data.Examples, int, Setup], Fitted]
+FitClassifier = Callable[[data.Examples, int, Setup], Fitted]
 
 
 def network(setup: Setup, prior_scale: float, layers: int = 1) -> Model:
@@ -111,7 +113,9 @@ def network(setup: Setup, prior_scale: float, layers: int = 1) -> Model:
 
 def _inputs(numbers: Array, setup: Setup) -> tuple[Array, Array]:
     """Return the transformed training inputs (B, 1), and those of all numbers (70, 1)."""
-    rows, every = (np.log(part + setup.offset)[:, None] for part in (numbers, NUMBERS))
+    rows, every = (
+        np.log(part + setup.offset)[:, None] for part in (numbers, BALL_NUMBERS)
+    )
     return (rows - rows.mean()) / rows.std(), (every - rows.mean()) / rows.std()
 
 
@@ -156,7 +160,7 @@ def _trees(
     make: Callable[[int], Any], rows: data.Examples, seed: int, setup: Setup
 ) -> Fitted:
     learner = make(seed).fit(rows.number[:, None], rows.label)
-    return Fitted(learner.predict_proba(NUMBERS[:, None])[:, 1])
+    return Fitted(learner.predict_proba(BALL_NUMBERS[:, None])[:, 1])
 
 
 def _process(rows: data.Examples, seed: int, setup: Setup) -> Fitted:
@@ -168,17 +172,19 @@ def _process(rows: data.Examples, seed: int, setup: Setup) -> Fitted:
         : setup.process_draws
     ]
     is_chosen = np.isin(rows.draw, chosen_draws)
-    x = rows.number[:, None] / NUMBERS.std()
+    x = rows.number[:, None] / BALL_NUMBERS.std()
     first = GaussianProcessClassifier(1.0 * RBF(1.0)).fit(
         x[is_chosen], rows.label[is_chosen]
     )
     classifier = GaussianProcessClassifier(first.kernel_, optimizer=None).fit(
         x, rows.label
     )
-    return Fitted(classifier.predict_proba(NUMBERS[:, None] / NUMBERS.std())[:, 1])
+    return Fitted(
+        classifier.predict_proba(BALL_NUMBERS[:, None] / BALL_NUMBERS.std())[:, 1]
+    )
 
 
-METHODS: dict[str, Method] = {
+CLASSIFIERS: dict[str, FitClassifier] = {
     "NUTS, prior 1": partial(_nuts, 1.0),
     "NUTS, prior 4": partial(_nuts, 4.0),
     "VI, prior 1": partial(_vi, 1.0),
@@ -190,8 +196,8 @@ METHODS: dict[str, Method] = {
     "AdaBoost": partial(_trees, lambda seed: AdaBoostClassifier(random_state=seed)),
     "Gaussian process": _process,
 }
-BAYESIAN = tuple(METHODS)[:4]  # 1-5-1: judged by their functions, too
-NETWORK = BAYESIAN[0]
+BAYESIAN_NETWORKS = tuple(CLASSIFIERS)[:4]  # 1-5-1: judged by their functions, too
+PAPER_NETWORK = BAYESIAN_NETWORKS[0]
 
 
 def dispersion(mass: Array) -> float:
@@ -220,10 +226,10 @@ def positions(draws: data.Draws, seed: int = 0) -> dict[str, tuple[Any, Array]]:
 
     unsorted = np.random.default_rng(seed).permuted(draws.white, axis=1)
     by_position: dict[str, tuple[Any, Array]] = {}
-    for rank in data.PLACES:
+    for rank in data.LABEL_RANKS:
         mass = mixed(draws.balls, flat)
         by_position[f"unsorted, position {rank}"] = unsorted[:, rank - 1], mass
-    for rank in range(1, data.WHITE + 1):
+    for rank in range(1, data.N_WHITE_BALLS + 1):
         mass = mixed(draws.balls, partial(data.mass_of_place, rank=rank))
         by_position[f"sorted, bin {rank}"] = draws.white[:, rank - 1], mass
     return by_position | {
@@ -232,13 +238,13 @@ def positions(draws: data.Draws, seed: int = 0) -> dict[str, tuple[Any, Array]]:
 
 
 def _log_losses(p: Array, label: Array) -> Array:
-    p = np.clip(p, CLIP, 1.0 - CLIP)
+    p = np.clip(p, PROBABILITY_CLIP, 1.0 - PROBABILITY_CLIP)
     return -np.log(np.where(label == 1, p, 1.0 - p))
 
 
 def _padded(part: Array) -> Array:
     """Return `part` for all 70 numbers, 0 where no ball can be."""
-    return np.pad(np.nan_to_num(part), (0, len(NUMBERS) - len(part)))
+    return np.pad(np.nan_to_num(part), (0, len(BALL_NUMBERS) - len(part)))
 
 
 def under_the_rules(p: Array, exact: data.Exact) -> dict[str, float]:
@@ -279,14 +285,14 @@ def cross_validate(
         for fold in np.array_split(rng.permutation(draws), count)
     ]
     sides = [np.isin(rows.draw, fold) for fold in parts]
-    fits: dict[str, list[Fitted]] = {name: [] for name in METHODS}
+    fits: dict[str, list[Fitted]] = {name: [] for name in CLASSIFIERS}
     for i, is_test in enumerate(sides):
         training = data.Examples._make(column[~is_test] for column in rows)
-        for name, method in counted(METHODS.items(), report):
+        for name, method in counted(CLASSIFIERS.items(), report):
             fits[name].append(
                 method(training, seed + 1000 * (i // count) + i % count, setup)
             )
-    fits[RULE] = [Fitted(_padded(exact.probability))] * len(sides)
+    fits[EXACT_RULE] = [Fitted(_padded(exact.probability))] * len(sides)
     label, of = (
         np.concatenate([column[is_test] for is_test in sides])
         for column in (rows.label, rows.draw)
@@ -301,7 +307,7 @@ def cross_validate(
         {},
         0.0,
     )  # of the first repeat, every ball once
-    for name in (RULE, *METHODS):
+    for name in (EXACT_RULE, *CLASSIFIERS):
         fits_of_method = fits[name]
         p = np.concatenate(
             [
@@ -311,7 +317,7 @@ def cross_validate(
         )
         first = p > 0.5
         right = (first == (label == 1)).astype(float)
-        best = right if name == RULE else best
+        best = right if name == EXACT_RULE else best
         under = [
             under_the_rules(fitted.probability, exact) for fitted in fits_of_method
         ]
@@ -336,7 +342,7 @@ def cross_validate(
                 fitted.divergent for fitted in fits_of_method
             ),  # transitions in all fits
         }
-    return {name: found[name] for name in (*METHODS, RULE)}
+    return {name: found[name] for name in (*CLASSIFIERS, EXACT_RULE)}
 
 
 def intervals(functions: Array) -> tuple[Array, Array]:
@@ -354,9 +360,9 @@ def _logit(p: Array) -> Array:
     return np.asarray(special.logit(np.clip(p, 1e-12, 1.0 - 1e-12)))
 
 
-BALL = "number of the ball"
+BALL_LABEL = "number of the ball"
 P_BIN_1 = "P(bin 1 | number)"
-SHARES = {"vmin": 0, "vmax": 100}  # per cent
+PERCENT_LIMITS = {"vmin": 0, "vmax": 100}  # per cent
 
 
 def _nine(
@@ -380,7 +386,7 @@ def _nine(
 
 def _draw_boundaries(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
     """Draw the probabilities of every classifier, and shade where it says bin 1."""
-    figure, axes = _nine(list(full), BALL, P_BIN_1)
+    figure, axes = _nine(list(full), BALL_LABEL, P_BIN_1)
     for ax, fitted in zip(axes, full.values(), strict=False):
         p = fitted.probability
         predicted = np.where(p > 0.5, 2.0, -1.0)
@@ -393,7 +399,7 @@ def _draw_boundaries(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
             label="says bin 1",
         )
         ax.plot(exact.probability, color=BLACK, lw=1.1, ls="--", label="exact")
-        ax.step(NUMBERS, p, where="mid", color=BLUE, lw=1.6, label="classifier")
+        ax.step(BALL_NUMBERS, p, where="mid", color=BLUE, lw=1.6, label="classifier")
         ax.axvline(exact.limit + 0.5, color=GREY, lw=1.0, ls=":", label="best boundary")
     axes[-1].legend(*axes[0].get_legend_handles_labels(), loc="center", frameon=False)
     axes[0].set(xlim=(-0.5, 69.5), ylim=(-0.03, 1.03))
@@ -416,7 +422,7 @@ def _draw_uncertainty(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
             (where[holds], BLUE, "o", 4.0, "95 % interval, right"),
             (where[~holds], VERMILLION, "X", 6.0, "95 % interval, wrong"),
             (
-                np.setdiff1d(NUMBERS, where),
+                np.setdiff1d(BALL_NUMBERS, where),
                 GREY,
                 "d",
                 4.5,
@@ -445,8 +451,8 @@ def _draw_uncertainty(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
             )
         left_ax.set(ylim=(-0.03, 1.03), ylabel=f"{name}\n{P_BIN_1}")
         right.set(ylabel="its logit")
-    axes[-1, 0].set(xlim=(-1, 70), xlabel=BALL)
-    axes[-1, 1].set(xlabel=BALL)
+    axes[-1, 0].set(xlim=(-1, 70), xlabel=BALL_LABEL)
+    axes[-1, 1].set(xlabel=BALL_LABEL)
     style.legend_of_figure(figure, axes[0, 0], 4)
     return figure
 
@@ -459,7 +465,11 @@ def _draw_confusion(scores: Mapping[str, Any]) -> Figure:
         shares = 100 * np.array([[1 - first, first], [third, 1 - third]])
         display = ConfusionMatrixDisplay(shares, display_labels=["bin 1", "bin 3"])
         display.plot(
-            ax=ax, cmap="Blues", values_format=".1f", colorbar=False, im_kw=SHARES
+            ax=ax,
+            cmap="Blues",
+            values_format=".1f",
+            colorbar=False,
+            im_kw=PERCENT_LIMITS,
         )
         ax.set(xlabel="", ylabel="")
     return figure
@@ -523,7 +533,7 @@ def _draw_weights(full: Mapping[str, Fitted], setup: Setup) -> Figure:
     return figure
 
 
-OFFSETS = (1.0, 0.1, 0.001)  # added to the number before the logarithm
+INPUT_OFFSETS = (1.0, 0.1, 0.001)  # added to the number before the logarithm
 
 
 def quick(seed: int) -> dict[str, Any]:
@@ -559,7 +569,7 @@ def reproduce(
     Shorter chains in `setup`; `folds` and `repeats` of the cross-validation.
     """
     setup = setup or Setup()
-    draws = data.load(UNTIL)
+    draws = data.load(LAST_DAY)
     rows, exact = data.examples(draws), data.exact(data.rules(draws))
     longer = replace(
         setup,
@@ -567,21 +577,25 @@ def reproduce(
         draws=4 * setup.draws,
         max_depth=setup.max_depth + 1,
     )
-    with steps((1 + folds * repeats) * len(METHODS) + len(OFFSETS), progress) as report:
+    with steps(
+        (1 + folds * repeats) * len(CLASSIFIERS) + len(INPUT_OFFSETS), progress
+    ) as report:
         fits = {
             name: method(rows, seed, longer)
-            for name, method in counted(METHODS.items(), report)
+            for name, method in counted(CLASSIFIERS.items(), report)
         }
         scores = cross_validate(rows, exact, setup, seed, folds, repeats, report)
         zero = {  # what P(bin 1 | 0) owes to the offset
-            offset: METHODS[NETWORK](rows, seed, replace(setup, offset=offset))
-            for offset in counted(OFFSETS, report)
+            offset: CLASSIFIERS[PAPER_NETWORK](
+                rows, seed, replace(setup, offset=offset)
+            )
+            for offset in counted(INPUT_OFFSETS, report)
         }
     pictures = {
         "buckets": _draw_buckets(draws),
         "boundaries": _draw_boundaries(fits, exact),
         "uncertainty": _draw_uncertainty(
-            {name: fits[name] for name in BAYESIAN[:3]}, exact
+            {name: fits[name] for name in BAYESIAN_NETWORKS[:3]}, exact
         ),
         "confusion": _draw_confusion(scores),
         "weights": _draw_weights(fits, setup),
@@ -591,19 +605,21 @@ def reproduce(
         "ceiling": exact.accuracy,
         "least log loss": exact.log_loss,
         "exact": exact.probability,
-        "printed": PRINTED,
+        "printed": PRINTED_ACCURACIES,
         "scores": scores,
         "all draws": {name: _for_file(one) for name, one in fits.items()},
         "zero": {offset: _for_file(one) for offset, one in zero.items()},
     }
     write(out, pictures, {**sizes, "setup": setup, **numbers})
     fits_at_zero = {
-        f"{NETWORK}, log(v + {offset:g})": fitted for offset, fitted in zero.items()
+        f"{PAPER_NETWORK}, log(v + {offset:g})": fitted
+        for offset, fitted in zero.items()
     }
     fits_at_zero |= {
-        f"{name}, log(v + {setup.offset:g}), long": fits[name] for name in BAYESIAN
+        f"{name}, log(v + {setup.offset:g}), long": fits[name]
+        for name in BAYESIAN_NETWORKS
     }
-    wide = fits[NETWORK].weights[:: setup.chains].std(axis=0)  # of one chain
+    wide = fits[PAPER_NETWORK].weights[:: setup.chains].std(axis=0)  # of one chain
     claims_made = claims_of_the_paper(exact, scores, fits_at_zero, wide, setup.hidden)
     return _tables(draws, exact, scores, fits_at_zero, claims_made)
 
@@ -693,23 +709,32 @@ def claims_of_the_paper(
     single weights, those of `units` inputs first.
     """
     claims_of_accuracy = []
-    for name, printed in PRINTED.items():
+    for name, printed in PRINTED_ACCURACIES.items():
         accuracy = scores[name]["accuracy"]
         off = abs(accuracy.mean - printed) / accuracy.error
         statement = f"accuracy of {name}, %"
         claims_of_accuracy.append(
             Claim(statement, _percent(printed), plus_minus(accuracy, 2, 100), off)
         )
-    best, ceiling, network = max(PRINTED.values()), exact.accuracy, PRINTED[NETWORK]
+    best, ceiling, network = (
+        max(PRINTED_ACCURACIES.values()),
+        exact.accuracy,
+        PRINTED_ACCURACIES[PAPER_NETWORK],
+    )
     implied = (
-        1.0 - sum(CONFUSION) / 2.0
+        1.0 - sum(PRINTED_CONFUSION) / 2.0
     )  # with as many balls of either bin, as there are
-    share = (1.0 - network - CONFUSION[1]) / (CONFUSION[0] - CONFUSION[1])
+    share = (1.0 - network - PRINTED_CONFUSION[1]) / (
+        PRINTED_CONFUSION[0] - PRINTED_CONFUSION[1]
+    )
     first, third = (2.0 * np.cumsum(exact.mass[label]) for label in (1, 0))
-    cut = int(np.argmin(np.abs(third - CONFUSION[0])))
+    cut = int(np.argmin(np.abs(third - PRINTED_CONFUSION[0])))
     shares, of_cut = (
         f"{_percent(first_share, 1)} and {_percent(second_share, 1)}"
-        for first_share, second_share in (CONFUSION, (third[cut], 1.0 - first[cut]))
+        for first_share, second_share in (
+            PRINTED_CONFUSION,
+            (third[cut], 1.0 - first[cut]),
+        )
     )
     sds = [fitted.functions.std(axis=0) for fitted in fits_at_zero.values()]
     n_largest_at_zero, networks = sum(int(sd[0] > sd[1:].max()) for sd in sds), len(sds)

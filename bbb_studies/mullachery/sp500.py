@@ -57,12 +57,14 @@ from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 
 Array = NDArray[Any]
 Days = NDArray[np.datetime64]
-FILE: str = SETS["sp500"]["file"]
-MONTH, WEEK = 20, 5  # trading days
-HISTORY = MONTH + 1  # closes that the inputs of one day need, that day's included
+PRICE_FILE: str = SETS["sp500"]["file"]
+DAYS_PER_MONTH, DAYS_PER_WEEK = 20, 5  # trading days
+N_CLOSES_NEEDED = (
+    DAYS_PER_MONTH + 1
+)  # closes that the inputs of one day need, that day's included
 
-INPUTS = (
-    *(f"return {lag} d ago" if lag else "return today" for lag in range(WEEK)),
+PRICE_INPUTS = (
+    *(f"return {lag} d ago" if lag else "return today" for lag in range(DAYS_PER_WEEK)),
     "return of 20 d",
     "log volatility",
     "market today",
@@ -84,7 +86,7 @@ class Prices(NamedTuple):
 class Table(NamedTuple):
     """What is known and what is asked, N = days x companies rows in the order of days."""
 
-    x: Array  # (N, d_in)  the columns of `INPUTS`
+    x: Array  # (N, d_in)  the columns of `PRICE_INPUTS`
     y: Array  # (N, 1)  1 if the next close is higher, else 0
     day: NDArray[np.intp]  # (N,)  index of the day t on which the forecast is made
     company: NDArray[np.intp]  # (N,)
@@ -100,7 +102,7 @@ class Split(NamedTuple):
     test: NDArray[np.intp]
 
 
-def load(file: str = FILE) -> Prices:
+def load(file: str = PRICE_FILE) -> Prices:
     """Read a table of closes: ``date``, then one column for each company.
 
     Companies that lack a close on any day are left out, and named in `dropped`: that they were
@@ -143,13 +145,14 @@ def inputs(close: Array) -> Array:
     all_own, all_volatility = _windows(market)
     of_all = [
         all_own[..., -1] / all_volatility,
-        all_own[..., -WEEK:].sum(axis=-1) / (all_volatility * WEEK**0.5),
-        all_own.sum(axis=-1) / (all_volatility * MONTH**0.5),
+        all_own[..., -DAYS_PER_WEEK:].sum(axis=-1)
+        / (all_volatility * DAYS_PER_WEEK**0.5),
+        all_own.sum(axis=-1) / (all_volatility * DAYS_PER_MONTH**0.5),
         np.log(all_volatility),
     ]
     columns = [
-        *(returns[..., -1 - lag] / own_volatility for lag in range(WEEK)),
-        returns.sum(axis=-1) / (own_volatility * MONTH**0.5),
+        *(returns[..., -1 - lag] / own_volatility for lag in range(DAYS_PER_WEEK)),
+        returns.sum(axis=-1) / (own_volatility * DAYS_PER_MONTH**0.5),
         np.log(own_volatility),
         *(np.broadcast_to(column, own_volatility.shape) for column in of_all),
     ]
@@ -159,7 +162,7 @@ def inputs(close: Array) -> Array:
 def _windows(change: Array) -> tuple[Array, Array]:
     """Return the last 20 changes of each day (D-20, C, 20), and their root mean square."""
     # A copy, so that every window is summed in the same order, wherever it lies in memory.
-    windows = np.ascontiguousarray(sliding_window_view(change, MONTH, axis=0))
+    windows = np.ascontiguousarray(sliding_window_view(change, DAYS_PER_MONTH, axis=0))
     return windows, np.sqrt(
         (windows * windows).mean(axis=-1)
     ) + 1e-6  # a price may stand still
@@ -169,7 +172,7 @@ def tabulate(prices: Prices) -> Table:
     """Return inputs and targets of all companies on all days that have both (D38)."""
     x = inputs(prices.close)[:-1]  # the last day has no next one
     days, companies = x.shape[:2]
-    day = np.arange(HISTORY - 1, HISTORY - 1 + days)
+    day = np.arange(N_CLOSES_NEEDED - 1, N_CLOSES_NEEDED - 1 + days)
     y = (prices.close[day + 1] > prices.close[day]).astype(float)
     every, company = np.repeat(day, companies), np.tile(np.arange(companies), days)
     made_on, known_on = prices.dates[every], prices.dates[every + 1]
@@ -335,8 +338,8 @@ FORECASTERS: dict[str, Callable[[Task], Forecast]] = {
 }
 
 
-FIRST, THIN = 2012, 5
-BASE = "climatology"
+FIRST_YEAR, THINNING_DAYS = 2012, 5
+BASELINE_FORECASTER = "climatology"
 
 
 class Walk(NamedTuple):
@@ -352,8 +355,8 @@ def walk_forward(
     rows: Table,
     *,
     forecasters: Mapping[str, Callable[[Task], Forecast]] = FORECASTERS,
-    first: int = FIRST,
-    thin: int = THIN,
+    first: int = FIRST_YEAR,
+    thin: int = THINNING_DAYS,
     effort: Effort | None = None,
     seed: int = 0,
     report: ReportWork = ignore_work,
@@ -420,7 +423,7 @@ def measure(walk: Walk) -> dict[str, dict[str, Any]]:
             "brier": (result.proba - walk.y) ** 2,
         }
 
-    base, out = of(walk.results[BASE]), {}
+    base, out = of(walk.results[BASELINE_FORECASTER]), {}
     for name, result in walk.results.items():
         losses = of(result)
         gained = {key: base[key] - values for key, values in losses.items()}
@@ -466,12 +469,12 @@ def facts(prices: Prices, walk: Walk) -> dict[str, Any]:
     }
 
 
-SECOND, SECOND_FIRST = (
+SECOND_FILE, SECOND_FIRST_YEAR = (
     "close_505_2013_2018.csv.gz",
     2015,
 )  # a second table, baselines alone
-BASELINES = (BASE, "last value", "logistic regression")
-GAINS = ("accuracy_gained", "log_loss_gained", "brier_gained")
+BASELINES = (BASELINE_FORECASTER, "last value", "logistic regression")
+GAIN_COLUMNS = ("accuracy_gained", "log_loss_gained", "brier_gained")
 
 
 def reproduce(
@@ -482,15 +485,15 @@ def reproduce(
     progress: bool | None = None,
 ) -> str:
     """Run everything, write ``forecasts.png`` and ``numbers.json``, return the tables."""
-    prices, second = load(), load(SECOND)
+    prices, second = load(), load(SECOND_FILE)
     rows, second_rows = tabulate(prices), tabulate(second)
     baselines = {name: FORECASTERS[name] for name in BASELINES}
-    work = len(list(splits(rows, FIRST))) * (len(FORECASTERS) + 1)
-    work += len(list(splits(second_rows, SECOND_FIRST))) * len(baselines)
+    work = len(list(splits(rows, FIRST_YEAR))) * (len(FORECASTERS) + 1)
+    work += len(list(splits(second_rows, SECOND_FIRST_YEAR))) * len(baselines)
     with steps(work, progress) as report:
         walk = walk_forward(rows, effort=effort, seed=seed, report=report)
         second_walk = walk_forward(
-            second_rows, forecasters=baselines, first=SECOND_FIRST, report=report
+            second_rows, forecasters=baselines, first=SECOND_FIRST_YEAR, report=report
         )
         leaked = leak(rows, len(prices.symbols), report=report)
     both_periods = {"first": facts(prices, walk), "second": facts(second, second_walk)}
@@ -504,7 +507,10 @@ def reproduce(
     }
     write(out, {"forecasts": _draw(walk, scores)}, output)
 
-    gains, count = " | ".join(["gained", *GAINS]), len(GAINS) * (len(FORECASTERS) - 1)
+    gains, count = (
+        " | ".join(["gained", *GAIN_COLUMNS]),
+        len(GAIN_COLUMNS) * (len(FORECASTERS) - 1),
+    )
     limits = [
         NormalDist().inv_cdf(1.0 - 0.025 / compared) for compared in (count, 1)
     ]  # D38
@@ -552,7 +558,7 @@ def _probabilities(walk: Walk, leaked: float) -> str:
     )
 
 
-STYLES = {
+FORECASTER_STYLES = {
     "last value": (GREY, "D", ":"),
     "logistic regression": (GREEN, "^", "-."),
     VI_NAME: (VERMILLION, "s", "--"),
@@ -564,8 +570,11 @@ def _draw(walk: Walk, scores: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Draw gains by year, gains added up over days, and the reliability of the network."""
     figure, (a, b, c) = panels(15.0, 4.8, 1, 3)
     days, order = np.unique(walk.made, return_inverse=True)
-    base, names = log_loss(walk.results[BASE].proba, walk.y), [*STYLES]
-    for index, (name, (colour, marker, line)) in enumerate(STYLES.items()):
+    base, names = (
+        log_loss(walk.results[BASELINE_FORECASTER].proba, walk.y),
+        [*FORECASTER_STYLES],
+    )
+    for index, (name, (colour, marker, line)) in enumerate(FORECASTER_STYLES.items()):
         years = scores[name]["years"]
         mean, error = 1e3 * np.array(list(years.values())).T
         at = np.array([int(year) for year in years]) + 0.12 * (

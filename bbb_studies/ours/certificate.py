@@ -44,8 +44,10 @@ from bbb_studies.kit import (
 from bbb_studies.progress import steps
 
 Array = NDArray[Any]
-DELTA, DELTA_DRAWS = 0.025, 0.01
-RATE, SLOW = 1e-3, 1e-4  # of Adam; slow where every step away from the prior costs
+DELTA = 0.025
+DELTA_DRAWS = 0.01
+LEARNING_RATE = 1e-3
+SLOW_LEARNING_RATE = 1e-4  # of Adam; slow where every step away from the prior costs
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Stored(NamedTuple):
     theta: Array
 
 
-STATE = Format("bbb_numpy.certificate", 1, (Settings, Stored))
+CERTIFICATE_FORMAT = Format("bbb_numpy.certificate", 1, (Settings, Stored))
 
 
 class Images(NamedTuple):
@@ -111,7 +113,8 @@ def trained(
     initial: Array | None,
 ) -> Array:
     """Return theta after so many epochs of Adam, from `initial` or from the posterior's start."""
-    rng, optimizer = np.random.default_rng(settings.seed), Adam(rate, schedule=Cosine())
+    rng = np.random.default_rng(settings.seed)
+    optimizer = Adam(rate, schedule=Cosine())
     state = start(estimator, rng, optimizer, np.float32, initial)
     recipe = Recipe(optimizer, epochs=epochs, batch_size=settings.batch)
     state = fit(estimator, state, images.x, images.y, recipe, rng=rng, progress=False)
@@ -123,8 +126,8 @@ def trained(
 def kept(path: Path, settings: Settings, make: Callable[[], Array]) -> Array:
     """Return the theta that is stored there; if there is none, make it and store it."""
     if not path.exists():
-        write_state(path, Stored(settings, make()), STATE)
-    stored: Stored = read_state(path, Stored, STATE)
+        write_state(path, Stored(settings, make()), CERTIFICATE_FORMAT)
+    stored: Stored = read_state(path, Stored, CERTIFICATE_FORMAT)
     if stored.settings != settings:
         raise ValueError(f"{path} is of other settings: {stored.settings}; delete it")
     return stored.theta
@@ -132,11 +135,9 @@ def kept(path: Path, settings: Settings, make: Callable[[], Array]) -> Array:
 
 def prepare(digits: MNIST, settings: Settings) -> tuple[Images, Images, Images]:
     """Return the images that teach a prior, those that certify, and those of the test."""
-    half, eye, scale = (
-        settings.half,
-        np.eye(10, dtype=np.float32),
-        np.float32(1.0 / 126.0),
-    )
+    half = settings.half
+    eye = np.eye(10, dtype=np.float32)
+    scale = np.float32(1.0 / 126.0)
     train = Images(digits.train_images * scale, eye[digits.train_labels])
     test = Images(digits.test_images * scale, eye[digits.test_labels])
     return (
@@ -156,17 +157,23 @@ def measure(
 ) -> Row:
     """Return the certificate of a q, and what the test images say of it."""
     rng = np.random.default_rng(settings.seed + 1)
-    certificate_on_rows, on_test = (
-        certificate(
-            estimator,
-            theta,
-            *part,
-            rng=rng,
-            samples=settings.draws,
-            delta=DELTA,
-            delta_draws=DELTA_DRAWS,
-        )
-        for part in (rows, test)
+    certificate_on_rows = certificate(
+        estimator,
+        theta,
+        *rows,
+        rng=rng,
+        samples=settings.draws,
+        delta=DELTA,
+        delta_draws=DELTA_DRAWS,
+    )
+    on_test = certificate(
+        estimator,
+        theta,
+        *test,
+        rng=rng,
+        samples=settings.draws,
+        delta=DELTA,
+        delta_draws=DELTA_DRAWS,
     )
 
     def of_mean(part: Images) -> float:
@@ -177,7 +184,7 @@ def measure(
     return Row(certificate_on_rows, on_test.risk, of_mean(test), bound)
 
 
-NAMES = (
+POSTERIOR_NAMES = (
     "free energy, prior around 0",
     "bound, prior around the random start",
     "the prior that the first half taught",
@@ -193,7 +200,7 @@ def run(
     settings: Settings,
     progress: bool | None,
 ) -> dict[str, Row]:
-    """Train and certify the four q, in the order of `NAMES`."""
+    """Train and certify the four q, in the order of `POSTERIOR_NAMES`."""
     objective = PACBayes(settings.half, DELTA)
     zero = GaussianPrior(settings.wide)
     size = built(settings, zero, objective).model.layout.size
@@ -222,17 +229,17 @@ def run(
         tempered = built(settings, zero, FreeEnergy(0.1))
         random = elbo.init(np.random.default_rng(settings.seed))[:size]
         at_random, begin = around(random, settings.at_random)
-        taught = train("prior", tempered, first, RATE, None)
+        taught = train("prior", tempered, first, LEARNING_RATE, None)
         by_data, there = around(taught[:size], settings.taught)
         found = (
-            (elbo, train("free-energy", elbo, second, RATE, None)),
-            (at_random, train("random-start", at_random, second, RATE, begin)),
+            (elbo, train("free-energy", elbo, second, LEARNING_RATE, None)),
+            (at_random, train("random-start", at_random, second, LEARNING_RATE, begin)),
             (by_data, there),
-            (by_data, train("taught", by_data, second, SLOW, there)),
+            (by_data, train("taught", by_data, second, SLOW_LEARNING_RATE, there)),
         )
     return {
-        name: measure(*one, second, test, settings, unseen=name == NAMES[2])
-        for name, one in zip(NAMES, found, strict=True)
+        name: measure(*one, second, test, settings, unseen=name == POSTERIOR_NAMES[2])
+        for name, one in zip(POSTERIOR_NAMES, found, strict=True)
     }
 
 
@@ -318,11 +325,9 @@ def lay_out(settings: Settings, rows: Mapping[str, Row]) -> str:
         )
         return " | ".join((*texts, percent(row.test), percent(row.mean_network)))
 
-    best, vacuous, bound_of_mean = (
-        rows[NAMES[3]],
-        rows[NAMES[0]].certificate,
-        rows[NAMES[2]].held_out,
-    )
+    best = rows[POSTERIOR_NAMES[3]]
+    vacuous = rows[POSTERIOR_NAMES[0]].certificate
+    bound_of_mean = rows[POSTERIOR_NAMES[2]].held_out
     measured = f"{percent(best.certificate.bound)}, test {percent(best.test)}"
     return text(
         values("MNIST, 784-hidden-hidden-10, ReLU.", "setting", plain(settings)),

@@ -45,10 +45,10 @@ from bbb_studies.dropout import Dropout
 from bbb_studies.replicates import fit_replicates
 
 Array = NDArray[Any]
-NOISE = GaussianLikelihood(0.3, learn=True)
+LEARNED_NOISE_LIKELIHOOD = GaussianLikelihood(0.3, learn=True)
 SWAG_RATE = 10.0  # step sizes of SGD on the mean squared error, in units of Adam's
 # of SGD's path for SWAG, an epoch apart or more, in a quarter of the steps
-SNAPSHOTS = 30
+N_SNAPSHOTS = 30
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def model(
     inputs: int,
     candidate: Candidate,
     settings: Settings,
-    likelihood: Likelihood = NOISE,
+    likelihood: Likelihood = LEARNED_NOISE_LIKELIHOOD,
 ) -> Model:
     """Return network, prior and likelihood."""
     scale = candidate.prior
@@ -245,7 +245,8 @@ def _ensemble(
 ) -> Fit:
     """Fit point estimates from several starts (Lakshminarayanan et al. 2017), equally weighted."""
     estimator = _points(model(x.shape[1], candidate, settings))
-    starts, size = rng.spawn(settings.members), (settings.steps, settings.batch_size)
+    starts = rng.spawn(settings.members)
+    size = (settings.steps, settings.batch_size)
     members = _train([estimator] * settings.members, x, y, candidate, starts, *size)
     return Fit(
         (estimator,) * settings.members, tuple(member.thetas[0] for member in members)
@@ -280,16 +281,18 @@ def _swag(
     of the mean squared error, in units of the noise, lest little noise make SGD diverge.
     """
     point = _points(model(x.shape[1], candidate, settings))
-    batch, size = min(settings.batch_size, len(x)), point.model.layout.size
+    batch = min(settings.batch_size, len(x))
+    size = point.model.layout.size
     (trained,) = _train([point], x, y, candidate, [rng], settings.steps, batch)
     theta = trained.thetas[0]  # the weights and the logarithm of the noise
     rule = SGD(
         SWAG_RATE * candidate.learning_rate * np.exp(2.0 * float(theta[-1])) / batch
     )
-    epochs = round(settings.steps / 4 / SNAPSHOTS / -(-len(x) // batch))
+    epochs = round(settings.steps / 4 / N_SNAPSHOTS / -(-len(x) // batch))
     recipe = training.Recipe(rule, max(1, epochs), batch)
-    state, path = Training(theta, rule.init(theta)), list[Array]()
-    for _ in range(SNAPSHOTS):
+    state = Training(theta, rule.init(theta))
+    path = list[Array]()
+    for _ in range(N_SNAPSHOTS):
         state = training.fit(point, state, x, y, recipe, rng=rng, progress=False)
         path.append(state.theta)
     mean = np.mean(path, axis=0)
@@ -351,7 +354,8 @@ def _default(
         learner = BayesianMLPRegressor(random_state=seed, progress=False)
         learner.fit(x.astype(np.float64), y[:, 0].astype(np.float64))
     notes = {"warnings": float(len(caught)), "epochs": float(learner.n_iter_)}
-    source, theta = learner.estimator_, learner.theta_
+    source = learner.estimator_
+    theta = learner.theta_
     if hasattr(learner, "x_axes_"):  # D60: draws of the weights, turned back
         w = source.weights(theta, source.draw_weights(rng, settings.samples))  # (S, P)
         first = source.model.network.layout.views(w)["W0"]  # (S, d_in, units)
@@ -363,7 +367,7 @@ def _default(
 
 
 def _sampled(
-    kernel: Callable[[Settings], Any], likelihood: Likelihood = NOISE
+    kernel: Callable[[Settings], Any], likelihood: Likelihood = LEARNED_NOISE_LIKELIHOOD
 ) -> Fitted:
     """Return what draws from the posterior of weights and noise, each chain from a point (W2)."""
 
@@ -375,10 +379,8 @@ def _sampled(
         rng: np.random.Generator,
     ) -> Fit:
         full_model = model(x.shape[1], candidate, settings, likelihood)
-        rngs, size = (
-            rng.spawn(settings.chains),
-            (settings.start_steps, settings.start_batch),
-        )
+        rngs = rng.spawn(settings.chains)
+        size = (settings.start_steps, settings.start_batch)
         starts = _train(
             [_points(full_model)] * settings.chains, x, y, candidate, rngs, *size
         )

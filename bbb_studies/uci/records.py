@@ -22,7 +22,7 @@ from bbb_numpy.version import __version__
 from bbb_studies.threads import blas_kernels
 
 Record = dict[str, Any]
-FOLDER = "records"
+RECORDS_FOLDER = "records"
 
 
 class RecordsError(ValueError):
@@ -64,7 +64,7 @@ def _check(text: str) -> str:
 
 def path_of(out: Path, key: str) -> Path:
     """Return where the record of a trial lies in the output folder."""
-    return out / FOLDER / f"{key}.json"
+    return out / RECORDS_FOLDER / f"{key}.json"
 
 
 def write(out: Path, record: Record) -> None:
@@ -92,10 +92,10 @@ def read(path: Path) -> list[Record]:
 def set_aside(out: Path, paths: Iterable[Path]) -> Path:
     """Move files of the record folder into a new folder beside it; return that."""
     number = 1
-    while (aside := out / f"{FOLDER}.previous-{number}").exists():
+    while (aside := out / f"{RECORDS_FOLDER}.previous-{number}").exists():
         number += 1
     for path in paths:
-        target = aside / path.relative_to(out / FOLDER)
+        target = aside / path.relative_to(out / RECORDS_FOLDER)
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(path, target)
     return aside

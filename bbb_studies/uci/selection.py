@@ -24,7 +24,7 @@ from bbb_numpy.numeric.elementary import logsumexp
 from .methods import METHODS, SAMPLERS, Candidate, Fit, Settings, fit
 
 Array = NDArray[Any]
-HELD_OUT = 0.2  # of the training rows
+VALIDATION_SHARE = 0.2  # of the training rows
 PILOT_SAMPLES = 100  # of the predictive mixture by which candidates are compared
 
 
@@ -71,7 +71,7 @@ def select_and_fit(
         only = fit(x, y, method, [Candidate(None)], settings, [seed, 0])[0]
         return only, {"by": by, "tried": {}}
     order = np.random.default_rng([seed, 2]).permutation(len(x))
-    held_out = max(1, int(HELD_OUT * len(x)))
+    held_out = max(1, int(VALIDATION_SHARE * len(x)))
     folds = [order[k * held_out : (k + 1) * held_out] for k in range(settings.folds)]
     pilot = replace(  # shorter runs
         settings,
@@ -164,7 +164,8 @@ def _loss(fitted: Fit, x: Array, y: Array, seed: int) -> float:
 
 def _label(candidate: Candidate) -> str:
     left_out = f", left out {candidate.left_out:g}" if candidate.left_out else ""
-    rate, length = candidate.learning_rate, candidate.length
+    rate = candidate.learning_rate
+    length = candidate.length
     return f"{_prior(candidate)}, rate {rate:g}, length {length:g}{left_out}"
 
 

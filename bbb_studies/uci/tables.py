@@ -27,27 +27,39 @@ from .trials import SPACES, usual_splits
 Record = Mapping[str, Any]
 Records: TypeAlias = Iterable[Record] | pd.DataFrame
 METRICS = ("rmse", "nll")
-COLUMNS = (  # sets in the order of print
+DATASETS = (  # sets in the order of print
     *("boston", "concrete", "energy", "protein", "wine_red"),
     *("yacht", "power", "kin8nm", "naval"),
 )
 # in the order of the rows
-LABELS = {name: method.label for name, method in METHODS.items()}
-SPLITS = {name: usual_splits(name) for name in COLUMNS}
+METHOD_LABELS = {name: method.label for name, method in METHODS.items()}
+SPLITS = {name: usual_splits(name) for name in DATASETS}
 # what three digits would show as 0.000; a table of one's own may be in any units
-SMALL = 5e-4
-MIXED = 1.05  # R-hat of functions above which a sampler's cell is marked
-TRIAL = ["set", "method", "split"]  # what tells one from another
-FLAT = {f"metrics.{name}": name for name in (*METRICS, "crps", "pit", "coverage")}
-FLAT |= {f"rows.{part}": f"{part}_rows" for part in ("train", "test")}
-FLAT |= {f"seconds.{clock}": f"{clock}_seconds" for clock in ("wall", "cpu")}
-MIXING = [f"{what}_{space}" for space in SPACES for what in ("r_hat", "ess")]
-FLAT |= {f"notes.{name}": name for name in MIXING}
-TYPES = dict.fromkeys(
+SHOWN_AS_ZERO = 5e-4
+MAX_R_HAT = 1.05  # R-hat of functions above which a sampler's cell is marked
+TRIAL_KEY = ["set", "method", "split"]  # what tells one from another
+FLAT_COLUMNS = {
+    f"metrics.{name}": name for name in (*METRICS, "crps", "pit", "coverage")
+}
+FLAT_COLUMNS |= {f"rows.{part}": f"{part}_rows" for part in ("train", "test")}
+FLAT_COLUMNS |= {f"seconds.{clock}": f"{clock}_seconds" for clock in ("wall", "cpu")}
+MIXING_COLUMNS = [f"{what}_{space}" for space in SPACES for what in ("r_hat", "ess")]
+FLAT_COLUMNS |= {f"notes.{name}": name for name in MIXING_COLUMNS}
+COLUMN_DTYPES = dict.fromkeys(
     ("split", "seed", "train_rows", "test_rows"), "Int64"
-) | dict.fromkeys((*METRICS, "crps", "wall_seconds", "cpu_seconds", *MIXING), "float64")
-ORDER = [*TRIAL, "status", "seed", *METRICS, "crps", "train_rows", "test_rows"]
-ORDER += ["wall_seconds", "cpu_seconds", "error"]
+) | dict.fromkeys(
+    (*METRICS, "crps", "wall_seconds", "cpu_seconds", *MIXING_COLUMNS), "float64"
+)
+COLUMN_ORDER = [
+    *TRIAL_KEY,
+    "status",
+    "seed",
+    *METRICS,
+    "crps",
+    "train_rows",
+    "test_rows",
+]
+COLUMN_ORDER += ["wall_seconds", "cpu_seconds", "error"]
 
 
 @dataclass(frozen=True)
@@ -99,7 +111,7 @@ def printed(value: float | None) -> str:
 
 def label(method: str) -> str:
     """Return the name of a method for print."""
-    return LABELS.get(method, method)
+    return METHOD_LABELS.get(method, method)
 
 
 @dataclass(frozen=True)
@@ -112,8 +124,14 @@ class Summary:
 
     def __str__(self) -> str:
         if self.count < 2:
-            return f"{self.mean:.3f}" if abs(self.mean) >= SMALL else f"{self.mean:.3g}"
-        digits = 3 if not 0 < self.error < SMALL else 1 - floor(log10(self.error))
+            return (
+                f"{self.mean:.3f}"
+                if abs(self.mean) >= SHOWN_AS_ZERO
+                else f"{self.mean:.3g}"
+            )
+        digits = (
+            3 if not 0 < self.error < SHOWN_AS_ZERO else 1 - floor(log10(self.error))
+        )
         return f"{self.mean:.{digits}f} ± {self.error:.{digits}f}"
 
 
@@ -136,7 +154,8 @@ class Cell:
     @property
     def rests_on(self) -> str:
         """How many splits its means rest on, e.g. ``3 of 20 splits``."""
-        n_published, count = SPLITS.get(self.set), len(self.splits)
+        n_published = SPLITS.get(self.set)
+        count = len(self.splits)
         if (
             n_published is None or count >= n_published
         ):  # as many as published, but others
@@ -159,15 +178,17 @@ def frame(records: Records) -> pd.DataFrame:
     if isinstance(records, pd.DataFrame):
         return records
     table = pd.json_normalize([dict(record) for record in records], max_level=1).rename(
-        columns=FLAT
+        columns=FLAT_COLUMNS
     )
-    table = table.reindex(columns=[*ORDER, "pit", "coverage", *MIXING]).astype(TYPES)
-    table = table.drop_duplicates(TRIAL, keep="last")
-    for key, order in (("set", COLUMNS), ("method", LABELS)):
+    table = table.reindex(
+        columns=[*COLUMN_ORDER, "pit", "coverage", *MIXING_COLUMNS]
+    ).astype(COLUMN_DTYPES)
+    table = table.drop_duplicates(TRIAL_KEY, keep="last")
+    for key, order in (("set", DATASETS), ("method", METHOD_LABELS)):
         table[key] = pd.Categorical(
             table[key], known_first(table[key], order), ordered=True
         )
-    return table.sort_values(TRIAL)
+    return table.sort_values(TRIAL_KEY)
 
 
 def current(records: Iterable[Record]) -> list[Record]:
@@ -177,10 +198,11 @@ def current(records: Iterable[Record]) -> list[Record]:
 
 
 def known_first(
-    names: Iterable[str], order: Iterable[str] = tuple(LABELS)
+    names: Iterable[str], order: Iterable[str] = tuple(METHOD_LABELS)
 ) -> list[str]:
     """Return the different names, those `order` in their order before the others."""
-    present, order = set(names), list(order)
+    present = set(names)
+    order = list(order)
     return [name for name in order if name in present] + sorted(present - set(order))
 
 
@@ -195,7 +217,8 @@ def cells(records: Records) -> dict[tuple[str, str], Cell]:
     for (name, method), group in frame(records).groupby(
         ["set", "method"], observed=True
     ):
-        fine, failed = group[group["status"] == "ok"], group[group["status"] != "ok"]
+        fine = group[group["status"] == "ok"]
+        failed = group[group["status"] != "ok"]
         cell_by_key[name, method] = Cell(
             name,
             method,
@@ -229,7 +252,8 @@ def paired(
     """
     table = frame(records)
     fine = table[(table["status"] == "ok") & (table["set"] == name)].set_index("split")
-    a, b = (fine.loc[fine["method"] == method, metric] for method in (first, second))
+    a = fine.loc[fine["method"] == first, metric]
+    b = fine.loc[fine["method"] == second, metric]
     gap = (a - b).dropna()  # aligned by split
     return summary(gap) if len(gap) else None
 
@@ -242,7 +266,7 @@ def mixing(records: Records) -> dict[tuple[str, str], pd.DataFrame]:
     table = frame(records)
     fine = table[(table["status"] == "ok") & table["method"].isin(SAMPLERS)]
     return {
-        key: group[MIXING]
+        key: group[MIXING_COLUMNS]
         for key, group in fine.groupby(["set", "method"], observed=True)
     }
 
@@ -269,7 +293,8 @@ def markdown(records: Records, published: bool = True) -> str:
     reported false.
     """
     table = frame(records)
-    cell_by_key, mixed = cells(table), mixing(table)
+    cell_by_key = cells(table)
+    mixed = mixing(table)
     sets = list(dict.fromkeys(name for name, _ in cell_by_key))
     first = {
         (name, metric): leading(
@@ -320,7 +345,7 @@ def markdown(records: Records, published: bool = True) -> str:
 
 
 def _r_hat(mixed: pd.DataFrame) -> str:
-    """Return the median R-hat, marked above `MIXED`, and of how many splits it is if not of all."""
+    """Return the median R-hat, marked above `MAX_R_HAT`, and its number of splits if not all."""
     values = mixed["r_hat_functions"].dropna()
     if not len(values):
         return "R̂ –"
@@ -330,7 +355,7 @@ def _r_hat(mixed: pd.DataFrame) -> str:
         if len(values) == len(mixed)
         else f" of {len(values)} split{'s' * (len(values) != 1)}"
     )
-    return f"R̂ {middle:.2f}{'†' if middle > MIXED else ''}{of}"
+    return f"R̂ {middle:.2f}{'†' if middle > MAX_R_HAT else ''}{of}"
 
 
 def failures(cells_with_failures: Iterable[Cell]) -> list[str]:

@@ -34,15 +34,16 @@ from .records import said_versions
 from .selection import select_and_fit
 
 Array = NDArray[Any]
-SETS = uci.NAMES
+SETS = uci.UCI_NAMES
 # sets of which the first 5 splits are measured, as of protein
-FEW = ("power", "kin8nm", "naval")
-ROWS = {  # thousands
+FIRST_SPLITS_SETS = ("power", "kin8nm", "naval")
+THOUSANDS_OF_ROWS = {
     **{"boston": 0.5, "concrete": 0.9, "energy": 0.7, "protein": 12.0, "wine_red": 1.4},
     **{"yacht": 0.3, "power": 8.6, "kin8nm": 7.4, "naval": 10.7},
 }
-BINS = 20  # of the histogram of F(y)
-LEVELS = np.arange(1, 20) / 20  # of the central intervals whose coverage is scored
+N_PIT_BINS = 20  # of the histogram of F(y)
+# Levels of the central intervals whose coverage is scored.
+COVERAGE_LEVELS = np.arange(1, 20) / 20
 CRPS_SAMPLES = 100  # their pairs are summed
 # The literature's 100 units. Passes over 41,157 rows are dear: chains begin at better point
 # estimates, and are shorter.
@@ -51,8 +52,8 @@ PROTEIN: dict[str, Any] = {
     **{"thin": 1, "warm_up": 60, "start_batch": 256, "start_steps": 30_000},
     **{"path": 0.3, "leaps": 30, "depth": 4},
 }
-DATA = "data.npz"  # a table of one's own, in the folder of its run
-FEWEST = 20  # rows of it: two in a test part, and folds of the others
+DATA_FILE = "data.npz"  # a table of one's own, in the folder of its run
+MIN_ROWS = 20  # rows of it: two in a test part, and folds of the others
 
 
 class AnyTrial:
@@ -81,7 +82,7 @@ class AnyTrial:
     @property
     def cost(self) -> float:
         """About how many seconds it takes on one core."""
-        return METHODS[self.method].cost * ROWS.get(self.set, 1.0)
+        return METHODS[self.method].cost * THOUSANDS_OF_ROWS.get(self.set, 1.0)
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def settings_for(name: str, **changed: Any) -> Settings:
 
 def usual_splits(name: str) -> int:
     """Return how many of the published splits are measured: all, of large sets the first 5."""
-    return 5 if name in FEW else published_splits(name)
+    return 5 if name in FIRST_SPLITS_SETS else published_splits(name)
 
 
 def trials(
@@ -173,9 +174,10 @@ def set_name(source: str) -> str:
 
 def keep(out: Path, x: Array, y: Array) -> str:
     """Write the rows `x` (N, d_in), `y` (N, 1) for the workers; return the digest of them."""
-    x, y = (np.ascontiguousarray(part, np.float64) for part in (x, y))
+    x = np.ascontiguousarray(x, np.float64)
+    y = np.ascontiguousarray(y, np.float64)
     out.mkdir(parents=True, exist_ok=True)
-    write_arrays(out / DATA, {"x": x, "y": y})
+    write_arrays(out / DATA_FILE, {"x": x, "y": y})
     return sha256(
         repr((x.shape, y.shape)).encode() + x.tobytes() + y.tobytes()
     ).hexdigest()[:16]
@@ -189,7 +191,8 @@ def measure_own(path: str, trial: OwnTrial) -> dict[str, Any]:
 
 def _on_split(x: Array, y: Array, test: Array, trial: AnyTrial) -> dict[str, Any]:
     """Fit to the rows of `x` (N, d_in), `y` (N, 1) that are not in `test`, score those."""
-    began, train = now(), np.setdiff1d(np.arange(len(y)), test)
+    began = now()
+    train = np.setdiff1d(np.arange(len(y)), test)
     fit, chosen, scaled = fit_part(x[train], y[train], trial)
     metrics, notes = score(fit, scaled, x[test], y[test], trial)
     inside, _ = score(fit, scaled, x[train], y[train], trial, brief=True)
@@ -256,7 +259,8 @@ def score(
     """
     rng = np.random.default_rng([trial.seed, 1])
     samples = trial.settings.samples if not brief else min(trial.settings.samples, 100)
-    means, scales = [], []
+    means = []
+    scales = []
     within: Array = np.zeros(1)
     for source, theta, share in fit.members(samples):
         # at equal steps, as in all records
@@ -269,7 +273,8 @@ def score(
             mean, epistemic, noise = (
                 p.astype(float) for p in predict(source, theta, at, rng=rng)
             )
-            mean, scale = mean[None], np.hypot(epistemic, noise)[None]
+            mean = mean[None]
+            scale = np.hypot(epistemic, noise)[None]
             within = (epistemic * scaled.y_scale) ** 2
         else:
             mean, scale = mixture(source, theta, at, rng=rng, samples=share)
@@ -290,10 +295,11 @@ def score(
     transformed = np.clip(pit(mean, deviation, y), 0.0, 1.0)
     metrics |= {
         "crps": float(crps_mixture(mean[thin], deviation[thin], y).mean()),
-        "pit": np.histogram(transformed, BINS, (0.0, 1.0))[0].tolist(),
-        "coverage": coverage(transformed, LEVELS).share.tolist(),
+        "pit": np.histogram(transformed, N_PIT_BINS, (0.0, 1.0))[0].tolist(),
+        "coverage": coverage(transformed, COVERAGE_LEVELS).share.tolist(),
     }
-    middle, noise = mean.mean(axis=0), (deviation**2).mean(axis=0) - within
+    middle = mean.mean(axis=0)
+    noise = (deviation**2).mean(axis=0) - within
     epistemic = mean.var(axis=0) + within
     total = np.sqrt(epistemic + noise)
     return metrics, {
@@ -338,7 +344,8 @@ def mixing(draws: Draws | None) -> dict[str, float]:
                 else ""
             )
         if space:
-            worst, least = f"r_hat_{space}", f"ess_{space}"
+            worst = f"r_hat_{space}"
+            least = f"ess_{space}"
             notes[worst] = min(LARGEST, max(notes.get(worst, 0.0), line.r_hat))
             notes[least] = min(notes.get(least, np.inf), line.ess_bulk)
     return notes

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from . import tables
 from .methods import SAMPLERS
-from .tables import COLUMNS, METRICS, Cell, Published, printed
+from .tables import DATASETS, METRICS, Cell, Published, printed
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def against(
             *bar,
             tables.leading((c for c in our_cells if c.set == name), metric),
         )
-        for name in COLUMNS
+        for name in DATASETS
         for metric in METRICS
         if (bar := tables.lowest(name, metric, rows)) is not None
     ]
@@ -125,7 +125,7 @@ def ahead(cells: Sequence[Cell]) -> list[tuple[Verdict, Published]]:
                 > verdict.bar
             ):
                 pairs.append((verdict, row))
-    order = [(name, metric) for name in COLUMNS for metric in METRICS]
+    order = [(name, metric) for name in DATASETS for metric in METRICS]
     return sorted(
         pairs,
         key=lambda pair: (order.index((pair[0].set, pair[0].metric)), pair[0].bar),

@@ -1,7 +1,7 @@
 """Wu's second system: a radio field over a plane with buildings (W6), and his two questions.
 
-MLE, MAP and VI are set side by side. `WHY` asks why a large error does not come with a
-large standard deviation, `HOW` how to fit the simulated function exactly; both are lists of
+MLE, MAP and VI are compared. `WHY_VARIANTS` ask why a large error does not come with a large
+standard deviation, `HOW_VARIANTS` how to fit the simulated function exactly; both are lists of
 variants of one base case, each measured on several data sets by `measure`.
 """
 
@@ -43,10 +43,10 @@ from bbb_studies.progress import counted, steps
 
 Average = dict[str, Estimate]
 Array = NDArray[Any]
-CELLS = 40  # of the map, along each side
-EDGE = 3.0  # m: a cell this close to a jump of the field is near an edge
-FRESH = 2000  # held-out receivers
-WORST = 0.1  # share of the cells that count as those of the largest error
+CELLS_PER_SIDE = 40  # of the map, along each side
+EDGE_DISTANCE_M = 3.0  # m: a cell this close to a jump of the field is near an edge
+N_FRESH_RECEIVERS = 2000  # held-out receivers
+WORST_SHARE = 0.1  # share of the cells that count as those of the largest error
 
 
 def full_rank(model: Model) -> Estimator:
@@ -104,13 +104,15 @@ class Variant:
         )
 
 
-BASE = Variant()
+BASE_VARIANT = Variant()
 NOISE_HEAD = HeteroscedasticLikelihood(0.05)
-MANY = {"count": 1600, "batch_size": 100}
+MANY_RECEIVERS = {"count": 1600, "batch_size": 100}
 # in which the field is linear: lambda, phi_j, constant
-WEIGHTS = 2 + len(BASE.scene.buildings)
+N_FIELD_WEIGHTS = 2 + len(BASE_VARIANT.scene.buildings)
 # dB, of least squares in them
-NOISE_LIMIT = BASE.scene.shadowing * sqrt(WEIGHTS / BASE.count)
+NOISE_LIMIT_DB = BASE_VARIANT.scene.shadowing * sqrt(
+    N_FIELD_WEIGHTS / BASE_VARIANT.count
+)
 
 
 def without_corner(positions: Array) -> NDArray[np.bool_]:
@@ -118,38 +120,38 @@ def without_corner(positions: Array) -> NDArray[np.bool_]:
     return ~np.all(positions > 60.0, axis=1)
 
 
-WHY = (
-    BASE,
-    BASE.but("VI, 1600 receivers", **MANY),
-    BASE.but("VI, 64-64", hidden=(64, 64)),
-    BASE.but("VI, prior 0.25", prior_scale=0.25),
-    BASE.but("VI, prior 1", prior_scale=1.0),
-    BASE.but("VI, 12-12", hidden=(12, 12)),
-    BASE.but(
+WHY_VARIANTS = (
+    BASE_VARIANT,
+    BASE_VARIANT.but("VI, 1600 receivers", **MANY_RECEIVERS),
+    BASE_VARIANT.but("VI, 64-64", hidden=(64, 64)),
+    BASE_VARIANT.but("VI, prior 0.25", prior_scale=0.25),
+    BASE_VARIANT.but("VI, prior 1", prior_scale=1.0),
+    BASE_VARIANT.but("VI, 12-12", hidden=(12, 12)),
+    BASE_VARIANT.but(
         "full rank, 12-12",
         build=full_rank,
         hidden=(12, 12),
         learning_rate=2e-3,
         samples=4,
     ),
-    BASE.but("5 VI", members=5),
-    BASE.but("5 MAP", build=METHODS["MAP"], members=5),
-    BASE.but("5 MLE", build=METHODS["MLE"], members=5),
-    BASE.but("VI, noise head", likelihood=NOISE_HEAD),
-    BASE.but("VI, noise head, 1600", likelihood=NOISE_HEAD, **MANY),
-    BASE.but(
+    BASE_VARIANT.but("5 VI", members=5),
+    BASE_VARIANT.but("5 MAP", build=METHODS["MAP"], members=5),
+    BASE_VARIANT.but("5 MLE", build=METHODS["MLE"], members=5),
+    BASE_VARIANT.but("VI, noise head", likelihood=NOISE_HEAD),
+    BASE_VARIANT.but("VI, noise head, 1600", likelihood=NOISE_HEAD, **MANY_RECEIVERS),
+    BASE_VARIANT.but(
         "5 MAP, noise head, 1600",
         build=METHODS["MAP"],
         members=5,
         likelihood=NOISE_HEAD,
-        **MANY,
+        **MANY_RECEIVERS,
     ),
-    BASE.but("VI, no buildings", scene=Scene(buildings=())),
-    BASE.but("VI, empty corner", area=without_corner),
-    BASE.but(
+    BASE_VARIANT.but("VI, no buildings", scene=Scene(buildings=())),
+    BASE_VARIANT.but("VI, empty corner", area=without_corner),
+    BASE_VARIANT.but(
         "5 MAP, empty corner", build=METHODS["MAP"], members=5, area=without_corner
     ),
-    BASE.but(
+    BASE_VARIANT.but(
         "full rank, right inputs",
         build=full_rank,
         hidden=(),
@@ -158,25 +160,31 @@ WHY = (
     ),
 )
 
-LEAST_SQUARES = BASE.but(
+LEAST_SQUARES = BASE_VARIANT.but(
     "400 receivers, 32-32, 2 dB, 500 epochs",
     build=METHODS["MLE"],
     likelihood=GaussianLikelihood(0.2),
 )
-SILENT = Scene(shadowing=0.0)
-HOW = (
+NOISELESS_SCENE = Scene(shadowing=0.0)
+HOW_VARIANTS = (
     LEAST_SQUARES,
     LEAST_SQUARES.but("100 receivers", count=100),
-    LEAST_SQUARES.but("1600 receivers", **MANY),
+    LEAST_SQUARES.but("1600 receivers", **MANY_RECEIVERS),
     LEAST_SQUARES.but("8-8", hidden=(8, 8)),
     LEAST_SQUARES.but("128-128", hidden=(128, 128)),
-    LEAST_SQUARES.but("0 dB", scene=SILENT),
+    LEAST_SQUARES.but("0 dB", scene=NOISELESS_SCENE),
     LEAST_SQUARES.but("6 dB", scene=Scene(shadowing=6.0)),
     LEAST_SQUARES.but("100 epochs", epochs=100),
     LEAST_SQUARES.but("2000 epochs", epochs=2000),
-    LEAST_SQUARES.but("1600, 64-64, 0 dB", **MANY, hidden=(64, 64), scene=SILENT),
     LEAST_SQUARES.but(
-        "6400, 64-64, 0 dB", count=6400, batch_size=200, hidden=(64, 64), scene=SILENT
+        "1600, 64-64, 0 dB", **MANY_RECEIVERS, hidden=(64, 64), scene=NOISELESS_SCENE
+    ),
+    LEAST_SQUARES.but(
+        "6400, 64-64, 0 dB",
+        count=6400,
+        batch_size=200,
+        hidden=(64, 64),
+        scene=NOISELESS_SCENE,
     ),
     LEAST_SQUARES.but("x, y, log10 d", inputs=places_and_distance),
     LEAST_SQUARES.but("log10 d, walls; 32-32", inputs=distance_and_walls),
@@ -184,7 +192,9 @@ HOW = (
     LEAST_SQUARES.but(
         "log10 d, walls of each; linear", inputs=data.features, hidden=()
     ),
-    LEAST_SQUARES.but("the same, 0 dB", inputs=data.features, hidden=(), scene=SILENT),
+    LEAST_SQUARES.but(
+        "the same, 0 dB", inputs=data.features, hidden=(), scene=NOISELESS_SCENE
+    ),
 )
 
 
@@ -221,8 +231,9 @@ def measure(variant: Variant, seed: int) -> Measured:
     -------
     Measured
         The numbers are those of `judge` on fresh receivers over the whole plane, and of the map:
-        ``near`` and ``far``, RMSE within `EDGE` of a jump and elsewhere, in dB, and there the mean
-        ``epistemic`` and ``total`` standard deviation; ``rank epistemic`` and ``rank total``, rank
+        ``near`` and ``far``, RMSE within `EDGE_DISTANCE_M` of a jump and elsewhere, in dB, and the
+        mean ``epistemic`` and ``total`` standard deviation of the same cells;
+        ``rank epistemic`` and ``rank total``, rank
         correlation of absolute error and standard deviation, and ``rank if right``, what that of
         the epistemic one is on average when the truth is itself a function drawn from the
         posterior; ``tenths``, RMSE in the tenth of the cells of largest total standard deviation
@@ -233,9 +244,12 @@ def measure(variant: Variant, seed: int) -> Measured:
     scene = variant.scene
     rng = np.random.default_rng(seed)
     measurements = data.receivers(scene, rng, variant.count, variant.area)
-    fresh = data.receivers(scene, rng, FRESH)
-    cells = data.grid(scene, CELLS)
-    truth, near = data.field(scene, cells), data.near_edge(scene, cells, EDGE)
+    fresh = data.receivers(scene, rng, N_FRESH_RECEIVERS)
+    cells = data.grid(scene, CELLS_PER_SIDE)
+    truth, near = (
+        data.field(scene, cells),
+        data.near_edge(scene, cells, EDGE_DISTANCE_M),
+    )
 
     x = variant.inputs(scene, measurements.places)
     fitted = train(
@@ -254,7 +268,7 @@ def measure(variant: Variant, seed: int) -> Measured:
 
     drawn = np.abs(fitted.functions(inputs, 30)[..., 0] - p.mean)  # (S, cells)
     right = [rank_correlation(d, p.epistemic) for d in drawn]
-    worst = error >= np.quantile(error, 1.0 - WORST)
+    worst = error >= np.quantile(error, 1.0 - WORST_SHARE)
     tenths = np.array_split(np.argsort(p.total), 10)
     corner = ~without_corner(cells)
     numbers |= {
@@ -299,8 +313,8 @@ def bias_and_spread(runs: Sequence[Measured]) -> dict[str, tuple[float, float]]:
 
 def _draw_maps(methods: Mapping[str, Measured]) -> Figure:
     """Draw truth, predicted maps, absolute errors and standard deviations of every method."""
-    scene, vi, columns = BASE.scene, methods["VI"], len(methods) + 1
-    mask = f"within {EDGE:g} m of a jump"
+    scene, vi, columns = BASE_VARIANT.scene, methods["VI"], len(methods) + 1
+    mask = f"within {EDGE_DISTANCE_M:g} m of a jump"
     power, error, deviation = (
         {"truth and receivers": vi.truth},
         {mask: vi.near * 1.0},
@@ -351,8 +365,10 @@ def _draw_maps(methods: Mapping[str, Measured]) -> Figure:
     return figure
 
 
-LARGE = 0.5  # a rank correlation that counts as "large where the error is large"
-EXACTLY = 1e-6  # dB that count as an exact fit
+MIN_LARGE_CORRELATION = (
+    0.5  # a rank correlation that counts as "large where the error is large"
+)
+MAX_EXACT_ERROR_DB = 1e-6  # dB that count as an exact fit
 
 
 def quick(seed: int) -> dict[str, Any]:
@@ -376,8 +392,8 @@ def reproduce(
 
     `repeats` data sets, from which every standard error comes; `effort`, a factor on all epochs.
     """
-    methods = [BASE.but(name, build=build) for name, build in METHODS.items()]
-    groups = {"methods": methods, "why": WHY[1:], "how": HOW}
+    methods = [BASE_VARIANT.but(name, build=build) for name, build in METHODS.items()]
+    groups = {"methods": methods, "why": WHY_VARIANTS[1:], "how": HOW_VARIANTS}
     runs: dict[str, dict[str, list[Measured]]] = {group: {} for group in groups}
     with steps(repeats * sum(map(len, groups.values())), progress) as report:
         for group, variants in groups.items():
@@ -387,7 +403,7 @@ def reproduce(
                 )
                 seeds = counted(range(seed, seed + repeats), report)
                 runs[group][variant.name] = [measure(shorter, which) for which in seeds]
-    runs["why"] = {BASE.name: runs["methods"]["VI"], **runs["why"]}
+    runs["why"] = {BASE_VARIANT.name: runs["methods"]["VI"], **runs["why"]}
     averages = {
         group: {
             name: average([variant.numbers for variant in measured])
@@ -395,7 +411,7 @@ def reproduce(
         }
         for group, of in runs.items()
     }
-    split = bias_and_spread(runs["why"][BASE.name]) if repeats > 1 else {}
+    split = bias_and_spread(runs["why"][BASE_VARIANT.name]) if repeats > 1 else {}
     numbers = {"seed": seed, "repeats": repeats, **averages, "bias and spread": split}
     first = {name: measured[0] for name, measured in runs["methods"].items()}
     write(out, {"maps": _draw_maps(first)}, numbers)
@@ -424,7 +440,8 @@ def _tables(
             averages["why"],
         ),
         by_key(
-            f"RMSE and mean standard deviations within {EDGE:g} m of a jump and elsewhere (dB).",
+            f"RMSE and mean standard deviations within {EDGE_DISTANCE_M:g} m of a jump and "
+            "elsewhere (dB).",
             f"{head} | near | far | total near | total far | epistemic near | epistemic far",
             averages["why"],
         ),
@@ -440,8 +457,8 @@ def _tables(
             averages["how"],
         ),
         claims(
-            f"'Large' is a rank correlation of {LARGE:g}; noise limit: "
-            f"{BASE.scene.shadowing:g} sqrt({WEIGHTS}/{BASE.count}) dB.",
+            f"'Large' is a rank correlation of {MIN_LARGE_CORRELATION:g}; noise limit: "
+            f"{BASE_VARIANT.scene.shadowing:g} sqrt({N_FIELD_WEIGHTS}/{BASE_VARIANT.count}) dB.",
             "the slides",
             claims_of_the_slides(averages["why"], averages["how"]),
         ),
@@ -462,19 +479,23 @@ def claims_of_the_slides(
         return sorted(names, key=lambda name: among[name][key][0])
 
     rows = []
-    for name in (BASE.name, best_of(WHY, why, "rank total")[-1]):
+    for name in (BASE_VARIANT.name, best_of(WHY_VARIANTS, why, "rank total")[-1]):
         rank = why[name]["rank total"][0]
         statement = f"large error, 'large variance': {name}"
-        rows.append(Claim(statement, "large", f"{rank:.2f}", rank >= LARGE))
+        rows.append(
+            Claim(statement, "large", f"{rank:.2f}", rank >= MIN_LARGE_CORRELATION)
+        )
     *_, right, silent = by_input
-    for name in (best_of(HOW, by_input, "rmse")[0], right, silent):
+    for name in (best_of(HOW_VARIANTS, by_input, "rmse")[0], right, silent):
         rmse = by_input[name]["rmse"][0]
-        error_text = f"{rmse:.2f} dB" if rmse > EXACTLY else f"{rmse:.1e} dB"
+        error_text = f"{rmse:.2f} dB" if rmse > MAX_EXACT_ERROR_DB else f"{rmse:.1e} dB"
         statement = f"approximates the simulated function: {name}"
-        rows.append(Claim(statement, "'perfectly'", error_text, rmse < EXACTLY))
+        rows.append(
+            Claim(statement, "'perfectly'", error_text, rmse < MAX_EXACT_ERROR_DB)
+        )
     rmse, error = by_input[right]["rmse"]
-    away = abs(rmse - NOISE_LIMIT) / error if error else inf
-    limit = f"{NOISE_LIMIT:.2f} dB"
+    away = abs(rmse - NOISE_LIMIT_DB) / error if error else inf
+    limit = f"{NOISE_LIMIT_DB:.2f} dB"
     return [
         *rows,
         Claim("noise limit, the same inputs", limit, f"{rmse:.2f} dB", away, True),

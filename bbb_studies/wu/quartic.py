@@ -28,28 +28,28 @@ from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 
 Array = NDArray[Any]
 
-NOISE = 0.2  # standard deviation of y around the curve
-ROWS = 40
-DATA = ((-1.5, -0.6), (0.2, 1.5))  # where the training data lie
+DATA_NOISE_SCALE = 0.2  # standard deviation of y around the curve
+N_TRAINING_ROWS = 40
+DATA_INTERVALS = ((-1.5, -0.6), (0.2, 1.5))  # where the training data lie
 REGIONS = {
-    "data": DATA,
-    "gap": (DATA[0][1:] + DATA[1][:1],),
-    "outside": ((-2.0, DATA[0][0]), (DATA[1][1], 2.0)),
+    "data": DATA_INTERVALS,
+    "gap": (DATA_INTERVALS[0][1:] + DATA_INTERVALS[1][:1],),
+    "outside": ((-2.0, DATA_INTERVALS[0][0]), (DATA_INTERVALS[1][1], 2.0)),
 }
-PANEL = (-2.5, 2.5)
-FRESH = 2000  # held-out rows per region
-MEMBERS = 5
-MIXTURE = f"{MEMBERS} MAP"  # an ensemble: as many starts, an equal mixture of their predictions
-SIX = np.array(
-    [[-2.0], [-1.8], [-1.0], [1.0], [1.8], [2.0]]
-)  # the tutorial's rows, without noise
-TUTORIAL = Setup(
+PANEL_LIMITS = (-2.5, 2.5)
+N_FRESH_ROWS = 2000  # held-out rows per region
+N_MEMBERS = 5
+# an ensemble: an equal mixture of the predictions from so many starts
+ENSEMBLE_NAME = f"{N_MEMBERS} MAP"
+# the tutorial's rows, without noise
+TUTORIAL_X = np.array([[-2.0], [-1.8], [-1.0], [1.0], [1.8], [2.0]])
+TUTORIAL_SETUP = Setup(
     (32,),
     "sigmoid",
     10.0,
     GaussianLikelihood(0.1),
     2000,
-    len(SIX),
+    len(TUTORIAL_X),
     0.1,
     standardise=False,
     schedule=Constant(),
@@ -65,7 +65,7 @@ def quartic(
     rng: np.random.Generator,
     rows: int,
     intervals: Sequence[tuple[float, ...]],
-    noise: float = NOISE,
+    noise: float = DATA_NOISE_SCALE,
 ) -> Toy:
     """Draw x uniformly over the union of `intervals`, and y around `quartic_curve`."""
     ends = np.array(intervals)  # (I, 2)
@@ -87,30 +87,34 @@ def run(
     data, the fits by method, and the scores of `judge` by method and region.
     """
     data_rng = np.random.default_rng(seed)
-    data = quartic(data_rng, ROWS, DATA)
+    data = quartic(data_rng, N_TRAINING_ROWS, DATA_INTERVALS)
     if setup is None:
-        setup = Setup(likelihood=GaussianLikelihood(NOISE / float(data.y.std())))
+        setup = Setup(
+            likelihood=GaussianLikelihood(DATA_NOISE_SCALE / float(data.y.std()))
+        )
     fits = {
         name: train(build, setup, *data[:2], seed=seed)
         for name, build in counted(METHODS.items(), report)
     }
-    fits[MIXTURE] = train(METHODS["MAP"], setup, *data[:2], seed=seed, members=MEMBERS)
-    report(MEMBERS)
+    fits[ENSEMBLE_NAME] = train(
+        METHODS["MAP"], setup, *data[:2], seed=seed, members=N_MEMBERS
+    )
+    report(N_MEMBERS)
     scores: dict[str, dict[str, dict[str, float]]] = {name: {} for name in fits}
     for region, intervals in REGIONS.items():
-        fresh = quartic(data_rng, FRESH, intervals)
+        fresh = quartic(data_rng, N_FRESH_ROWS, intervals)
         for name, fitted in fits.items():
             scores[name][region] = judge(fitted, fresh.x, fresh.y, fresh.truth(fresh.x))
     return data, fits, scores
 
 
-def tutorial(seed: int = 0, setup: Setup = TUTORIAL) -> Fitted:
+def tutorial(seed: int = 0, setup: Setup = TUTORIAL_SETUP) -> Fitted:
     """Train as in the tutorial (J. Feldman, 2018): six rows, mu and rho from 0, plain Adam."""
     return train(
         lambda model: Reparameterised(model, MeanField(0.0, 0.0, 0.0)),
         setup,
-        SIX,
-        quartic_curve(SIX),
+        TUTORIAL_X,
+        quartic_curve(TUTORIAL_X),
         seed=seed,
     )
 
@@ -127,7 +131,7 @@ def reproduce(
     `repeats` data sets, each with starts of its own, of which the first, of `seed`, is in the
     picture; `setup` instead of the default, for a quick look. Return the tables.
     """
-    with steps(repeats * (len(METHODS) + MEMBERS), progress) as report:
+    with steps(repeats * (len(METHODS) + N_MEMBERS), progress) as report:
         runs = [run(seed + repeat, setup, report) for repeat in range(repeats)]
     data, fits, _ = runs[0]
     scores = {
@@ -137,9 +141,10 @@ def reproduce(
         }
         for method in fits
     }
-    epochs = setup.epochs if setup else TUTORIAL.epochs
+    epochs = setup.epochs if setup else TUTORIAL_SETUP.epochs
     tutorial_fits = [
-        tutorial(seed + i, replace(TUTORIAL, epochs=epochs)) for i in range(repeats)
+        tutorial(seed + i, replace(TUTORIAL_SETUP, epochs=epochs))
+        for i in range(repeats)
     ]
     tutorial_claims, off = claims_of_the_tutorial(tutorial_fits)
     numbers = {"seed": seed, "repeats": repeats, "mean and standard error": scores}
@@ -155,7 +160,8 @@ def reproduce(
     }
     return text(
         by_key(
-            f"-x^4 + 3x^2 + 1 + N(0, {NOISE:g}^2), {ROWS} rows; net 1-20-1; nats; mean +- s.e.",
+            f"-x^4 + 3x^2 + 1 + N(0, {DATA_NOISE_SCALE:g}^2), {N_TRAINING_ROWS} rows; "
+            "net 1-20-1; nats; mean +- s.e.",
             " | ".join([f"{repeats} data sets", *rows["data, VI"]]),
             rows,
         ),
@@ -168,7 +174,7 @@ def claims_of_the_tutorial(fits: Sequence[Fitted]) -> tuple[list[Claim], float]:
 
     The unit sd is the epistemic standard deviation, a mean over starts.
     """
-    x, losses = np.array([[0.0], [5.0], [-5.0], [100.0], [-100.0], *SIX]), []
+    x, losses = np.array([[0.0], [5.0], [-5.0], [100.0], [-100.0], *TUTORIAL_X]), []
     mean, sd = np.mean([fitted.predict(x, 1000)[:2] for fitted in fits], axis=0)[
         :, :, 0
     ]
@@ -177,7 +183,7 @@ def claims_of_the_tutorial(fits: Sequence[Fitted]) -> tuple[list[Claim], float]:
             np.random.default_rng(fitted.seed), 1
         )  # one, as it does
         evaluation = fitted.estimator.value_and_grad(
-            fitted.thetas[0], noise, SIX, quartic_curve(SIX)
+            fitted.thetas[0], noise, TUTORIAL_X, quartic_curve(TUTORIAL_X)
         )
         losses.append(float(evaluation.value))
     low, high, off = (
@@ -203,14 +209,18 @@ def claims_of_the_tutorial(fits: Sequence[Fitted]) -> tuple[list[Claim], float]:
 
 def _draw(data: Toy, fits: Mapping[str, Fitted]) -> Figure:
     figure, axes = panels(14.0, 4.2, 1, len(fits), sharey=True)
-    x = np.linspace(*PANEL, 301)[:, None]
+    x = np.linspace(*PANEL_LIMITS, 301)[:, None]
     for ax, (name, fitted) in zip(axes, fits.items(), strict=True):
         predicted = fitted.predict(x, 500)
         plots.fit(
             x, predicted, data=data[:2], truth=data.truth, y_limits=(-3.0, 5.0), ax=ax
         )
         ax.axvspan(
-            DATA[0][1], DATA[1][0], color="#EEEEEE", zorder=0, label="gap in the data"
+            DATA_INTERVALS[0][1],
+            DATA_INTERVALS[1][0],
+            color="#EEEEEE",
+            zorder=0,
+            label="gap in the data",
         )
         ax.legend().remove()  # one for all panels
         ax.set(xlabel=f"x (dimensionless)\n{name}", ylabel="")
@@ -223,7 +233,10 @@ def _draw_tutorial(fitted: Fitted) -> Figure:
     figure, axes = panels(10.0, 4.0, 1, 2)
     for ax, limit in zip(axes, (5.0, 100.0), strict=True):
         x = np.linspace(-limit, limit, 401)[:, None]
-        predicted, rows = fitted.predict(x, 1000), (SIX, quartic_curve(SIX))
+        predicted, rows = (
+            fitted.predict(x, 1000),
+            (TUTORIAL_X, quartic_curve(TUTORIAL_X)),
+        )
         plots.fit(
             x, predicted, data=rows, truth=quartic_curve, y_limits=(-20.0, 8.0), ax=ax
         )

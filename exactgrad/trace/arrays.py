@@ -279,7 +279,7 @@ class Exact(NDArrayOperatorsMixin):
             Whether a copy is returned, or the array itself.
         """
         if np.dtype(dtype).kind not in "fcO":
-            raise Untraceable(f"exact numbers are made {np.dtype(dtype)}")
+            raise Untraceable(f"exact numbers are converted to {np.dtype(dtype)}")
         if copy:
             return self.copy()
         return self
@@ -690,12 +690,12 @@ def _refuse_ties(x: Exact, y: Exact) -> None:
     """
     if np.isnan(x.floats).any() or np.isnan(y.floats).any():
         raise Untraceable(
-            "a number that is nan in floats is compared, so no path is right"
+            "a number that is nan in floats is compared, so neither branch is right"
         )
     is_decimal = x.field.is_decimal
     if is_decimal and ((x.primal != x.primal).any() or (y.primal != y.primal).any()):
         raise Untraceable(
-            "a number that is divided by 0 is compared, so no path is right"
+            "the result of a division by 0 is compared, so neither branch is right"
         )
     tie = x.floats == y.floats  # also where both overflow
     if tie.any() and not is_decimal:

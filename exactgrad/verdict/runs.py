@@ -199,7 +199,7 @@ def run(
     except Exception as error:
         raise TraceError(error) from error
     finally:
-        field.squares.clear()  # no root comes any more, and they are many numbers
+        field.squares.clear()  # only roots need them, and the function has ended: free the memory
     check_returned(returned, theta.shape)
     try:
         value, grad = lift(returned[0], field).reshape(1), lift(returned[1], field)

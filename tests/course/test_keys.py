@@ -233,8 +233,8 @@ def wrong_for_several_rows(complexity, nll, total):
     return right("cost_of_a_minibatch", complexity, nll, total) + 0.1 * (len(nll) > 1)
 
 
-def wrong_between_1_and_2(here, there, forth, back):
-    ratio = there * back / (here * forth)
+def wrong_between_1_and_2(density, new_density, forward, backward):
+    ratio = new_density * backward / (density * forward)
     return ratio if ratio < 2.5 else 1 + 0 * ratio
 
 

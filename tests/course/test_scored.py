@@ -231,7 +231,9 @@ def test_the_error_of_a_mean_is_that_of_what_polynomials_of_the_noise_leave():
     assert abs(np.mean(means)) < 0.4  # four standard errors
     assert np.std(means) == pytest.approx(1, abs=0.22)
     nan = np.full((200, 4), np.nan)
-    assert variance._bias(variance.MU, variance.RHO, nan, noise)[0] == np.inf
+    assert (
+        variance._bias(variance.MU_NEAR_OPTIMUM, variance.RHO_NEAR_OPTIMUM, nan, noise)[0] == np.inf
+    )
 
 
 @pytest.mark.equation("K21", "K30")

@@ -70,7 +70,12 @@ from bbb_numpy.training.optimizers import IVON, SGD, Adam, Constant, Cosine, Mom
 from bbb_studies.blundell import mnist
 from bbb_studies.ours import certificate
 
-FORMATS = (checkpoint._format(), resuming._format(), mnist.STATE, certificate.STATE)
+FORMATS = (
+    checkpoint._format(),
+    resuming._format(),
+    mnist.RUN_FORMAT,
+    certificate.CERTIFICATE_FORMAT,
+)
 DATA = Path(__file__).parent
 N_ROWS = 8
 # Without rounding, so that they are the same numbers on every machine: runs hold a digest of them
@@ -369,7 +374,7 @@ def trained_on(run):
 def write_mnist(path):
     """Write a network on MNIST after its first epoch."""
     run = trained_on(mnist.load(path, CANDIDATE, MNIST_SETTINGS))
-    mnist.write_state(path, mnist.Stored(CANDIDATE, MNIST_SETTINGS, run), mnist.STATE)
+    mnist.write_state(path, mnist.Stored(CANDIDATE, MNIST_SETTINGS, run), mnist.RUN_FORMAT)
 
 
 def outcomes_of_mnist(path):

@@ -14,7 +14,7 @@ from bbb_studies.kit import classes_of_mean
 from exactgrad import check_gradient
 
 TINY = Settings(train=320, validation=80, test=100, batch=32, search=2, draws=4, pruning_draws=2)
-WORDS, MINIMISED, NUMBER = mnist.COLUMNS
+WORDS, MINIMISED, NUMBER = mnist.STUDY_COLUMNS
 SOME = (
     Candidate(WORDS, "SGD", "SGD", 6, 10, "SGD", 2e-2),
     Candidate(WORDS, "BBB", "BBB", 7, 10, "SGD", 4e-3, (0.5, 0, 6), shares="geometric"),
@@ -143,7 +143,8 @@ def test_the_best_on_validation_images_is_trained_on(finished):
     rows = without_time(finished[0])["rows"]
     own = [n for n, c in enumerate(SOME) if c.row == "BBB"]
     stored = [
-        mnist.read_state(finished[0] / f"state-{n}.npz", mnist.Stored, mnist.STATE) for n in own
+        mnist.read_state(finished[0] / f"state-{n}.npz", mnist.Stored, mnist.RUN_FORMAT)
+        for n in own
     ]
     best = min(stored, key=lambda one: one.run.errors[TINY.search - 1])
     assert rows["BBB"]["chosen"] == best.candidate.name
@@ -176,9 +177,11 @@ def test_pruning_ends_where_nothing_is_left(finished):
     """All weights of the matrices removed: the biases give every image one class."""
     images = mnist.prepare(FOUND, TINY)
     for number in (0, 4):
-        c, _, run = mnist.read_state(finished[0] / f"state-{number}.npz", mnist.Stored, mnist.STATE)
+        c, _, run = mnist.read_state(
+            finished[0] / f"state-{number}.npz", mnist.Stored, mnist.RUN_FORMAT
+        )
         errors = [row["pruning"] for row in without_time(finished[0])["rows"].values()]
-        assert all(row is None or len(row) == len(mnist.PRUNED) for row in errors)
+        assert all(row is None or len(row) == len(mnist.PRUNED_SHARES) for row in errors)
         estimator = mnist.build(c)
         eligible = mnist.pruning.matrices(estimator.model.layout)
         assert eligible.sum() == 784 * 10 + 10 * 10 + 10 * 10
@@ -188,7 +191,7 @@ def test_pruning_ends_where_nothing_is_left(finished):
 
 def test_weights_that_are_removed_stay_removed(finished):
     """Gradually more, in the end the share asked for, and exactly 0 in every draw."""
-    c, _, run = mnist.read_state(finished[0] / "state-5.npz", mnist.Stored, mnist.STATE)
+    c, _, run = mnist.read_state(finished[0] / "state-5.npz", mnist.Stored, mnist.RUN_FORMAT)
     shares = [mnist.share_removed(c, epoch) for epoch in range(c.epochs)]
     assert shares == sorted(shares)
     assert shares[1] == 0 < shares[2]
@@ -283,7 +286,7 @@ def test_inputs_that_are_dropped_are_not_seen_and_the_others_grow(dropped):
 def test_fewer_weights_leave_less_out():
     c = replace(SOME[0], method="dropout", removed=0.98)
     all_there, half, end = (mnist.build(c, gone).rates for gone in (0.0, 1.0 - 0.02**0.5, None))
-    np.testing.assert_allclose((all_there, end), (mnist.Dropout.rates, mnist.LEFT_OUT))
+    np.testing.assert_allclose((all_there, end), (mnist.Dropout.rates, mnist.SPARSE_DROPOUT_RATES))
     np.testing.assert_allclose(half, np.add(all_there, end) / 2)
     assert mnist.build(replace(c, removed=0.0)).rates == mnist.Dropout.rates
 

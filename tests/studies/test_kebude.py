@@ -21,7 +21,7 @@ from bbb_numpy.plots.style import axes_or_new
 from bbb_numpy.training import Epoch
 from bbb_numpy.training.optimizers import SGD
 from bbb_studies.kebude import regression, report
-from bbb_studies.kebude.regression import CASES, SETTINGS, Setting, _inside_and_outside
+from bbb_studies.kebude.regression import CASES, TRAINING_SETTINGS, Setting, _inside_and_outside
 
 QUICK = {"rows": 40, "epochs": 3}
 
@@ -46,15 +46,16 @@ def results(quick):
     return {
         (*case, setting): regression.run(*case, setting, **QUICK)
         for case in CASES
-        for setting, how in SETTINGS.items()
+        for setting, how in TRAINING_SETTINGS.items()
         if case[1] in how.ranges
     }
 
 
 @pytest.mark.equation("K43", "K44")
 def test_the_printed_setting_is_that_of_the_report():
-    assert SETTINGS["printed"] == Setting(
-        "as printed", SETTINGS["printed"].what, SGD(1e-3), epochs=100, batch_size=1, samples=1,
+    assert TRAINING_SETTINGS["printed"] == Setting(
+        "as printed", TRAINING_SETTINGS["printed"].what, SGD(1e-3), epochs=100,
+        batch_size=1, samples=1,
         prior_scale=None, likelihood=GaussianLikelihood(1.0), standardise=False,
     )  # fmt: skip
     assert {c.problem: c.noise for c in CASES.values()} == {1: 0.02, 2: 3.0}
@@ -80,7 +81,7 @@ def test_the_band_as_drawn_is_that_of_the_last_layer_with_the_bias_unsquared(res
         a = [max(w * x + b, 0.0) for w, b in zip(mu[:100], mu[100:200], strict=True)]
         variance = sum((one * s) ** 2 for one, s in zip(a, sigma[200:300], strict=True))
         assert drawn == pytest.approx(sqrt(variance + sigma[300]))
-        assert report.SCALED * drawn > 150 * sqrt(0.0065)  # 12, wherever x may be
+        assert report.BAND_HALF_WIDTH_SD * drawn > 150 * sqrt(0.0065)  # 12, wherever x may be
     assert (result.x[0, 0], result.x[-1, 0]) == (-7.5, 7.5)
 
 
@@ -196,10 +197,14 @@ def test_each_claim_of_section_8_is_judged_by_its_numbers(results, ends, wider, 
 
 
 def test_a_first_look_is_at_the_text_and_its_correction_and_all_is_everything():
-    assert {setting for *_, setting in report.select(None, None, None)} == set(report.FIRST)
+    assert {setting for *_, setting in report.select(None, None, None)} == set(
+        report.DEFAULT_SETTINGS
+    )
     assert len(report.select(None, None, None)) == 2 * len(CASES)
     every = report.select(None, None, "all")
-    assert len(every) == len(set(every)) == sum(len(how.ranges) for how in SETTINGS.values())
+    assert (
+        len(every) == len(set(every)) == sum(len(how.ranges) for how in TRAINING_SETTINGS.values())
+    )
     assert report.select(2, 4.0, "literal") == [(2, 4.0, "literal")]
 
 

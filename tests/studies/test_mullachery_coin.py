@@ -26,7 +26,7 @@ def grid_error(cell):
     """
     extra = 19 if "20" in cell["prior"] else 0  # of Beta(20, 20), as if tossed before
     a, b = cell["heads"] + extra, cell["tails"] + extra
-    h, n, rounding = 1 / scores.CELLS, a + b, 1e-12
+    h, n, rounding = 1 / scores.N_GRID_CELLS, a + b, 1e-12
     ends = (n + 1) * (n + 2) * h**2 / 24 if min(a, b) < 2 else 0.0
     return ends + (n + 1) ** 4 * h**4 / 50 + rounding
 
@@ -68,12 +68,12 @@ def test_the_grid_is_exact_for_the_triangular_prior(heads, tails):
         return 4 * sum(terms)
 
     evidence = half(heads, tails) + half(tails, heads)
-    _, density, found = scores.grid(scores.PRIORS[2], heads, tails)
+    _, density, found = scores.grid(scores.COIN_PRIORS[2], heads, tails)
     assert np.mean(density) == pytest.approx(1.0, abs=1e-12)
     assert found.log_evidence == pytest.approx(np.log(float(evidence)), abs=1e-7)
 
 
-@pytest.mark.parametrize("prior", scores.PRIORS, ids=lambda prior: prior.title)
+@pytest.mark.parametrize("prior", scores.COIN_PRIORS, ids=lambda prior: prior.title)
 def test_densities_integrate_to_one_and_are_zero_outside(prior):
     r = (np.arange(100_000) + 0.5) / 100_000
     assert np.mean(np.exp(prior.log_density(r))) == pytest.approx(1.0, abs=1e-6)

@@ -8,12 +8,12 @@ from synthetic_data import cells, needs_data
 from bbb_studies.data.locate import DamagedDataError, MissingDataError
 from bbb_studies.mullachery import income_tax
 from bbb_studies.mullachery.income_tax import (
-    AMOUNTS,
-    COUNTS,
-    INPUTS,
-    LEAKS,
+    AMOUNT_COLUMNS,
+    COUNT_COLUMNS,
+    LEAKING_COLUMNS,
     MODELS,
     NUTS_NAME,
+    TAX_INPUTS,
     Effort,
     folds,
 )
@@ -22,7 +22,16 @@ from bbb_studies.mullachery.income_tax import (
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
 QUICK = Effort(hidden=3, chains=2, warm_up=4, draws=4, max_depth=2, epochs=4, kept=5)
 NAMED = ["STATEFIPS", "STATE", "ZIPCODE", "AGI_STUB", "N1", "A00100", "A06500", "N06500"]
-COLUMNS = [*NAMED, *AMOUNTS, *COUNTS, "A05800", "A10300", "A04800", "A18425", "A04470"]
+COLUMNS = [
+    *NAMED,
+    *AMOUNT_COLUMNS,
+    *COUNT_COLUMNS,
+    "A05800",
+    "A10300",
+    "A04800",
+    "A18425",
+    "A04470",
+]
 
 
 def made_up(places=30):
@@ -37,7 +46,7 @@ def made_up(places=30):
 
 def write(folder, monkeypatch, table):
     (folder / "irs_vermont").mkdir(exist_ok=True)
-    pd.DataFrame(table).to_csv(folder / "irs_vermont" / income_tax.FILE, index=False)
+    pd.DataFrame(table).to_csv(folder / "irs_vermont" / income_tax.TAX_FILE, index=False)
     monkeypatch.setenv("BBB_NUMPY_DATA", str(folder))
     return income_tax.load()
 
@@ -45,14 +54,14 @@ def write(folder, monkeypatch, table):
 def test_inputs_and_target_are_what_their_names_say(tmp_path, monkeypatch):
     table = made_up()
     cells = write(tmp_path, monkeypatch, table)
-    assert cells.x.shape == (180, len(INPUTS))
+    assert cells.x.shape == (180, len(TAX_INPUTS))
     for i in (0, 5, 100):
         row = {name: float(value) for name, value in table[i].items() if name != "STATE"}
         stub = int(row["AGI_STUB"])
         expected = [
-            np.log(row["A00100"] / row["N1"]) - income_tax.TYPICAL[stub - 1],
-            *(row[name] / row["A00100"] for name in AMOUNTS),
-            *(row[name] / row["N1"] for name in COUNTS),
+            np.log(row["A00100"] / row["N1"]) - income_tax.LOG_TYPICAL_INCOME[stub - 1],
+            *(row[name] / row["A00100"] for name in AMOUNT_COLUMNS),
+            *(row[name] / row["N1"] for name in COUNT_COLUMNS),
             np.log(row["N1"]),
             *(float(stub == other) for other in range(2, 7)),
         ]
@@ -66,8 +75,8 @@ def test_no_column_that_contains_the_tax_is_an_input(tmp_path, monkeypatch):
     """Whatever the leaking columns hold, no bit of the inputs changes; the target does."""
     table = made_up()
     before = write(tmp_path, monkeypatch, table)
-    named = {name for group in LEAKS for name in group.replace(",", " ").split()}
-    used = {"N1", "A00100", *AMOUNTS, *COUNTS}
+    named = {name for group in LEAKING_COLUMNS for name in group.replace(",", " ").split()}
+    used = {"N1", "A00100", *AMOUNT_COLUMNS, *COUNT_COLUMNS}
     assert not used & named
     rng = np.random.default_rng(1)
     for row in table:
@@ -142,7 +151,7 @@ def test_missing_and_damaged_files_are_refused(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_noise_by_cell_beats_one_noise_on_the_real_cells():
     cells = income_tax.load()
-    models = {name: income_tax.MODELS[name] for name in (income_tax.BASE, NUTS_NAME)}
+    models = {name: income_tax.MODELS[name] for name in (income_tax.BASELINE_MODEL, NUTS_NAME)}
     effort = Effort(chains=2, warm_up=100, draws=100, max_depth=5)
     found = income_tax.cross_validate(cells, models=models, effort=effort)
     numbers = income_tax.measure(cells, found)

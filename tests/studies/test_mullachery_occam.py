@@ -25,8 +25,8 @@ def models():
 )
 def test_annealing_finds_what_quadrature_and_prior_draws_find(models, name, changes):
     rng, one = RNG(5), models[name]
-    which = rng.choice(np.flatnonzero(occam.changes(occam.LABELS) == changes))
-    y = occam.LABELS[which][:, None].astype(float)
+    which = rng.choice(np.flatnonzero(occam.changes(occam.LABEL_VECTORS) == changes))
+    y = occam.LABEL_VECTORS[which][:, None].astype(float)
     run = evidence(LogJoint(one.model, one.x, y), chains=80, steps=25, seed=rng)
     known, error = one.probability[which], one.error[which] / one.probability[which]
     off = run.log_evidence - np.log(known)
@@ -64,20 +64,20 @@ def test_quadrature_and_prior_draws_agree_on_all_data_sets(models):
         z = (found - one.probability) / error
         assert np.abs(z).max() < 5.5  # of 256, rare ones with skewed estimates
     fine, _ = occam.sum_over_weights(
-        models["line"].model, models["line"].x, *occam.nodes(2, 201, occam.PRIOR)
+        models["line"].model, models["line"].x, *occam.nodes(2, 201, occam.LOGISTIC_PRIOR_SCALE)
     )
     assert np.abs(models["line"].probability / fine - 1.0).max() < 1e-3
 
 
 @pytest.mark.equation("M21")
 def test_each_model_wins_on_data_of_its_own_complexity(models):
-    complexity = occam.changes(occam.LABELS)
+    complexity = occam.changes(occam.LABEL_VECTORS)
     mean = {
-        name: np.array([m.probability[complexity == c].mean() for c in range(occam.POINTS)])
+        name: np.array([m.probability[complexity == c].mean() for c in range(occam.N_POINTS)])
         for name, m in models.items()
         if name != "network"
     }
-    winner = [max(mean, key=lambda name, c=c: mean[name][c]) for c in range(occam.POINTS)]
+    winner = [max(mean, key=lambda name, c=c: mean[name][c]) for c in range(occam.N_POINTS)]
     assert winner == ["line"] * 2 + ["parabola"] + ["degree 7"] * 5
 
 

@@ -7,9 +7,9 @@ from synthetic_data import draws, needs_data
 from bbb_studies.data import powerball as data
 from bbb_studies.mullachery import powerball
 from bbb_studies.mullachery.powerball import (
-    BAYESIAN,
-    METHODS,
-    NUMBERS,
+    BALL_NUMBERS,
+    BAYESIAN_NETWORKS,
+    CLASSIFIERS,
     Fitted,
     Setup,
     cross_validate,
@@ -20,7 +20,7 @@ from bbb_studies.mullachery.powerball import (
 
 SHARES = {59: 0.75, 69: 0.25}
 EXACT = data.exact(SHARES)
-RIGHT = np.pad(np.nan_to_num(EXACT.probability), (0, len(NUMBERS) - len(EXACT.probability)))
+RIGHT = np.pad(np.nan_to_num(EXACT.probability), (0, len(BALL_NUMBERS) - len(EXACT.probability)))
 QUICK = Setup(chains=2, warm_up=60, draws=40, max_depth=4, epochs=600, functions=200,
               process_draws=60)  # fmt: skip
 LONG = Setup(warm_up=150, draws=100, max_depth=5)
@@ -33,7 +33,7 @@ def test_no_draw_is_on_both_sides_of_a_split(monkeypatch):
         seen.append(given)
         return Fitted(RIGHT)
 
-    monkeypatch.setattr(powerball, "METHODS", {"spy": spy})
+    monkeypatch.setattr(powerball, "CLASSIFIERS", {"spy": spy})
     found = cross_validate(rows, EXACT, QUICK, 0, count=4, repeats=3)
     assert found["spy"]["above_rule"] == (0.0, 0.0)
     assert len(seen) == 12
@@ -61,19 +61,19 @@ def test_the_exact_rule_is_the_best_under_the_rules():
 
 
 @pytest.mark.equation("D37")
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_every_classifier_learns_the_game(name):
     rows = data.examples(draws(400, 5))
-    fitted = METHODS[name](rows, 0, QUICK)
+    fitted = CLASSIFIERS[name](rows, 0, QUICK)
     found = under_the_rules(fitted.probability, EXACT)
     trees = name in ("random forest", "AdaBoost")
     assert found["accuracy"] > EXACT.accuracy - (0.03 if trees else 0.005)
     assert found["rmse"] < (0.3 if name == "AdaBoost" else 0.1 if trees else 0.05)
-    if name in BAYESIAN:  # weights and functions belong together
+    if name in BAYESIAN_NETWORKS:  # weights and functions belong together
         np.testing.assert_allclose(fitted.functions.mean(axis=0), fitted.probability, rtol=1e-12)
         assert fitted.weights.shape == (len(fitted.functions), network(QUICK, 1.0).layout.size)
         w0, b0, w1, b1 = np.split(fitted.weights, [5, 10, 15], axis=1)
-        x, seen = np.log(NUMBERS + 1.0), np.log(rows.number + 1.0)
+        x, seen = np.log(BALL_NUMBERS + 1.0), np.log(rows.number + 1.0)
         hidden = np.tanh(((x - seen.mean()) / seen.std())[:, None, None] * w0 + b0)  # (70, S, 5)
         p = 1 / (1 + np.exp(-(hidden * w1).sum(-1) - b1[:, 0])).T
         np.testing.assert_allclose(fitted.functions, p, rtol=1e-9)
@@ -92,9 +92,11 @@ def test_the_powerball_is_from_the_urn_of_its_day():
 @pytest.mark.equation("D37")
 def test_the_network_reaches_the_ceiling_on_the_real_draws(monkeypatch):
     """In the long run, by NUTS and by VI; and on held-out draws as near as the exact rule."""
-    played = data.load(powerball.UNTIL)
+    played = data.load(powerball.LAST_DAY)
     rows, exact = data.examples(played), data.exact(data.rules(played))
-    monkeypatch.setattr(powerball, "METHODS", {name: METHODS[name] for name in BAYESIAN})
+    monkeypatch.setattr(
+        powerball, "CLASSIFIERS", {name: CLASSIFIERS[name] for name in BAYESIAN_NETWORKS}
+    )
     for name, found in cross_validate(rows, exact, LONG, 0, 5, 1).items():
         held, above = found["accuracy"], found["above_rule"]
         assert exact.accuracy - found["true_accuracy"].mean < 5e-4, name  # of an error of 8e-3

@@ -10,9 +10,9 @@ from bbb_studies.data.locate import DamagedDataError, MissingDataError
 from bbb_studies.mullachery import sp500
 from bbb_studies.mullachery.sp500 import (
     FORECASTERS,
-    HISTORY,
-    INPUTS,
+    N_CLOSES_NEEDED,
     NUTS_NAME,
+    PRICE_INPUTS,
     Effort,
     inputs,
     splits,
@@ -35,8 +35,8 @@ def with_another_future(prices, day, seed=99):
 def test_inputs_of_a_day_do_not_change_by_one_bit_with_later_prices(companies):
     given = prices(companies=companies)
     known = inputs(given.close)
-    for day in (HISTORY - 1, HISTORY, 57, 63, 64, 311, 698):
-        kept = day - (HISTORY - 1) + 1
+    for day in (N_CLOSES_NEEDED - 1, N_CLOSES_NEEDED, 57, 63, 64, 311, 698):
+        kept = day - (N_CLOSES_NEEDED - 1) + 1
         changed = inputs(with_another_future(given, day).close)
         assert (changed[:kept] == known[:kept]).all()
         assert (inputs(given.close[: day + 1])[:kept] == known[:kept]).all()
@@ -49,7 +49,7 @@ def test_inputs_are_what_their_names_say():
     given = prices(days=40, companies=3)
     change = np.diff(np.log(given.close), axis=0)
     found = inputs(given.close)
-    assert found.shape == (40 - 20, 3, len(INPUTS))
+    assert found.shape == (40 - 20, 3, len(PRICE_INPUTS))
     day, company = 33, 1
     past = change[day - 20 : day]  # ends with the change from day - 1 to day
     volatility = np.sqrt(np.mean(past[:, company] ** 2))
@@ -73,13 +73,13 @@ def test_inputs_are_what_their_names_say():
 def test_the_target_of_a_row_is_the_next_day_and_no_other():
     given = prices(days=60)
     table = tabulate(given)
-    assert len(table.y) == (60 - HISTORY) * 4
+    assert len(table.y) == (60 - N_CLOSES_NEEDED) * 4
     for i in (0, 7, 101, len(table.y) - 1):
         day, company = table.day[i], table.company[i]
         assert table.y[i, 0] == (given.close[day + 1, company] > given.close[day, company])
         assert table.made[i] == given.dates[day]
         assert table.known[i] == given.dates[day + 1]
-        assert (table.x[i] == inputs(given.close)[day - HISTORY + 1, company]).all()
+        assert (table.x[i] == inputs(given.close)[day - N_CLOSES_NEEDED + 1, company]).all()
     flat = tabulate(given._replace(close=np.full((60, 4), 7.0)))
     assert (flat.y == 0).all(), "no rise if the price stands still"
     assert np.isfinite(flat.x).all()
@@ -147,7 +147,7 @@ def test_damaged_tables_and_impossible_years_are_refused(tmp_path, monkeypatch):
     with pytest.raises(MissingDataError, match=r"skfolio.*one column per company"):
         sp500.load()
     (tmp_path / "sp500").mkdir()
-    path = tmp_path / "sp500" / sp500.FILE
+    path = tmp_path / "sp500" / sp500.PRICE_FILE
 
     def load(text):
         path.write_text(text)

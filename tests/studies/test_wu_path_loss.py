@@ -10,7 +10,7 @@ from bbb_studies.comparing import Fitted
 from bbb_studies.data import path_loss as data
 from bbb_studies.data.path_loss import Building, Scene, field, receivers, walls
 from bbb_studies.wu import path_loss
-from bbb_studies.wu.path_loss import HOW, NOISE_LIMIT, WHY, measure
+from bbb_studies.wu.path_loss import HOW_VARIANTS, NOISE_LIMIT_DB, WHY_VARIANTS, measure
 
 ONE = (Building(2.0, -1.0, 4.0, 1.0, 5.0),)
 
@@ -22,7 +22,7 @@ def one_building(transmitter):
 @pytest.fixture(autouse=True)
 def few_held_out_receivers(monkeypatch):
     """No test looks at how they are predicted; maps are means of 30 functions."""
-    monkeypatch.setattr(path_loss, "FRESH", 100)
+    monkeypatch.setattr(path_loss, "N_FRESH_RECEIVERS", 100)
     monkeypatch.setattr(Fitted.predict, "__defaults__", (30,))
 
 
@@ -117,7 +117,7 @@ def test_receivers_stay_where_they_may_be():
 
 
 def test_the_errors_are_at_the_jumps_and_the_deviation_is_not():
-    (vi,) = (variant for variant in WHY if variant.name == "VI")
+    (vi,) = (variant for variant in WHY_VARIANTS if variant.name == "VI")
     runs = [measure(vi.but("VI", epochs=125), seed).numbers for seed in range(1)]
     found = {key: np.mean([run[key] for run in runs]) for key in runs[0]}
     assert found["near"] > 1.3 * found["far"]
@@ -129,7 +129,7 @@ def test_the_errors_are_at_the_jumps_and_the_deviation_is_not():
 @pytest.mark.equation("W1")
 def test_least_squares_in_the_right_inputs_reaches_the_limit_of_the_noise():
     """sigma sqrt(P / N) is the root of the expected squared error over the design itself."""
-    variant = next(v for v in HOW if v.name == "log10 d, walls of each; linear")
+    variant = next(v for v in HOW_VARIANTS if v.name == "log10 d, walls of each; linear")
     squares = []
     for seed in range(6):
         known = receivers(variant.scene, np.random.default_rng(seed), variant.count)
@@ -141,5 +141,5 @@ def test_least_squares_in_the_right_inputs_reaches_the_limit_of_the_noise():
             run = measure(variant.but("shorter", epochs=300), seed)
             np.testing.assert_array_equal(run.receivers.y, known.y)
             np.testing.assert_allclose(run.fitted.predict(design).mean, exact, atol=0.02)  # dB
-    limit = NOISE_LIMIT**2
+    limit = NOISE_LIMIT_DB**2
     assert np.mean(squares) == pytest.approx(limit, abs=4 * limit * sqrt(2 / 7 / 6))

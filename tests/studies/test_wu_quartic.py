@@ -13,7 +13,16 @@ from bbb_numpy.parts.priors import GaussianPrior
 from bbb_studies.comparing import METHODS, Setup, train
 from bbb_studies.kit import average
 from bbb_studies.wu import quartic as wu_quartic
-from bbb_studies.wu.quartic import DATA, NOISE, SIX, TUTORIAL, quartic, quartic_curve, run, tutorial
+from bbb_studies.wu.quartic import (
+    DATA_INTERVALS,
+    DATA_NOISE_SCALE,
+    TUTORIAL_SETUP,
+    TUTORIAL_X,
+    quartic,
+    quartic_curve,
+    run,
+    tutorial,
+)
 
 SHORT = Setup(epochs=300, likelihood=GaussianLikelihood(0.25))
 
@@ -40,7 +49,7 @@ def test_the_gradient_of_map_is_that_of_mle_and_weight_decay(prior, kl_weight):
 
 
 def test_a_mixture_has_the_moments_and_the_density_of_its_members():
-    data, setup = quartic(np.random.default_rng(3), 30, DATA), replace(SHORT, epochs=20)
+    data, setup = quartic(np.random.default_rng(3), 30, DATA_INTERVALS), replace(SHORT, epochs=20)
     mixture = train(METHODS["VI"], setup, *data[:2], seed=0, members=2)
     x = np.linspace(-2, 2, 7)[:, None]
     functions = mixture.functions(x, 100)  # (200, 7, 1), the same weights as predict's
@@ -60,13 +69,13 @@ def test_a_mixture_has_the_moments_and_the_density_of_its_members():
 
 
 def test_the_tutorial_has_its_rows_network_noise_prior_and_steps():
-    fitted = tutorial(0, replace(TUTORIAL, epochs=1))
-    np.testing.assert_allclose(quartic_curve(SIX)[:, 0], [-3, 0.2224, 3, 3, 0.2224, -3])
+    fitted = tutorial(0, replace(TUTORIAL_SETUP, epochs=1))
+    np.testing.assert_allclose(quartic_curve(TUTORIAL_X)[:, 0], [-3, 0.2224, 3, 3, 0.2224, -3])
     model = fitted.estimator.model
     assert (model.network.sizes, model.network.activation) == ((1, 32, 1), "sigmoid")
     assert (model.prior.scale, model.likelihood.scale) == (10.0, 0.1)
     # one step of plain Adam from 0, in its own units: all parameters have moved by 0.1
-    assert (TUTORIAL.epochs, TUTORIAL.schedule(1999, 2000)) == (2000, 1.0)
+    assert (TUTORIAL_SETUP.epochs, TUTORIAL_SETUP.schedule(1999, 2000)) == (2000, 1.0)
     np.testing.assert_allclose(np.abs(fitted.thetas[0]), 0.1, rtol=1e-4)
     assert np.ravel([fitted.x_scale, fitted.y_scale]).tolist() == [0.0, 1.0, 0.0, 1.0]
 
@@ -74,18 +83,18 @@ def test_the_tutorial_has_its_rows_network_noise_prior_and_steps():
 def test_the_curve_and_the_data_are_those_of_the_slides():
     x = np.array([0.0, 1.0, -1.0, sqrt(1.5), 2.0])
     np.testing.assert_allclose(quartic_curve(x), [1.0, 3.0, 3.0, 3.25, -3.0], atol=1e-12)
-    data = quartic(np.random.default_rng(6), 5000, DATA)
+    data = quartic(np.random.default_rng(6), 5000, DATA_INTERVALS)
     left = (data.x >= -1.5) & (data.x <= -0.6)
     assert np.all(left | ((data.x >= 0.2) & (data.x <= 1.5)))
     assert left.mean() == pytest.approx(0.9 / 2.2, abs=4 * sqrt(0.25 / 5000))
     noise = data.y - data.truth(data.x)
-    assert noise.std() == pytest.approx(NOISE, abs=4 * NOISE / sqrt(2 * 5000))
+    assert noise.std() == pytest.approx(DATA_NOISE_SCALE, abs=4 * DATA_NOISE_SCALE / sqrt(2 * 5000))
 
 
 @pytest.mark.parametrize("seeds", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_vi_covers_new_data_where_data_were_and_a_point_does_so_less(seeds, monkeypatch):
-    monkeypatch.setattr(wu_quartic, "MEMBERS", 1)
-    monkeypatch.setattr(wu_quartic, "FRESH", 2000 if seeds > 1 else 500)
+    monkeypatch.setattr(wu_quartic, "N_MEMBERS", 1)
+    monkeypatch.setattr(wu_quartic, "N_FRESH_ROWS", 2000 if seeds > 1 else 500)
     runs = [run(seed, replace(SHORT, epochs=600))[2] for seed in range(seeds)]
     found = {name: average([r[name]["data"] for r in runs])["coverage"].mean for name in METHODS}
     points = found["MLE"], found["MAP"]

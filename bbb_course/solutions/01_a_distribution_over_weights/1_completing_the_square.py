@@ -21,7 +21,24 @@ import numpy as np
 
 
 def completing_the_square(x, y, prior, noise):
-    """Return mean and variance of the posterior of w."""
+    """Return mean and variance of the posterior of w.
+
+    Parameters
+    ----------
+    x : ndarray (N,)
+        Forces.
+    y : ndarray (N,)
+        Stretches that were measured.
+    prior : float
+        Standard deviation of w before the measurements.
+    noise : float
+        Standard deviation of a measurement.
+
+    Returns
+    -------
+    mean, variance : float
+        Of the posterior of w.
+    """
     ### BEGIN SOLUTION
     precision_of_data = np.sum(x**2) / noise**2
     variance = 1 / (precision_of_data + prior**-2)

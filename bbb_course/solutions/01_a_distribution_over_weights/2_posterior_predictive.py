@@ -17,7 +17,24 @@ import numpy as np
 
 
 def posterior_predictive(mean, variance, x, noise):
-    """Return mean (N,) and variance (N,) of new targets."""
+    """Return mean (N,) and variance (N,) of new targets.
+
+    Parameters
+    ----------
+    mean, variance : float
+        Of the posterior of w.
+    x : ndarray (N,)
+        New forces.
+    noise : float
+        Standard deviation of a measurement.
+
+    Returns
+    -------
+    prediction : ndarray (N,)
+        Mean of the new y.
+    total : ndarray (N,)
+        Variance of the new y.
+    """
     ### BEGIN SOLUTION
     epistemic = variance * x * x
     aleatoric = noise * noise

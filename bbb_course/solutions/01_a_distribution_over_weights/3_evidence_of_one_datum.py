@@ -17,7 +17,19 @@ import numpy as np
 
 
 def evidence_of_one_datum(y, x, prior, noise):
-    """Return log P(y)."""
+    """Return log P(y).
+
+    Parameters
+    ----------
+    y : float
+        Stretch that was measured.
+    x : float
+        Force.
+    prior : float
+        Standard deviation of w before the measurement.
+    noise : float
+        Standard deviation of the measurement.
+    """
     ### BEGIN SOLUTION
     v = (x * prior) ** 2 + noise**2
     return -0.5 * (y**2 / v + np.log(v) + np.log(2 * np.pi))

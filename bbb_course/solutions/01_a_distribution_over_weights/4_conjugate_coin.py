@@ -18,7 +18,20 @@ import numpy as np
 
 
 def conjugate_coin(alpha, beta, flips):
-    """Return the parameters (heads', tails') of the Beta posterior."""
+    """Return the parameters (heads', tails') of the Beta posterior.
+
+    Parameters
+    ----------
+    alpha, beta : float
+        Parameters of the Beta prior.
+    flips : ndarray (N,)
+        1 for heads and 0 for tails.
+
+    Returns
+    -------
+    heads, tails : float
+        Parameters of the posterior, in the order of alpha and beta.
+    """
     ### BEGIN SOLUTION
     heads = np.sum(flips)
     tails = np.sum(1 - flips)

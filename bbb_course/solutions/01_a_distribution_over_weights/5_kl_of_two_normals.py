@@ -23,7 +23,19 @@ import numpy as np
 
 
 def kl_of_two_normals(mean, deviation, prior_mean, prior):
-    """Return KL(q || p) in nats."""
+    """Return KL(q || p) in nats.
+
+    Parameters
+    ----------
+    mean : float
+        Mean of q.
+    deviation : float
+        Standard deviation of q.
+    prior_mean : float
+        Mean of p.
+    prior : float
+        Standard deviation of p.
+    """
     ### BEGIN SOLUTION
     spread = (deviation / prior) ** 2
     shift = ((mean - prior_mean) / prior) ** 2

@@ -18,7 +18,17 @@ import numpy as np
 
 
 def from_noise_to_weights(mu, rho, eps):
-    """Return S samples of the weights, (S, P)."""
+    """Return S samples of the weights, (S, P).
+
+    Parameters
+    ----------
+    mu : ndarray (P,)
+        Means of the weights.
+    rho : ndarray (P,)
+        Raw standard deviations; sigma = softplus(rho).
+    eps : ndarray (S, P)
+        Standard normal noise.
+    """
     ### BEGIN SOLUTION
     deviation = np.log1p(np.exp(rho))
     return mu[None, :] + deviation[None, :] * eps

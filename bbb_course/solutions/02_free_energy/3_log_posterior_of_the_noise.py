@@ -17,7 +17,15 @@ import numpy as np
 
 
 def log_posterior_of_the_noise(sigma, eps):
-    """Return log q(w) of every sample, (S,)."""
+    """Return log q(w) of every sample, (S,).
+
+    Parameters
+    ----------
+    sigma : ndarray (P,)
+        Standard deviations of the weights.
+    eps : ndarray (S, P)
+        Standard normal noise from which the weights were computed.
+    """
     ### BEGIN SOLUTION
     weights = eps.shape[1]
     constant = np.sum(np.log(sigma)) + weights * np.log(2 * np.pi) / 2

@@ -19,7 +19,19 @@ import numpy as np
 
 
 def free_energy(log_q, log_prior, log_likelihood, pi):
-    """Return the free energy of a minibatch."""
+    """Return the free energy of a minibatch.
+
+    Parameters
+    ----------
+    log_q : ndarray (S,)
+        Log density of q at each weight sample.
+    log_prior : ndarray (S,)
+        Log density of the prior at each weight sample.
+    log_likelihood : ndarray (S, B)
+        Log likelihood of each row under each sample.
+    pi : float
+        Share of the complexity that this minibatch pays.
+    """
     ### BEGIN SOLUTION
     complexity = np.mean(log_q) - np.mean(log_prior)
     misfit = -np.sum(log_likelihood) / len(log_q)

@@ -26,7 +26,34 @@ import numpy as np
 
 
 def value_and_gradient(mu, rho, eps, x, y, prior, noise, pi):
-    """Return the free energy of a minibatch and its gradient for mu and rho."""
+    """Return the free energy of a minibatch and its gradient for mu and rho.
+
+    Parameters
+    ----------
+    mu : ndarray (P,)
+        Means of the weights.
+    rho : ndarray (P,)
+        Raw standard deviations; sigma = softplus(rho).
+    eps : ndarray (S, P)
+        Standard normal noise of S weight samples.
+    x : ndarray (B, P)
+        Inputs, a row for each datum.
+    y : ndarray (B,)
+        Targets.
+    prior : float
+        Standard deviation of the weights under the prior.
+    noise : float
+        Standard deviation of y around w . x.
+    pi : float
+        Share of the complexity that this minibatch pays.
+
+    Returns
+    -------
+    value : float
+        Free energy of the minibatch, in nats.
+    d_mu, d_rho : ndarray (P,)
+        Its slopes for mu and for rho.
+    """
     ### BEGIN SOLUTION
     samples = len(eps)
     sigma = np.log1p(np.exp(rho))

@@ -23,7 +23,30 @@ import numpy as np
 
 
 def backward_pass(x, W0, b0, W1, b1, y):
-    """Return half the sum of squares and its slopes for W0, b0, W1, b1."""
+    """Return half the sum of squares and its slopes for W0, b0, W1, b1.
+
+    Parameters
+    ----------
+    x : ndarray (B, I)
+        Inputs.
+    W0 : ndarray (I, H)
+        Weights of the hidden layer.
+    b0 : ndarray (H,)
+        Biases of the hidden layer.
+    W1 : ndarray (H, K)
+        Weights of the output layer.
+    b1 : ndarray (K,)
+        Biases of the output layer.
+    y : ndarray (B, K)
+        Targets.
+
+    Returns
+    -------
+    value : float
+        Half the sum of squared errors over rows and outputs.
+    d_W0, d_b0, d_W1, d_b1 : ndarray
+        Its slopes, of the shapes of W0, b0, W1 and b1.
+    """
     ### BEGIN SOLUTION
     z0 = x @ W0 + b0
     on = z0 > 0
@@ -31,6 +54,6 @@ def backward_pass(x, W0, b0, W1, b1, y):
     delta1 = a0 @ W1 + b1 - y
     value = np.sum(delta1 * delta1) / 2
     delta0 = np.where(on, delta1 @ W1.T, 0.0)
-    ones = np.ones(len(x))
-    return value, x.T @ delta0, ones @ delta0, a0.T @ delta1, ones @ delta1
+    every_row = np.ones(len(x))
+    return value, x.T @ delta0, every_row @ delta0, a0.T @ delta1, every_row @ delta1
     ### END SOLUTION

@@ -14,7 +14,22 @@ import numpy as np
 
 
 def step_of_descent(mu, rho, d_mu, d_rho, eta):
-    """Return mu and rho after one step of gradient descent."""
+    """Return mu and rho after one step of gradient descent.
+
+    Parameters
+    ----------
+    mu, rho : ndarray (P,)
+        Means and raw standard deviations of the weights.
+    d_mu, d_rho : ndarray (P,)
+        Gradient of the cost for mu and for rho.
+    eta : float
+        Learning rate.
+
+    Returns
+    -------
+    new_mu, new_rho : ndarray (P,)
+        New arrays; mu and rho stay as they are.
+    """
     ### BEGIN SOLUTION
     new_mu = mu - d_mu * eta
     new_rho = rho - d_rho * eta

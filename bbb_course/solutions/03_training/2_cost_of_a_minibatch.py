@@ -17,7 +17,17 @@ import numpy as np
 
 
 def cost_of_a_minibatch(complexity, nll, total):
-    """Return the minibatch's own misfit and its share of the complexity."""
+    """Return the minibatch's own misfit and its share of the complexity.
+
+    Parameters
+    ----------
+    complexity : float
+        Complexity of the whole posterior, in nats.
+    nll : ndarray (B,)
+        Minus the log likelihood of each row of the minibatch.
+    total : int
+        Number N of rows of the data set.
+    """
     ### BEGIN SOLUTION
     rows = nll.shape[0]
     return complexity * rows / total + np.sum(nll)

@@ -22,7 +22,32 @@ import numpy as np
 
 
 def adam_step(theta, m, v, grad, t, eta, beta1, beta2, tiny):
-    """Return theta, m and v after step t."""
+    """Return theta, m and v after step t.
+
+    Parameters
+    ----------
+    theta : ndarray (P,)
+        Parameters before the step.
+    m, v : ndarray (P,)
+        Running means of the gradient and of its square, not corrected.
+    grad : ndarray (P,)
+        Gradient at theta.
+    t : int
+        Number of this step, from 1.
+    eta : float
+        Learning rate.
+    beta1, beta2 : float
+        Decay rates of m and of v, between 0 and 1.
+    tiny : float
+        Positive number that keeps the divisor from being 0.
+
+    Returns
+    -------
+    new_theta : ndarray (P,)
+        Parameters after the step.
+    new_m, new_v : ndarray (P,)
+        Running means after the step, not corrected.
+    """
     ### BEGIN SOLUTION
     m = m * beta1 + grad * (1 - beta1)
     v = v * beta2 + grad * grad * (1 - beta2)

@@ -19,7 +19,24 @@ import numpy as np
 
 
 def natural_step(mu, sigma, d_mu, d_sigma, eta, r):
-    """Return mu and sigma after one step."""
+    """Return mu and sigma after one step.
+
+    Parameters
+    ----------
+    mu, sigma : ndarray (P,)
+        Means and standard deviations of the weights.
+    d_mu, d_sigma : ndarray (P,)
+        Gradient of the free energy for mu and for sigma.
+    eta : float
+        Step size of mu.
+    r : float
+        Step size of the precision, between 0 and 1.
+
+    Returns
+    -------
+    new_mu, new_sigma : ndarray (P,)
+        Means and standard deviations after the step.
+    """
     ### BEGIN SOLUTION
     x = r * sigma * d_sigma
     s = (1 + (1 + x) ** 2) / (2 * sigma**2)

@@ -20,7 +20,20 @@ import numpy as np
 
 
 def mean_and_variances(f, noise):
-    """Return mean, epistemic and total variance of the prediction, (B,) each."""
+    """Return mean, epistemic and total variance of the prediction, (B,) each.
+
+    Parameters
+    ----------
+    f : ndarray (S, B)
+        Values of S functions at B inputs.
+    noise : float
+        Standard deviation of y around f.
+
+    Returns
+    -------
+    mean, epistemic, total : ndarray (B,)
+        Mean of f, variance of f, and variance of a new y.
+    """
     ### BEGIN SOLUTION
     samples = len(f)
     mean = f.mean(axis=0)

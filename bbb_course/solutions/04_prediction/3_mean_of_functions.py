@@ -17,7 +17,22 @@ import numpy as np
 
 
 def mean_of_functions(mu, sigma, x):
-    """Return E[(w x)^2] and (mu x)^2, (B,) each."""
+    """Return E[(w x)^2] and (mu x)^2, (B,) each.
+
+    Parameters
+    ----------
+    mu, sigma : float
+        Mean and standard deviation of w.
+    x : ndarray (B,)
+        Inputs.
+
+    Returns
+    -------
+    mean : ndarray (B,)
+        Mean of (w x)^2 over w.
+    at_the_mean : ndarray (B,)
+        (w x)^2 at w = mu.
+    """
     ### BEGIN SOLUTION
     at_the_mean = (mu * x) ** 2
     return at_the_mean + (sigma * x) ** 2, at_the_mean

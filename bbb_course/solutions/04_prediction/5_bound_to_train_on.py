@@ -20,11 +20,30 @@ import numpy as np
 
 
 def bound_to_train_on(nll, kl, rows, price):
-    """Return N log 2 B, and its slopes for nll and for kl."""
+    """Return N log 2 B, and its slopes for nll and for kl.
+
+    Parameters
+    ----------
+    nll : float
+        Mean over q of -log P(D|w), in nats.
+    kl : float
+        KL(q || prior), in nats.
+    rows : float
+        Number N of rows.
+    price : float
+        Price of certainty, log(2 sqrt(N) / delta).
+
+    Returns
+    -------
+    value : float
+        N log 2 B.
+    d_nll, d_kl : float
+        Its slopes for nll and for kl.
+    """
     ### BEGIN SOLUTION
     unit = rows * np.log(2)
     small = np.sqrt((kl + price) / (2 * rows))
     large = np.sqrt(nll / unit + small**2)
-    both = large + small
-    return unit * both**2, both / large, both**2 / (large * small) * np.log(2) / 2
+    root = large + small  # of B
+    return unit * root**2, root / large, root**2 / (large * small) * np.log(2) / 2
     ### END SOLUTION

@@ -19,10 +19,34 @@ import numpy as np
 
 
 def one_row_more(m, L, phi, y, sigma):
-    """Return mean and covariance after one row, and log p of its y before."""
+    """Return mean and covariance after one row, and log p of its y before.
+
+    Parameters
+    ----------
+    m : ndarray (P,)
+        Mean of the weights of the last layer.
+    L : ndarray (P, P)
+        Factor of their covariance, C = L L^T.
+    phi : ndarray (P,)
+        Features of the further row.
+    y : float
+        Its target.
+    sigma : float
+        Standard deviation of y around phi^T w.
+
+    Returns
+    -------
+    mean : ndarray (P,)
+        Mean after the row.
+    covariance : ndarray (P, P)
+        Covariance after the row.
+    log_p : float
+        Log density of y before the row was seen.
+    """
     ### BEGIN SOLUTION
     c = L @ (L.T @ phi)
-    variance, missed = sigma**2 + phi @ c, y - phi @ m
-    log_p = -0.5 * np.log(2 * np.pi * variance) - 0.5 * missed**2 / variance
-    return m + c * missed / variance, L @ L.T - np.outer(c, c) / variance, log_p
+    variance = sigma**2 + phi @ c
+    residual = y - phi @ m
+    log_p = -0.5 * np.log(2 * np.pi * variance) - 0.5 * residual**2 / variance
+    return m + c * residual / variance, L @ L.T - np.outer(c, c) / variance, log_p
     ### END SOLUTION

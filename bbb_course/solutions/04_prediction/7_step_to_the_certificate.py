@@ -22,9 +22,32 @@ import numpy as np
 
 
 def step_to_the_certificate(r, R, kl, rows, price):
-    """Return kl(r || R), its slope for R, and R after one step of Newton's method."""
+    """Return kl(r || R), its slope for R, and R after one step of Newton's method.
+
+    Parameters
+    ----------
+    r : float
+        Share of the rows that is wrong, between 0 and 1.
+    R : float
+        Share from which the step starts, between 0 and 1.
+    kl : float
+        KL(q || prior), in nats.
+    rows : float
+        Number N of rows.
+    price : float
+        Price of certainty, log(2 sqrt(N) / delta).
+
+    Returns
+    -------
+    divergence : float
+        kl(r || R).
+    slope : float
+        Its slope for R.
+    new_R : float
+        R after the step.
+    """
     ### BEGIN SOLUTION
-    apart = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
+    divergence = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
     slope = (R - r) / (R * (1 - R))
-    return apart, slope, R - (apart - (kl + price) / rows) / slope
+    return divergence, slope, R - (divergence - (kl + price) / rows) / slope
     ### END SOLUTION

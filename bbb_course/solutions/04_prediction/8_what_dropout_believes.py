@@ -20,7 +20,26 @@ import numpy as np
 
 
 def what_dropout_believes(a, v, b, p, noise):
-    """Return mean, epistemic and total variance over all masks."""
+    """Return mean, epistemic and total variance over all masks.
+
+    Parameters
+    ----------
+    a : ndarray (H,)
+        Inputs of the layer.
+    v : ndarray (H,)
+        Weights of the layer.
+    b : float
+        Bias of the layer.
+    p : float
+        Probability that an input is left out.
+    noise : float
+        Standard deviation of y around f.
+
+    Returns
+    -------
+    mean, epistemic, total : float
+        Mean of f, variance of f, and variance of y.
+    """
     ### BEGIN SOLUTION
     terms = a * v
     epistemic = p / (1 - p) * np.sum(terms**2)

@@ -16,7 +16,22 @@ import numpy as np
 
 
 def gaussian_prior(w, prior):
-    """Return minus log P(w) and its slope for w."""
+    """Return minus log P(w) and its slope for w.
+
+    Parameters
+    ----------
+    w : ndarray (P,)
+        Weights.
+    prior : float
+        Standard deviation.
+
+    Returns
+    -------
+    value : float
+        Minus log P(w), added up over weights.
+    d_w : ndarray (P,)
+        Its slope for w.
+    """
     ### BEGIN SOLUTION
     scaled = w / prior
     constant = len(w) * (np.log(prior) + np.log(2 * np.pi) / 2)

@@ -16,7 +16,22 @@ import numpy as np
 
 
 def laplace_prior(w, b):
-    """Return minus log P(w) and its slope for w."""
+    """Return minus log P(w) and its slope for w.
+
+    Parameters
+    ----------
+    w : ndarray (P,)
+        Weights, none of them 0.
+    b : float
+        Scale of the distribution.
+
+    Returns
+    -------
+    value : float
+        Minus log P(w), added up over weights.
+    d_w : ndarray (P,)
+        Its slope for w.
+    """
     ### BEGIN SOLUTION
     size = np.where(w > 0, w, -w)
     slope = np.where(w > 0, 1.0, -1.0) / b

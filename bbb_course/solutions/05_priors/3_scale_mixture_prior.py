@@ -22,7 +22,26 @@ import numpy as np
 
 
 def scale_mixture_prior(w, a, s1, s2):
-    """Return minus log P(w) and its slope for w."""
+    """Return minus log P(w) and its slope for w.
+
+    Parameters
+    ----------
+    w : ndarray (P,)
+        Weights.
+    a : float
+        Logit of the wide component's share.
+    s1 : float
+        Standard deviation of the wide component.
+    s2 : float
+        Standard deviation of the narrow component.
+
+    Returns
+    -------
+    value : float
+        Minus log P(w), added up over weights.
+    d_w : ndarray (P,)
+        Its slope for w.
+    """
     ### BEGIN SOLUTION
     pi = 1 / (1 + np.exp(-a))
     root = np.sqrt(2 * np.pi)

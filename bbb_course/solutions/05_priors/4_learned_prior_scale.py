@@ -18,7 +18,24 @@ import numpy as np
 
 
 def learned_prior_scale(w, t):
-    """Return the value and its slopes for w and t."""
+    """Return the value and its slopes for w and t.
+
+    Parameters
+    ----------
+    w : ndarray (P,)
+        Weights.
+    t : float
+        Logarithm of the prior's standard deviation.
+
+    Returns
+    -------
+    value : float
+        Cost of the weights, in nats.
+    d_w : ndarray (P,)
+        Its slope for w.
+    d_t : float
+        Its slope for t.
+    """
     ### BEGIN SOLUTION
     precision = np.exp(-2 * t)
     squares = np.sum(w * w) * precision

@@ -15,7 +15,24 @@ import numpy as np
 
 
 def gaussian_likelihood(f, y, noise):
-    """Return minus log P(y|f) and its slope for f."""
+    """Return minus log P(y|f) and its slope for f.
+
+    Parameters
+    ----------
+    f : ndarray (B,)
+        Outputs of the network.
+    y : ndarray (B,)
+        Targets.
+    noise : float
+        Standard deviation of y around f.
+
+    Returns
+    -------
+    value : float
+        Minus log P(y|f), added up over rows.
+    d_f : ndarray (B,)
+        Its slope for f.
+    """
     ### BEGIN SOLUTION
     error = (f - y) / noise
     constant = np.log(noise) + np.log(2 * np.pi) / 2

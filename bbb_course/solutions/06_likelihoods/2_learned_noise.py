@@ -17,7 +17,26 @@ import numpy as np
 
 
 def learned_noise(f, y, t):
-    """Return the value and its slopes for f and t."""
+    """Return the value and its slopes for f and t.
+
+    Parameters
+    ----------
+    f : ndarray (B,)
+        Outputs of the network.
+    y : ndarray (B,)
+        Targets.
+    t : float
+        Logarithm of the standard deviation of y around f.
+
+    Returns
+    -------
+    value : float
+        Cost of the rows, in nats.
+    d_f : ndarray (B,)
+        Its slope for f.
+    d_t : float
+        Its slope for t.
+    """
     ### BEGIN SOLUTION
     precision = np.exp(-2 * t)
     error = f - y

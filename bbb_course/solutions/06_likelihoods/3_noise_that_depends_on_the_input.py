@@ -21,7 +21,26 @@ import numpy as np
 
 
 def noise_that_depends_on_the_input(m, h, y, c):
-    """Return the value and its slopes for m and h."""
+    """Return the value and its slopes for m and h.
+
+    Parameters
+    ----------
+    m : ndarray (B,)
+        Means: the first output of the network.
+    h : ndarray (B,)
+        Raw standard deviations: its second output.
+    y : ndarray (B,)
+        Targets.
+    c : float
+        Positive floor of the standard deviation.
+
+    Returns
+    -------
+    value : float
+        Minus log P(y|m, h), added up over rows.
+    d_m, d_h : ndarray (B,)
+        Its slopes for m and for h.
+    """
     ### BEGIN SOLUTION
     sigma = c + np.log1p(np.exp(h))
     residual = (y - m) / sigma

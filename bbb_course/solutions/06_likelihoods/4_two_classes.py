@@ -17,7 +17,22 @@ import numpy as np
 
 
 def two_classes(z, y):
-    """Return minus log P(y|z) and its slope for z."""
+    """Return minus log P(y|z) and its slope for z.
+
+    Parameters
+    ----------
+    z : ndarray (B,)
+        Logits.
+    y : ndarray (B,)
+        Labels, 0 or 1.
+
+    Returns
+    -------
+    value : float
+        Minus log P(y|z), added up over rows.
+    d_z : ndarray (B,)
+        Its slope for z.
+    """
     ### BEGIN SOLUTION
     probability = 1 / (1 + np.exp(-z))
     return np.sum(np.log1p(np.exp(z)) - y * z), probability - y

@@ -20,7 +20,22 @@ import numpy as np
 
 
 def several_classes(z, y):
-    """Return minus log P(y|z) and its slope for z."""
+    """Return minus log P(y|z) and its slope for z.
+
+    Parameters
+    ----------
+    z : ndarray (B, C)
+        Logits.
+    y : ndarray (B,)
+        Numbers of the classes, 0 to C - 1.
+
+    Returns
+    -------
+    value : float
+        Minus log P(y|z), added up over rows.
+    d_z : ndarray (B, C)
+        Its slope for z.
+    """
     ### BEGIN SOLUTION
     rows = np.arange(len(y))
     e = np.exp(z)

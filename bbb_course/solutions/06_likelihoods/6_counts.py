@@ -14,7 +14,22 @@ import numpy as np
 
 
 def counts(z, y):
-    """Return minus log P(y|z), without log y!, and its slope for z."""
+    """Return minus log P(y|z), without log y!, and its slope for z.
+
+    Parameters
+    ----------
+    z : ndarray (B,)
+        Logarithms of the rates.
+    y : ndarray (B,)
+        Counts.
+
+    Returns
+    -------
+    value : float
+        Minus log P(y|z), added up over rows, without log y!.
+    d_z : ndarray (B,)
+        Its slope for z.
+    """
     ### BEGIN SOLUTION
     rate = np.exp(z)
     return np.sum(rate) - z @ y, rate - y

@@ -16,7 +16,24 @@ import numpy as np
 
 
 def complexity_in_closed_form(mu, rho, prior):
-    """Return KL(q || P) and its slopes for mu and rho."""
+    """Return KL(q || P) and its slopes for mu and rho.
+
+    Parameters
+    ----------
+    mu : ndarray (P,)
+        Means of the weights.
+    rho : ndarray (P,)
+        Raw standard deviations; sigma = softplus(rho).
+    prior : float
+        Standard deviation of the weights under the prior.
+
+    Returns
+    -------
+    value : float
+        KL(q || P), in nats.
+    d_mu, d_rho : ndarray (P,)
+        Its slopes for mu and for rho.
+    """
     ### BEGIN SOLUTION
     sigma = np.log1p(np.exp(rho))
     sigmoid = 1 / (1 + np.exp(-rho))

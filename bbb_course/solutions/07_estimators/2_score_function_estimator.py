@@ -20,7 +20,22 @@ import numpy as np
 
 
 def score_function_estimator(mu, sigma, eps, h):
-    """Return estimates of dE[h]/dmu and dE[h]/dsigma, (P,) each."""
+    """Return estimates of dE[h]/dmu and dE[h]/dsigma, (P,) each.
+
+    Parameters
+    ----------
+    mu, sigma : ndarray (P,)
+        Means and standard deviations of the weights.
+    eps : ndarray (S, P)
+        Standard normal noise of S weight samples.
+    h : ndarray (S,)
+        Values of h at the samples.
+
+    Returns
+    -------
+    d_mu, d_sigma : ndarray (P,)
+        Estimated slopes for mu and for sigma.
+    """
     ### BEGIN SOLUTION
     samples = len(eps)
     d_mu = h @ eps / samples / sigma

@@ -20,7 +20,26 @@ import numpy as np
 
 
 def sticking_the_landing(sigma, rho, eps, d_w, pi):
-    """Return the slopes for mu and rho without the direct part of log q."""
+    """Return the slopes for mu and rho without the direct part of log q.
+
+    Parameters
+    ----------
+    sigma : ndarray (P,)
+        Standard deviations of the weights.
+    rho : ndarray (P,)
+        Raw standard deviations; sigma = softplus(rho).
+    eps : ndarray (S, P)
+        Standard normal noise of S weight samples.
+    d_w : ndarray (S, P)
+        Slope for the weights of everything but log q.
+    pi : float
+        Share of the complexity that this minibatch pays.
+
+    Returns
+    -------
+    d_mu, d_rho : ndarray (P,)
+        Estimated slopes for mu and for rho.
+    """
     ### BEGIN SOLUTION
     samples = len(eps)
     through_w = d_w - pi * eps / sigma

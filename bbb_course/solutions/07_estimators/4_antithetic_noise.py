@@ -15,8 +15,18 @@ import numpy as np
 
 
 def antithetic_noise(h, mu, sigma, eps):
-    """Return the estimate of E[h(w)], (P,)."""
+    """Return the estimate of E[h(w)], (P,).
+
+    Parameters
+    ----------
+    h : callable
+        Function of an array of weights, entry by entry.
+    mu, sigma : ndarray (P,)
+        Means and standard deviations of the weights.
+    eps : ndarray (S, P)
+        Standard normal noise; each row makes a pair with its mirror image.
+    """
     ### BEGIN SOLUTION
-    both = np.concatenate([eps, -eps])
-    return h(mu + sigma * both).mean(axis=0)
+    mirrored = np.concatenate([eps, -eps])
+    return h(mu + sigma * mirrored).mean(axis=0)
     ### END SOLUTION

@@ -21,7 +21,19 @@ import numpy as np
 
 
 def local_reparameterisation(a, mu, sigma, mu_b, sigma_b, zeta):
-    """Return drawn pre-activations, (B, H)."""
+    """Return drawn pre-activations, (B, H).
+
+    Parameters
+    ----------
+    a : ndarray (B, I)
+        Inputs of the layer.
+    mu, sigma : ndarray (I, H)
+        Means and standard deviations of its weights.
+    mu_b, sigma_b : ndarray (H,)
+        Means and standard deviations of its biases.
+    zeta : ndarray (B, H)
+        Standard normal noise.
+    """
     ### BEGIN SOLUTION
     inputs = np.column_stack([a * a, np.ones(len(a))])
     variances = np.vstack([sigma**2, sigma_b**2])

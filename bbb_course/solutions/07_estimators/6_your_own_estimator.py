@@ -24,7 +24,24 @@ import numpy as np
 
 
 def your_own_estimator(mu, rho, eps, slope):
-    """Return unbiased estimates of dF/dmu and dF/drho, (P,) each."""
+    """Return unbiased estimates of dF/dmu and dF/drho, (P,) each.
+
+    Parameters
+    ----------
+    mu : ndarray (P,)
+        Means of the weights.
+    rho : ndarray (P,)
+        Raw standard deviations; sigma = softplus(rho).
+    eps : ndarray (S, P)
+        Standard normal noise.
+    slope : callable
+        Takes weights (n, P) to dU/dw (n, P); at most S rows in all.
+
+    Returns
+    -------
+    d_mu, d_rho : ndarray (P,)
+        Estimated slopes of F for mu and for rho.
+    """
     ### BEGIN SOLUTION
     sigma = np.log1p(np.exp(rho))
     through_w = slope(mu + sigma * eps) - eps / sigma

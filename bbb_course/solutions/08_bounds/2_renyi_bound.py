@@ -23,7 +23,22 @@ import numpy as np
 
 
 def renyi_bound(log_weights, alpha):
-    """Return the bound's estimate and its slope for log_weights."""
+    """Return the bound's estimate and its slope for log_weights.
+
+    Parameters
+    ----------
+    log_weights : ndarray (S,)
+        Log importance weights, log P(w, D) - log q(w).
+    alpha : float
+        Order of the divergence, not 1.
+
+    Returns
+    -------
+    value : float
+        Estimate of the bound, in nats.
+    u : ndarray (S,)
+        Its slope for log_weights.
+    """
     ### BEGIN SOLUTION
     power = 1 - alpha
     terms = np.exp(power * log_weights)

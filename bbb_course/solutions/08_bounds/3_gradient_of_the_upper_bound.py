@@ -21,7 +21,22 @@ import numpy as np
 
 
 def gradient_of_the_upper_bound(log_weights, eps, sigma):
-    """Return the slopes of the upper bound for mu and sigma."""
+    """Return the slopes of the upper bound for mu and sigma.
+
+    Parameters
+    ----------
+    log_weights : ndarray (S,)
+        Log importance weights, log P(w, D) - log q(w).
+    eps : ndarray (S, P)
+        Standard normal noise of the samples.
+    sigma : ndarray (P,)
+        Standard deviations of the weights.
+
+    Returns
+    -------
+    d_mu, d_sigma : ndarray (P,)
+        Slopes of the bound for mu and for sigma.
+    """
     ### BEGIN SOLUTION
     omega = np.exp(log_weights)
     share = (omega / omega.sum())[:, None]

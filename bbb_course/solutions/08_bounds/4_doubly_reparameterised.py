@@ -20,7 +20,24 @@ import numpy as np
 
 
 def doubly_reparameterised(log_weights, d_w, eps, sigma):
-    """Return the slopes of minus the importance-weighted bound for mu and sigma."""
+    """Return the slopes of minus the importance-weighted bound for mu and sigma.
+
+    Parameters
+    ----------
+    log_weights : ndarray (S,)
+        Log importance weights, log P(w, D) - log q(w).
+    d_w : ndarray (S, P)
+        Slope for the weights of minus the log joint density.
+    eps : ndarray (S, P)
+        Standard normal noise of the samples.
+    sigma : ndarray (P,)
+        Standard deviations of the weights.
+
+    Returns
+    -------
+    d_mu, d_sigma : ndarray (P,)
+        Slopes of minus the bound for mu and for sigma.
+    """
     ### BEGIN SOLUTION
     omega = np.exp(log_weights)
     squared = (omega / omega.sum())[:, None] ** 2

@@ -20,7 +20,22 @@ import numpy as np
 
 
 def weights_that_hang_together(mu, C, eps):
-    """Return S samples of N(mu, C C^T), (S, P)."""
+    """Return S samples of N(mu, C C^T), (S, P).
+
+    Parameters
+    ----------
+    mu : ndarray (P,)
+        Means of the weights.
+    C : ndarray (P, P)
+        Factor of the covariance; above its diagonal it does not count.
+    eps : ndarray (S, P)
+        Standard normal noise, a sample in each row.
+
+    Returns
+    -------
+    w : ndarray (S, P)
+        Weights, a sample in each row.
+    """
     ### BEGIN SOLUTION
-    return np.stack([mu + np.tril(C) @ one for one in eps])
+    return np.stack([mu + np.tril(C) @ noise for noise in eps])
     ### END SOLUTION

@@ -20,7 +20,26 @@ import numpy as np
 
 
 def gradient_for_the_factor(C, rho, d_w, eps):
-    """Return slopes (P, P) below the diagonal and for rho (P,)."""
+    """Return slopes (P, P) below the diagonal and for rho (P,).
+
+    Parameters
+    ----------
+    C : ndarray (P, P)
+        Factor of the covariance, used below its diagonal only.
+    rho : ndarray (P,)
+        Raw diagonal; C_kk = softplus(rho_k).
+    d_w : ndarray (S, P)
+        Slope for the weights of everything but log q.
+    eps : ndarray (S, P)
+        Standard normal noise of S weight samples.
+
+    Returns
+    -------
+    d_C : ndarray (P, P)
+        Slopes below the diagonal, zeros elsewhere.
+    d_rho : ndarray (P,)
+        Slopes for rho.
+    """
     ### BEGIN SOLUTION
     samples, weights = eps.shape
     outer = sum(np.outer(d, e) for d, e in zip(d_w, eps, strict=True)) / samples

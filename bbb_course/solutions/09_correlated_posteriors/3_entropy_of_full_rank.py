@@ -19,7 +19,15 @@ import numpy as np
 
 
 def entropy_of_full_rank(diagonal, below):
-    """Return the entropy of N(mu, C C^T) in nats."""
+    """Return the entropy of N(mu, C C^T) in nats.
+
+    Parameters
+    ----------
+    diagonal : ndarray (P,)
+        Diagonal of C, positive.
+    below : ndarray (P,)
+        Some numbers of C below its diagonal.
+    """
     ### BEGIN SOLUTION
     per_weight = np.log(diagonal) + np.log(2 * np.pi) / 2 + 0.5
     return per_weight.sum()

@@ -19,7 +19,22 @@ import numpy as np
 
 
 def log_joint_in_real_coordinates(zeta, a, b):
-    """Return the log density of zeta and its slope."""
+    """Return the log density of zeta and its slope.
+
+    Parameters
+    ----------
+    zeta : ndarray (P,)
+        Logarithms of theta.
+    a, b : float
+        Shape and rate of the Gamma density of theta.
+
+    Returns
+    -------
+    value : float
+        Log density of zeta, added up over P, without its constant.
+    d_zeta : ndarray (P,)
+        Its slope for zeta.
+    """
     ### BEGIN SOLUTION
     theta = np.exp(zeta)
     log_density = (a - 1) * np.log(theta) - b * theta

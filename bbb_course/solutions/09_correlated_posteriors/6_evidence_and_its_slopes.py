@@ -23,9 +23,33 @@ import numpy as np
 
 
 def evidence_and_its_slopes(log_alpha, log_beta, d, squares, misfit, rows):
-    """Return the log evidence, and its slopes for log alpha and log beta."""
+    """Return the log evidence, and its slopes for log alpha and log beta.
+
+    Parameters
+    ----------
+    log_alpha : float
+        Log precision of the prior.
+    log_beta : float
+        Log precision of the noise.
+    d : ndarray (P,)
+        Curvatures of the squared errors in their P directions.
+    squares : float
+        Squared length |w|^2 of the weights at the mode.
+    misfit : float
+        Sum E of squared residuals at the mode.
+    rows : float
+        Number N of rows.
+
+    Returns
+    -------
+    value : float
+        Log evidence, in nats.
+    d_log_alpha, d_log_beta : float
+        Its slopes for log alpha and for log beta.
+    """
     ### BEGIN SOLUTION
-    alpha, beta = np.exp(log_alpha), np.exp(log_beta)
+    alpha = np.exp(log_alpha)
+    beta = np.exp(log_beta)
     precision = beta * d + alpha
     prior = len(d) * log_alpha - alpha * squares
     value = (rows * log_beta - beta * misfit + prior - np.sum(np.log(precision))) / 2

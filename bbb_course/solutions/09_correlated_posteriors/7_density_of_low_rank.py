@@ -19,7 +19,22 @@ import numpy as np
 
 
 def density_of_low_rank(a, v):
-    """Return log q but for a constant, and its slopes for a and v."""
+    """Return log q but for a constant, and its slopes for a and v.
+
+    Parameters
+    ----------
+    a : ndarray (P,)
+        Weights, in units of their standard deviations.
+    v : ndarray (P,)
+        Loadings of the noise that all weights see.
+
+    Returns
+    -------
+    log_q : float
+        Log density of a.
+    d_a, d_v : ndarray (P,)
+        Its slopes for a and for v.
+    """
     ### BEGIN SOLUTION
     m = 1 + v @ v
     c = v @ a / m

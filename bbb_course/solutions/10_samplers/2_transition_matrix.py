@@ -18,7 +18,20 @@ import numpy as np
 
 
 def transition_matrix(p, q):
-    """Return the kernel of Metropolis and Hastings, (N, N)."""
+    """Return the kernel of Metropolis and Hastings, (N, N).
+
+    Parameters
+    ----------
+    p : ndarray (N,)
+        Target, up to a factor.
+    q : ndarray (N, N)
+        Proposal, from row to column.
+
+    Returns
+    -------
+    T : ndarray (N, N)
+        Kernel, from row to column.
+    """
     ### BEGIN SOLUTION
     states = range(len(p))
     T = np.zeros_like(q)
@@ -27,8 +40,9 @@ def transition_matrix(p, q):
         for j in states:
             if i == j:
                 continue
-            forth, back = p[i] * q[i, j], p[j] * q[j, i]
-            T[i, j] = q[i, j] if back >= forth else back / p[i]
+            forward_traffic = p[i] * q[i, j]
+            backward_traffic = p[j] * q[j, i]
+            T[i, j] = min(forward_traffic, backward_traffic) / p[i]
             stay = stay - T[i, j]
         T[i, i] = stay
     return T

@@ -3,7 +3,7 @@
 Along an exact trajectory the energy -log pi(q) + r . r / 2 is conserved, and every end would be
 accepted. The leapfrog makes small errors, and an acceptance step pays for them: the end is
 accepted with probability min(1, exp(log_ratio)), where the ratio is that of the joint densities
-of place and momentum.
+of position and momentum.
 
 Shapes: log_pi and new_log_pi are numbers; r and new_r are (P,), the momentum at the start, as it
 was drawn, and at the end. Return log_ratio.
@@ -17,7 +17,15 @@ import numpy as np
 
 
 def log_acceptance_of_hmc(log_pi, new_log_pi, r, new_r):
-    """Return the logarithm of the acceptance ratio."""
+    """Return the logarithm of the acceptance ratio.
+
+    Parameters
+    ----------
+    log_pi, new_log_pi : float
+        Log density of the target at the start and at the end.
+    r, new_r : ndarray (P,)
+        Momenta at the start, as it was drawn, and at the end.
+    """
     ### BEGIN SOLUTION
     energy = -log_pi + np.sum(r * r) / 2
     new_energy = -new_log_pi + np.sum(new_r * new_r) / 2

@@ -21,7 +21,20 @@ import numpy as np
 
 
 def check_a_sampler(kernel, p):
-    """Return whether the chain converges to p from any start."""
+    """Return whether the chain converges to p from any start.
+
+    Parameters
+    ----------
+    kernel : ndarray (N, N)
+        Probabilities of the chain's steps, from row to column.
+    p : ndarray (N,)
+        Target, adding up to 1.
+
+    Returns
+    -------
+    right : bool
+        True if the chain samples p.
+    """
     ### BEGIN SOLUTION
     if (kernel < -1e-12).any() or not np.allclose(kernel.sum(axis=1), 1):
         return False

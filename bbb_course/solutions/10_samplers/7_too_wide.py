@@ -8,7 +8,7 @@ is g = -lam x + xi, where xi has the mean 0 and the variance v. One step, with z
 where c = exp(-friction h) says how much of the momentum is kept: 0 is Langevin dynamics. Nothing
 is rejected, so that the draws have another variance than 1 / lam.
 
-The places stay as wide as they are, and so do the momenta, if E r^2 = lam E x^2; that leaves one
+The positions stay as wide as they are, and so do the momenta, if E r^2 = lam E x^2; that leaves one
 equation for E x^2. Two things make it too large: noise and long steps.
 
 Shapes: five numbers; temperature is T.
@@ -21,7 +21,21 @@ import numpy as np
 
 
 def too_wide(lam, v, temperature, h, c):
-    """Return the variance of the draws."""
+    """Return the variance of the draws.
+
+    Parameters
+    ----------
+    lam : float
+        Precision of the target.
+    v : float
+        Variance of a minibatch's gradient.
+    temperature : float
+        Temperature T of the dynamics.
+    h : float
+        Step size.
+    c : float
+        Share of the momentum that a step keeps, from 0 to 1.
+    """
     ### BEGIN SOLUTION
     heated = temperature + h**2 / 4 * v * (1 + c) / (1 - c)
     return heated / (lam * (1 - h**2 / 4 * lam))

@@ -20,10 +20,17 @@ import numpy as np
 
 
 def crps_of_draws(draws, y):
-    """Return the CRPS of the draws at y."""
+    """Return the CRPS of the draws at y.
+
+    Parameters
+    ----------
+    draws : ndarray (T,)
+        Draws from the predictive distribution.
+    y : float
+        Target.
+    """
     ### BEGIN SOLUTION
-    pairs = [abs(one - other) for one in draws for other in draws]
-    return sum(abs(one - y) for one in draws) / len(draws) - sum(pairs) / (
-        2 * len(pairs)
-    )
+    errors = [abs(x - y) for x in draws]
+    distances = [abs(x - x_prime) for x in draws for x_prime in draws]
+    return sum(errors) / len(errors) - sum(distances) / (2 * len(distances))
     ### END SOLUTION

@@ -13,8 +13,17 @@ import numpy as np
 
 
 def coverage(low, high, y):
-    """Return the share of the targets inside their intervals."""
+    """Return the share of the targets inside their intervals.
+
+    Parameters
+    ----------
+    low, high : ndarray (B,)
+        Ends of the intervals; they belong to them.
+    y : ndarray (B,)
+        Targets.
+    """
     ### BEGIN SOLUTION
-    held = sum(1 for a, b, one in zip(low, high, y, strict=True) if a <= one <= b)
-    return held / len(y)
+    rows = zip(low, y, high, strict=True)
+    n_inside = sum(1 for start, target, end in rows if start <= target <= end)
+    return n_inside / len(y)
     ### END SOLUTION

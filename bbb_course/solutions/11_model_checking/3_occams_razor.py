@@ -21,7 +21,13 @@ import numpy as np
 
 
 def occams_razor(heads, tails):
-    """Return the log Bayes factor against the fair coin."""
+    """Return the log Bayes factor against the fair coin.
+
+    Parameters
+    ----------
+    heads, tails : int
+        Numbers of flips that showed each side.
+    """
     ### BEGIN SOLUTION
     # h! t! / (h + t + 1)! = 1 / [(h + t + 1) * (h + t choose h)]
     ways = 1

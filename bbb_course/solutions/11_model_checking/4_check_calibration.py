@@ -21,11 +21,24 @@ import numpy as np
 
 
 def check_calibration(draws, y):
-    """Return whether the targets could have come from the predictive distributions."""
+    """Return whether the targets could have come from the predictive distributions.
+
+    Parameters
+    ----------
+    draws : ndarray (T, B)
+        Draws from the predictive distribution of each row.
+    y : ndarray (B,)
+        Targets.
+
+    Returns
+    -------
+    right : bool
+        True if the predictive distributions are calibrated.
+    """
     ### BEGIN SOLUTION
     rank = np.mean(draws < y, axis=0)
-    found = np.histogram(rank, bins=10, range=(0, 1))[0]
+    observed = np.histogram(rank, bins=10, range=(0, 1))[0]
     expected = len(y) / 10
-    chi_square = np.sum((found - expected) ** 2 / expected)
+    chi_square = np.sum((observed - expected) ** 2 / expected)
     return bool(chi_square < 30)  # 9 degrees of freedom: once in two thousand by chance
     ### END SOLUTION

@@ -26,7 +26,24 @@ import numpy as np
 
 
 def powerball(numbers, labels, balls):
-    """Return P(bin 1 | number) with the ends of a 90 % interval, (balls,) each."""
+    """Return P(bin 1 | number) with the ends of a 90 % interval, (balls,) each.
+
+    Parameters
+    ----------
+    numbers : ndarray (1000,)
+        Numbers on the balls of past draws.
+    labels : ndarray (1000,)
+        1 for the smallest ball (bin 1), 0 for the middle one (bin 3).
+    balls : int
+        Number of white balls in the game.
+
+    Returns
+    -------
+    probability : ndarray (balls,)
+        P(bin 1 | number), for the numbers from 1.
+    low, high : ndarray (balls,)
+        Ends of its 90 % interval.
+    """
     ### BEGIN SOLUTION
 
     def features(number):
@@ -49,6 +66,7 @@ def powerball(numbers, labels, balls):
     def sigmoid(z):
         return 1 / (1 + np.exp(-z))
 
-    low, high = sigmoid(logit - 1.645 * deviation), sigmoid(logit + 1.645 * deviation)
+    low = sigmoid(logit - 1.645 * deviation)
+    high = sigmoid(logit + 1.645 * deviation)
     return sigmoid(logit), low, high
     ### END SOLUTION

@@ -23,7 +23,20 @@ import numpy as np
 
 
 def check_a_gradient(value_and_grad, theta):
-    """Return whether the gradient is that of the value."""
+    """Return whether the gradient is that of the value.
+
+    Parameters
+    ----------
+    value_and_grad : callable
+        Takes theta (P,) to the value, a number, and its gradient (P,).
+    theta : ndarray (P,)
+        Point at which the gradient is checked.
+
+    Returns
+    -------
+    right : bool
+        True if the gradient is right.
+    """
     ### BEGIN SOLUTION
     grad = value_and_grad(theta)[1]
     step = 1e-30

@@ -143,8 +143,8 @@ def _square(metric: Metric, offset: Array) -> Array:
 class PathLength(NamedTuple):
     """Adam on the logarithm of the path, without momentum, and the mean of its iterates (D47)."""
 
-    log_path: float  # for the next draw
-    log_mean: float  # for after warm-up
+    log_path: float  # log of the path of the next draw
+    log_mean: float  # mean of the log path, used after warm-up
     mean_square: float  # running mean of squared slopes
     n_draws: int
 

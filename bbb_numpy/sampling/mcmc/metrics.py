@@ -149,9 +149,7 @@ class DenseMetric(Metric):
         check_fields(self, covariance=_numbers)
         c = self.covariance
         if c.ndim != 2 or c.shape[0] != c.shape[1]:
-            raise ValueError(
-                f"covariance must be a symmetric matrix; got shape {c.shape}"
-            )
+            raise ValueError(f"covariance must be a square matrix; got shape {c.shape}")
         if not (np.isfinite(c).all() and symmetric(c)):
             raise ValueError(
                 f"covariance must be symmetric, of finite numbers; got {c}"

@@ -30,7 +30,7 @@ class Span(NamedTuple):
     """Momenta of a stretch of A trajectories, from which the U-turn criterion is computed."""
 
     first: Array  # (A, D)  momentum at one end
-    last: Array  # (A, D)  momentum at the other
+    last: Array  # (A, D)  momentum at the other end
     total: Array  # (A, D)  sum of the momenta of all its points
 
 
@@ -155,7 +155,9 @@ class Trajectory(NamedTuple):
         info.depth[chains] += 1
 
     def choose(self, rng: Generator, chains: Array, candidate: Candidate) -> None:
-        """Accept the candidate of each completed new half with probability min(1, W_new / W_old).
+        """Move to the candidate of a new subtree, with probability min(1, W_new / W_old).
+
+        W is the sum of the weights of a tree's states; `chains` have complete new subtrees.
 
         Parameters
         ----------

@@ -269,10 +269,11 @@ class SGHMC(Adaptable):
         return abs(float(np.mean(self._heats(draws))) - 1.0)
 
     def share_too_large(self, draws: Any) -> float:
-        """Return the share of `Draws` that are hotter than chance makes a few of a Gaussian (D65).
+        """Return the share of draws, between 0 and 1, whose momenta are too hot (D65).
 
-        The heat of a draw is chi-squared, over its numbers times the steps in which a momentum is
-        forgotten; its quantile is that of Wilson and Hilferty.
+        Too hot means hotter than chance makes more than a few draws of a Gaussian. The heat of a
+        draw is chi-squared, over its numbers times the steps in which a momentum is forgotten; its
+        quantile is that of Wilson and Hilferty.
         """
         heats = self._heats(draws)
         half_decay = min(0.5 * self.friction * self.step_size, 20.0)
