@@ -43,7 +43,7 @@ THOUSANDS_OF_ROWS = {
 }
 N_PIT_BINS = 20  # of the histogram of F(y)
 # Levels of the central intervals whose coverage is scored.
-COVERAGE_LEVELS = np.arange(1, 20) / 20
+INTERVAL_LEVELS = np.arange(1, 20) / 20
 CRPS_SAMPLES = 100  # their pairs are summed
 # The literature's 100 units. Passes over 41,157 rows are dear: chains begin at better point
 # estimates, and are shorter.
@@ -296,7 +296,7 @@ def score(
     metrics |= {
         "crps": float(crps_mixture(mean[thin], deviation[thin], y).mean()),
         "pit": np.histogram(transformed, N_PIT_BINS, (0.0, 1.0))[0].tolist(),
-        "coverage": coverage(transformed, COVERAGE_LEVELS).share.tolist(),
+        "coverage": coverage(transformed, INTERVAL_LEVELS).share.tolist(),
     }
     middle = mean.mean(axis=0)
     noise = (deviation**2).mean(axis=0) - within
