@@ -357,7 +357,13 @@ class MaskedAdam(Adam):
         factor: float,
         scale: float = 1.0,
     ) -> None:
-        """Take one step of Adam in place, with the gradient of the removed weights set to 0."""
+        """Take one step of Adam in place, with the gradient of the removed weights set to 0.
+
+        Parameters
+        ----------
+        theta, grad, state, factor, scale
+            As in `Optimizer.update`; `grad` is changed, too.
+        """
         grad *= self.mask
         super().update(theta, grad, state, factor)
 
@@ -1009,8 +1015,8 @@ def reproduce(
     """Train, choose, test and prune networks on MNIST, and return the tables.
 
     Writes ``mnist.png``, ``numbers.json`` and the state of every network after every epoch. The
-    same call continues from there, with the same numbers bit for bit on the same machine, and returns at
-    once when all is done.
+    same call continues from there, with the same numbers bit for bit on the same machine, and
+    returns at once when all is done.
 
     Parameters
     ----------
