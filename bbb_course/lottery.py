@@ -34,8 +34,8 @@ def history(seed: int) -> tuple[Array, Array]:
     """Return the numbers and labels (2 L,) of L draws."""
     rng = np.random.default_rng(seed)
     order = rng.permuted(np.tile(np.arange(1, N_BALLS + 1), (N_DRAWS, 1)), axis=1)
-    white = np.sort(order[:, : powerball.WHITE], axis=1)
-    numbers = white[:, [column - 1 for column in powerball.PLACES]].ravel()
+    white = np.sort(order[:, : powerball.N_WHITE_BALLS], axis=1)
+    numbers = white[:, [column - 1 for column in powerball.LABEL_RANKS]].ravel()
     return numbers, np.tile([1, 0], N_DRAWS)
 
 

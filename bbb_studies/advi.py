@@ -40,8 +40,8 @@ from bbb_numpy.training.optimizers import Adam, Cosine, Optimizer
 Array = NDArray[Any]
 LogDensity = Callable[[Array], tuple[Array, Array]]  # positions (S, K) -> (S,), (S, K)
 # sds of 0.31: within a factor 10 of most in real space
-START = MeanField(0.1, -1.0, 0.01)
-RULE = Adam(0.05, schedule=Cosine())
+DEFAULT_POSTERIOR = MeanField(0.1, -1.0, 0.01)
+DEFAULT_OPTIMIZER = Adam(0.05, schedule=Cosine())
 
 
 class Transform:
@@ -74,7 +74,15 @@ class Transform:
         raise NotImplementedError
 
     def pull_back(self, zeta: Array, d_theta: Array) -> Array:
-        """Return the gradient for zeta (..., K), given the one for theta."""
+        """Return the gradient for zeta (..., K), given the one for theta.
+
+        Parameters
+        ----------
+        zeta : array (..., K)
+            Real numbers at which the Jacobian is taken.
+        d_theta : array (..., K)
+            Gradient for theta.
+        """
         return d_theta * self._slope(zeta)
 
 
@@ -345,7 +353,7 @@ class ADVI:
 
     log_joint: LogDensity
     transforms: Blockwise
-    posterior: MeanField | FullRank = START
+    posterior: MeanField | FullRank = DEFAULT_POSTERIOR
 
     @property
     def size(self) -> int:
@@ -363,25 +371,64 @@ class ADVI:
         return Transformed(self.log_joint, self.transforms)
 
     def init(self, rng: np.random.Generator, dtype: Any = np.float64) -> Array:
-        """Draw the starting phi."""
+        """Draw the starting phi.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the means.
+        dtype : dtype
+            Of phi.
+        """
         return self.posterior.init(rng, self.size, dtype)
 
     def draw(
         self, rng: np.random.Generator, samples: int, dtype: Any = np.float64
     ) -> Array:
-        """Draw the noise eta ~ N(0, I) (samples, K)."""
+        """Draw the noise eta ~ N(0, I) (samples, K).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the noise.
+        samples : int
+            Number S of noise vectors.
+        dtype : dtype
+            Of the noise.
+        """
         return standard_normal(
             rng, np.empty((samples, self.posterior.noise_size(self.size)), dtype)
         )
 
     def standardise(self, phi: Array, zeta: Array) -> Array:
-        """Return eta = C^-1 (zeta - mu) (S, K), whose Jacobian has determinant 1/|det C| (M16)."""
+        """Return eta = C^-1 (zeta - mu) (S, K), whose Jacobian has determinant 1/|det C| (M16).
+
+        Parameters
+        ----------
+        phi : array
+            Parameters of q, flat, as `layout` names them.
+        zeta : array (S, K)
+            Real numbers.
+        """
         return self.posterior.from_weights(
             self.layout.views(phi), zeta, Buffers()
         ).eps  # M16
 
     def log_q(self, phi: Array, zeta: Array) -> Array:
-        """Return log q(zeta; phi) (S,): log N(eta; 0, I) - log |det C| (M16)."""
+        """Return log q(zeta; phi) (S,): log N(eta; 0, I) - log |det C| (M16).
+
+        Parameters
+        ----------
+        phi : array
+            Parameters of q, flat, as `layout` names them.
+        zeta : array (S, K)
+            Real numbers.
+
+        Returns
+        -------
+        array (S,)
+            In nats.
+        """
         sample: Any = self.posterior.from_weights(
             self.layout.views(phi), zeta, Buffers()
         )
@@ -417,7 +464,8 @@ class ADVI:
         """
         buffers = Buffers() if buffers is None else buffers
         grad = buffers.like(phi)
-        blocks, d_phi = self.layout.views(phi), self.layout.views(grad)
+        blocks = self.layout.views(phi)
+        d_phi = self.layout.views(grad)
         sample: Any = self.posterior.sample(blocks, eta, buffers)  # zeta = mu + C eta
         log_p, slope = self.target(sample.w)  # (S,), (S, K)
         entropy = self.posterior.entropy(sample.parts).value
@@ -440,7 +488,19 @@ class Approximation:
         return self.problem.posterior.sample(blocks, eta, Buffers()).w
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
-        """Draw theta (count, K) = T^-1(zeta), each within its range."""
+        """Draw theta = T^-1(zeta) from q, each within its range.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the noise.
+        count : int
+            Number of draws.
+
+        Returns
+        -------
+        array (count, K)
+        """
         return self.problem.transforms.inverse(self._zeta(rng, count))
 
     def named(self, theta: Array) -> dict[str, Array]:
@@ -459,6 +519,18 @@ class Approximation:
 
         With q sampled too, unlike in `value_and_grad`, its scatter falls as q nears the
         posterior: where they are equal every sample gives the log evidence.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the noise.
+        samples : int
+            Number S of draws from q.
+
+        Returns
+        -------
+        Estimate
+            In nats.
         """
         zeta = self._zeta(rng, samples)
         log_ratios = self.problem.target(zeta)[0] - self.problem.log_q(
@@ -476,7 +548,7 @@ def fit(
     rng: np.random.Generator,
     steps: int = 2000,
     samples: int = 10,
-    optimizer: Optimizer = RULE,
+    optimizer: Optimizer = DEFAULT_OPTIMIZER,
     start: Array | None = None,
     progress: bool | None = None,
 ) -> Approximation:
@@ -503,7 +575,9 @@ def fit(
         if start is None
         else np.array(start, np.result_type(start, np.float32))
     )
-    state, buffers, history = optimizer.init(phi), Buffers(), []
+    state = optimizer.init(phi)
+    buffers = Buffers()
+    history = []
     with (
         np.errstate(over="ignore", invalid="ignore", divide="ignore"),
         tqdm(

@@ -40,7 +40,15 @@ class Dropout(GradientEstimator):
         return sum(self.model.network.sizes[:-1])
 
     def fill(self, rng: np.random.Generator, noise: Array) -> None:
-        """Overwrite `noise` (1, ...) with uniform numbers."""
+        """Overwrite `noise` (1, ...) with uniform numbers.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the numbers.
+        noise : array (1, ...)
+            Overwritten.
+        """
         rng.random(dtype=noise.dtype, out=noise)
 
     def draw_weights(
@@ -50,14 +58,41 @@ class Dropout(GradientEstimator):
         dtype: Any = float,
         out: Array | None = None,
     ) -> Array:
-        """Draw what S weight vectors leave out: uniform numbers, as for a row."""
+        """Return uniform numbers that decide what each of `samples` weight vectors leaves out.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the numbers.
+        samples : int
+            Number S of weight vectors.
+        dtype : dtype
+            Of the numbers.
+        out : array, optional
+            Where to write them; by default a new array.
+
+        Returns
+        -------
+        array (S, noise_per_row)
+        """
         return rng.random((samples, self.noise_per_row), dtype, out)
 
     def weights(
         self, theta: Array, eps: Array, buffers: Buffers | None = None
     ) -> Array:
-        """Return weights (S, P), 0 where their input is left out."""
-        w, first_input = np.repeat(self.layout.views(theta)["mu"][None], len(eps), 0), 0
+        """Return weights (S, P), 0 where their input is left out.
+
+        Parameters
+        ----------
+        theta : array
+            Parameters, as `layout` names them.
+        eps : array (S, noise_per_row)
+            Uniform numbers, from `draw_weights`.
+        buffers : Buffers, optional
+            Not used: the weights are a new array.
+        """
+        w = np.repeat(self.layout.views(theta)["mu"][None], len(eps), 0)
+        first_input = 0
         for (weight, *_), rate in zip(
             self.model.network.layers(w), self.rates, strict=True
         ):
@@ -68,17 +103,13 @@ class Dropout(GradientEstimator):
 
     def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
         """Write the gradient of the objective, MAP or MLE, of the rows."""
-        net, prior, likelihood = (
-            self.model.network,
-            self.model.prior,
-            self.model.likelihood,
-        )
-        f, first_input, slope, tape = (
-            at.x,
-            0,
-            np.ones_like(at.x),
-            list[tuple[Array, ...]](),
-        )
+        net = self.model.network
+        prior = self.model.prior
+        likelihood = self.model.likelihood
+        f = at.x
+        first_input = 0
+        slope = np.ones_like(at.x)
+        tape = list[tuple[Array, ...]]()
         views, d_views = (
             [*net.layout.views(blocks["mu"]).values()]
             for blocks in (at.blocks, at.d_blocks)
@@ -96,10 +127,8 @@ class Dropout(GradientEstimator):
         log_likelihood, saved = likelihood.log_likelihood(
             at.blocks, f[None], at.y, at.sample_weight
         )
-        log_prior, of_prior = (
-            0 * log_likelihood,
-            None,
-        )  # of MLE, which does not look at it
+        log_prior = 0 * log_likelihood
+        of_prior = None  # of MLE, which does not look at it
         if isinstance(self.objective, MAP):
             log_prior, of_prior = prior.log_density(
                 at.blocks, at.blocks["mu"][None], at.buffers

@@ -47,9 +47,13 @@ from bbb_studies.kit import Claim, claims, deviations, listed, panels, text, wri
 from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 
 Array = NDArray[Any]
-DATA, PANEL = (-0.5, 0.5), (-1.5, 1.5)  # x of the data, x of the prediction
-NOISE, FUNCTIONS, POINTS = 1.0, 500, 1000
-FAST = 0.1  # the learning rate at which the raw numbers leave their domain
+DATA_RANGE = (-0.5, 0.5)  # x of the data
+PANEL_RANGE = (-1.5, 1.5)  # x of the prediction
+POST_NOISE_SCALE = 1.0  # of the post's data and likelihood
+N_FUNCTIONS = 500  # draws of the posterior in a prediction
+N_PANEL_POINTS = 1000  # x at which it is computed
+# The learning rate at which the raw numbers leave their domain.
+UNSTABLE_LEARNING_RATE = 0.1
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class Setting:
 
     title: str
     prior: Any = ScaleMixturePrior(learn=True)
-    likelihood: GaussianLikelihood = GaussianLikelihood(NOISE)
+    likelihood: GaussianLikelihood = GaussianLikelihood(POST_NOISE_SCALE)
     beta: float = 1.0  # weight of the KL term
     rho: float = 0.0  # start of every rho
     learning_rate: float = 0.03
@@ -73,8 +77,8 @@ class Setting:
         return Reparameterised(model, posterior, FreeEnergy(self.beta))
 
 
-LEARNED_NOISE = GaussianLikelihood(NOISE, learn=True)
-SETTINGS = {
+LEARNED_NOISE = GaussianLikelihood(POST_NOISE_SCALE, learn=True)
+RUN_SETTINGS = {
     "post": Setting("as in the post"),
     "fixed": Setting("prior fixed", ScaleMixturePrior()),
     "noise": Setting("noise learned", likelihood=LEARNED_NOISE),
@@ -124,9 +128,9 @@ class Result:
     data: Toy
     training: Training
     trace: Trace
-    x: Array  # (POINTS, 1)
-    predictive: Predictive  # (POINTS, 1) each
-    of_means: Array  # (POINTS, 1)  f(x, E_q w)
+    x: Array  # (N_PANEL_POINTS, 1)
+    predictive: Predictive  # (N_PANEL_POINTS, 1) each
+    of_means: Array  # (N_PANEL_POINTS, 1)  f(x, E_q w)
     numbers: Numbers
 
 
@@ -146,28 +150,42 @@ class Domain(NamedTuple):
 
 
 def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
-    """Draw data, train one of `SETTINGS`, predict and measure.
+    """Draw data, train one of `RUN_SETTINGS`, and return its predictions and their measures.
 
     The data of a seed are the same for all settings.
+
+    Parameters
+    ----------
+    name : str
+        A key of `RUN_SETTINGS`.
+    seed : int
+        Of data, training and prediction.
+    epochs : int
+        Passes over the data.
+
+    Raises
+    ------
+    ArithmeticError
+        If the free energy is nan or infinite.
     """
-    setting = SETTINGS[name]
+    setting = RUN_SETTINGS[name]
     data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
-    data = one_period(data_rng, noise=NOISE)
+    data = one_period(data_rng, noise=POST_NOISE_SCALE)
     training, trace, finite = train(setting, data, train_rng, epochs)
     if not finite:
         raise ArithmeticError(f"{setting.title}: the free energy became nan")
     estimator = setting.estimator()
-    x = np.linspace(*PANEL, POINTS)[:, None]
+    x = np.linspace(*PANEL_RANGE, N_PANEL_POINTS)[:, None]
     functions = sample_functions(
-        estimator, training.theta, x, rng=predict_rng, samples=FUNCTIONS
+        estimator, training.theta, x, rng=predict_rng, samples=N_FUNCTIONS
     )
 
     blocks = estimator.layout.views(training.theta)
-    noise = np.full((POINTS, 1), trace.noise[-1])
+    noise = np.full((N_PANEL_POINTS, 1), trace.noise[-1])
     p = Predictive(functions.mean(axis=0), functions.std(axis=0, ddof=1), noise)
     of_means = estimator.model.predict(blocks["mu"][None], x)[0]
     last = training.history[-max(1, epochs // 10) :]
-    inside = (x >= DATA[0]) & (x <= DATA[1])
+    inside = (x >= DATA_RANGE[0]) & (x <= DATA_RANGE[1])
     error = (p.mean - data.truth(x))[inside]
     numbers = Numbers(
         float(np.mean([e.kl + e.nll for e in last])),
@@ -191,20 +209,44 @@ def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
 def train(
     setting: Setting, data: Toy, rng: np.random.Generator, epochs: int, every: int = 10
 ) -> tuple[Training, Trace, bool]:
-    """Train full batch, S = 1, and note the learned numbers every so many epochs.
+    """Train on all rows with one sample a step, and record the learned numbers on the way.
 
-    Say, too, whether every free energy was finite; training ends at the first that is not.
+    Parameters
+    ----------
+    setting : Setting
+        Prior, likelihood and learning rate.
+    data : Toy
+        Rows to train on.
+    rng : numpy.random.Generator
+        Draws the start and the noise.
+    epochs : int
+        Passes over the data; training ends at the first free energy that is not finite.
+    every : int
+        Passes from one record to the next.
+
+    Returns
+    -------
+    training : Training
+        State after the last pass.
+    trace : Trace
+        The recorded numbers.
+    finite : bool
+        Whether every free energy was finite.
     """
-    estimator, optimizer = setting.estimator(), Adam(setting.learning_rate)
-    state, finite = start(estimator, rng, optimizer), True
-    marks, rows = [0], [_learned(setting, estimator, state.theta)]
+    estimator = setting.estimator()
+    optimizer = Adam(setting.learning_rate)
+    state = start(estimator, rng, optimizer)
+    finite = True
+    marks = [0]
+    rows = [_learned(setting, estimator, state.theta)]
     while marks[-1] < epochs and finite:
         n_epochs = min(every, epochs - marks[-1])
         recipe = Recipe(optimizer, epochs=n_epochs, batch_size=len(data.x))
         try:
             state = fit(estimator, state, *data[:2], recipe, rng=rng, progress=False)
         except NonFiniteError as error:
-            state, finite = error.training, False
+            state = error.training
+            finite = False
         if state.stopped == "interrupted":
             raise KeyboardInterrupt  # numbers of half a training would look like those of a whole
         marks.append(len(state.history))
@@ -222,17 +264,36 @@ def _learned(setting: Setting, estimator: Reparameterised, theta: Array) -> list
 def domains(
     seed: int = 0, seeds: int = 12, epochs: int = 150, report: ReportWork = ignore_work
 ) -> dict[str, Domain]:
-    """Train at learning rate 0.1 with the post's raw numbers and with R8's; note every epoch."""
+    """Train at a raised learning rate with the post's raw numbers of the prior, and with R8's.
+
+    Parameters
+    ----------
+    seed : int
+        The first seed.
+    seeds : int
+        Number of seeds.
+    epochs : int
+        Passes over the data for each.
+    report : callable
+        Called with `epochs` after each training.
+
+    Returns
+    -------
+    dict of str to Domain
+        The prior's numbers after every epoch, by prior.
+    """
     priors = {
         "as the post trains it": RawMixturePrior(),
         "through a sigmoid (R8)": ScaleMixturePrior(learn=True),
     }
     by_domain = {}
     for name, prior in priors.items():
-        setting, traces, finite = Setting(name, prior, learning_rate=FAST), [], []
+        setting = Setting(name, prior, learning_rate=UNSTABLE_LEARNING_RATE)
+        traces = []
+        finite = []
         for k in counted(range(seed, seed + seeds), report, epochs):
             data_rng, train_rng, _ = np.random.default_rng(k).spawn(3)
-            data = one_period(data_rng, noise=NOISE)
+            data = one_period(data_rng, noise=POST_NOISE_SCALE)
             _, trace, good = train(setting, data, train_rng, epochs, every=1)
             traces.append(trace)
             finite.append(good)
@@ -241,16 +302,16 @@ def domains(
 
 
 def _coverage(error: Array, sd: Array) -> float:
-    """Return the probability that a new y, N(truth, NOISE^2), is within 1.96 of these sd."""
-    upper, lower = (
-        erf((error + reach) / (NOISE * 2**0.5)) for reach in (1.96 * sd, -1.96 * sd)
-    )
+    """Return the probability that a new y, N(truth, POST_NOISE_SCALE^2), is within 1.96 `sd`."""
+    upper = erf((error + 1.96 * sd) / (POST_NOISE_SCALE * 2**0.5))
+    lower = erf((error - 1.96 * sd) / (POST_NOISE_SCALE * 2**0.5))
     return float(np.mean(0.5 * (upper - lower)))
 
 
 def _gap(p: Predictive, of_means: Array) -> dict[str, float]:
     """Measure E_q f(x, w) - f(x, E_q w) and its Monte Carlo standard error (R9)."""
-    gap, error = p.mean - of_means, p.epistemic / FUNCTIONS**0.5
+    gap = p.mean - of_means
+    error = p.epistemic / N_FUNCTIONS**0.5
     return {
         "gap": float(np.sqrt(np.mean(gap**2))),
         "gap_error": float(np.sqrt(np.mean(error**2))),
@@ -285,7 +346,24 @@ class RawMixturePrior(Prior):
     def log_density(
         self, params: dict[str, Array], w: Array, buffers: Buffers
     ) -> tuple[Array, tuple[Array, ...]]:
-        """Return sum_j log[pi N1(w_j) + (1 - pi) N2(w_j)] (S,): -inf or nan where it fails."""
+        """Return sum_j log[pi N1(w_j) + (1 - pi) N2(w_j)] (S,): -inf or nan where it fails.
+
+        Parameters
+        ----------
+        params : dict of str to array
+            The three numbers as ``prior_raw``.
+        w : array (S, P)
+            Weights.
+        buffers : Buffers
+            Not used.
+
+        Returns
+        -------
+        log_density : array (S,)
+            In nats.
+        saved : tuple
+            What `add_vjp` needs.
+        """
         pi, *sigmas = raw = params["prior_raw"]
         with np.errstate(divide="ignore", invalid="ignore"):
             wide, narrow = (
@@ -302,14 +380,24 @@ class RawMixturePrior(Prior):
         d_w: Array,
         d_params: dict[str, Array],
     ) -> None:
-        """Add cotangent (S,) times d log P/dw to `d_w`; write the gradient of the three."""
+        """Add cotangent (S,) times d log P/dw to `d_w`; write the gradient of the three.
+
+        Parameters
+        ----------
+        saved : tuple
+            From `log_density`.
+        cotangent : array (S,)
+            Cotangent of the log density.
+        d_w : array (S, P)
+            Added to.
+        d_params : dict of str to array
+            Written: ``prior_raw`` (3,).
+        """
         (pi, s1, s2), w, wide, narrow = saved
         with np.errstate(divide="ignore", invalid="ignore"):
             total = pi * wide + (1.0 - pi) * narrow
-            r1, r2 = (
-                pi * wide / total,
-                (1.0 - pi) * narrow / total,
-            )  # responsibilities (S, P)
+            r1 = pi * wide / total
+            r2 = (1.0 - pi) * narrow / total  # responsibilities (S, P)
             slopes = (
                 (wide - narrow) / total,
                 r1 * (w**2 / s1**3 - 1.0 / s1),
@@ -321,35 +409,37 @@ class RawMixturePrior(Prior):
             d_w -= cotangent[:, None] * w * (r1 / s1**2 + r2 / s2**2)
 
 
-X = "x (dimensionless)"
+X_LABEL = "x (dimensionless)"
 
 
 def _draw_prediction(result: Result) -> Figure:
     """Draw (a) the post's picture with the total band, (b) and (c) R9's difference."""
     figure, (a, b, c) = panels(13.0, 4.3, 1, 3)
     _draw_fit(result, a)
-    a.set_xlabel(f"{X}\n(a) as in the post, with the total band")
+    a.set_xlabel(f"{X_LABEL}\n(a) as in the post, with the total band")
 
-    x, p = result.x[:, 0], result.predictive
-    mean, of_means = p.mean[:, 0], result.of_means[:, 0]
+    x = result.x[:, 0]
+    p = result.predictive
+    mean = p.mean[:, 0]
+    of_means = result.of_means[:, 0]
     b.plot(x, mean, color=VERMILLION, lw=1.8, label="mean of 500 functions, E f(w)")
     b.plot(x, of_means, "--", color=BLUE, lw=1.6, label="function of the mean, f(E w)")
-    inside = (x >= DATA[0]) & (x <= DATA[1])
+    inside = (x >= DATA_RANGE[0]) & (x <= DATA_RANGE[1])
     b.plot(
         x[inside], result.data.truth(x[inside]), ":", color=BLACK, lw=1.8, label="truth"
     )
-    finish(b, f"{X}\n(b) two predictions", "y (dimensionless)", 2)
+    finish(b, f"{X_LABEL}\n(b) two predictions", "y (dimensionless)", 2)
 
-    error = p.epistemic[:, 0] / FUNCTIONS**0.5
+    error = p.epistemic[:, 0] / N_FUNCTIONS**0.5
     c.fill_between(
         x, -4 * error, 4 * error, color=SKY, lw=0, label="± 4 standard errors"
     )
     c.plot(x, mean - of_means, color=BLACK, lw=1.4, label="E f(w) − f(E w)")
     c.axhline(0.0, color=GREY, lw=0.7)
-    finish(c, f"{X}\n(c) their difference", "difference (units of y)", 2)
+    finish(c, f"{X_LABEL}\n(c) their difference", "difference (units of y)", 2)
     for ax in (b, c):
-        ax.set_xlim(*PANEL)
-        for edge in DATA:
+        ax.set_xlim(*PANEL_RANGE)
+        for edge in DATA_RANGE:
             ax.axvline(edge, color=EDGE, lw=0.7, ls=(0, (1, 2)), zorder=0.5)
     return figure
 
@@ -363,9 +453,8 @@ def _draw_priors(learned: Result, fixed: Result) -> Figure:
         (a, 2, "σ₂", VERMILLION, (1, 1.5)),
         (b, 0, "π", VERMILLION, (4, 2)),
     ):
-        values, constant = (
-            result.trace.prior[:, column] for result in (learned, fixed)
-        )
+        values = learned.trace.prior[:, column]
+        constant = fixed.trace.prior[:, column]
         ax.plot(epochs, values, color=colour, lw=1.6, label=f"{name}, learned")
         ax.plot(
             epochs,
@@ -384,9 +473,9 @@ def _draw_priors(learned: Result, fixed: Result) -> Figure:
         "prior learned": learned.predictive.epistemic,
         "prior fixed": fixed.predictive.epistemic,
     }
-    deviations(c, learned.x, curves, dict.fromkeys(curves, DATA))
+    deviations(c, learned.x, curves, dict.fromkeys(curves, DATA_RANGE))
     plain_numbers(c.yaxis, minor="123456789")
-    c.set_xlabel(f"{X}\n(c) epistemic standard deviation")
+    c.set_xlabel(f"{X_LABEL}\n(c) epistemic standard deviation")
     return figure
 
 
@@ -404,8 +493,12 @@ def _draw_fit(result: Result, ax: Axes) -> None:
     ax.set_ylabel("y (dimensionless)")
 
 
-SEEDS, FAST_SEEDS, FAST_EPOCHS = 8, 12, 150  # for what one seed cannot show
-MUCH = 1.5  # "much higher" is taken as at least this many times, in every seed
+N_SEEDS = 8
+N_UNSTABLE_SEEDS = 12
+N_UNSTABLE_EPOCHS = 150  # for what one seed cannot show
+MUCH_HIGHER_RATIO = (
+    1.5  # "much higher" is taken as at least this many times, in every seed
+)
 
 Runs = Mapping[str, Sequence[Numbers]]  # of every setting, those of every seed
 
@@ -415,22 +508,38 @@ def reproduce(
     seed: int = 0,
     *,
     epochs: int = 1500,
-    seeds: int = SEEDS,
-    fast: tuple[int, int] = (FAST_SEEDS, FAST_EPOCHS),
+    seeds: int = N_SEEDS,
+    fast: tuple[int, int] = (N_UNSTABLE_SEEDS, N_UNSTABLE_EPOCHS),
     progress: bool | None = None,
 ) -> str:
-    """Run all settings, write pictures and ``numbers.json`` into `out`, return the tables.
+    """Run all settings, write pictures and ``numbers.json`` into `out`, and return the tables.
 
-    The pictures and the first table are of `seed`, ranges of `seeds` from it on; `fast` are seeds
-    and epochs at the raised learning rate.
+    Parameters
+    ----------
+    out : Path
+        Folder of the results.
+    seed : int
+        That of the pictures, and the first of those whose ranges are printed.
+    epochs : int
+        Passes over the data in each training.
+    seeds : int
+        Number of seeds of each setting.
+    fast : tuple of two int
+        Number of seeds and of epochs at the raised learning rate.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+
+    Returns
+    -------
+    str
+        The tables.
     """
-    work, later = (
-        len(SETTINGS) * seeds * epochs + 2 * fast[0] * fast[1],
-        range(1, seeds),
-    )
+    work = len(RUN_SETTINGS) * seeds * epochs + 2 * fast[0] * fast[1]
+    later = range(1, seeds)
     with steps(work, progress) as report:
         first = {
-            name: run(name, seed, epochs) for name in counted(SETTINGS, report, epochs)
+            name: run(name, seed, epochs)
+            for name in counted(RUN_SETTINGS, report, epochs)
         }
         numbers = {
             name: [
@@ -487,7 +596,7 @@ TABLES = (  # caption, digits, numbers
 def _tables(
     numbers: Runs, shares_outside: Mapping[str, Mapping[str, float]], epochs: int
 ) -> str:
-    titled = {SETTINGS[name].title: of_seeds for name, of_seeds in numbers.items()}
+    titled = {RUN_SETTINGS[name].title: of_seeds for name, of_seeds in numbers.items()}
     head = f"{len(numbers['post'])} seeds"
 
     def ranges(caption: str, digits: int, columns: str) -> str:
@@ -510,13 +619,15 @@ def _tables(
         "first seed [least, most of all].",
         *(ranges(*table_rows) for table_rows in TABLES),
         listed(
-            f"Learning rate {FAST:g}: in how many seeds the prior's numbers went wrong.",
+            f"Learning rate {UNSTABLE_LEARNING_RATE:g}: in how many seeds the prior's numbers went "
+            "wrong.",
             "pi, sigma1, sigma2 | seeds | outside | largest pi | not finite | sigma2 > sigma1",
             shares_outside,
             "{0[seeds]} | {0[left]} | {0[largest pi]:.3f} | {0[not finite]} | {0[swapped]}",
         ),
         claims(
-            f"'Much' is {MUCH:g} times, 'equal' within 4 standard errors, in the worst seed.",
+            f"'Much' is {MUCH_HIGHER_RATIO:g} times, 'equal' within 4 standard errors, in the "
+            "worst seed.",
             "the post",
             claims_of_the_post(numbers),
         ),
@@ -529,7 +640,9 @@ def claims_of_the_post(numbers: Runs) -> list[Claim]:
     for name, title in (("post", "learned prior"), ("fixed", "prior fixed")):
         least = min(n.ratio for n in numbers[name])
         statement = f"epistemic uncertainty 'is much higher' without data, {title}"
-        rows.append(Claim(statement, "much", f"{least:.2f} times", least >= MUCH))
+        rows.append(
+            Claim(statement, "much", f"{least:.2f} times", least >= MUCH_HIGHER_RATIO)
+        )
     share_apart = max(n.gap_seen for n in numbers["post"])
     statement = "the predictive mean 'with a single forward pass' (R9)"
     return [

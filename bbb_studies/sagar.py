@@ -40,6 +40,13 @@ def shifted_weights(log_w: Array, shift: float) -> Array:
     """Return exp(log w + shift) over its sum; the shift changes nothing but overflow (G7).
 
     The algorithm prints the shift + min log w.
+
+    Parameters
+    ----------
+    log_w : array (S,)
+        Log importance weights, in nats.
+    shift : float
+        Added to each of them before exp.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         w = np.exp(log_w + shift)
@@ -83,8 +90,8 @@ class Equation5(SelfNormalised):
         return step.value, step.terms
 
 
-START_RATE = 0.05
-MARKS = 40  # points of a path
+START_LEARNING_RATE = 0.05
+N_PATH_POINTS = 40  # points of a path
 
 
 @dataclass(frozen=True)
@@ -162,6 +169,15 @@ def gaussian_mean(
     """Draw `rows` values of mean 1; the model's bias is their mean, with prior N(0, 1).
 
     The only input is 0 everywhere, so that its weight meets no data and keeps the prior.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Draws the values.
+    rows : int
+        Number of values.
+    noise : float
+        Standard deviation of the values, known to the model.
     """
     y = 1.0 + noise * rng.standard_normal((rows, 1))
     model = Model(MLP((1, 1)), GaussianPrior(1.0), GaussianLikelihood(noise))
@@ -176,21 +192,43 @@ def correlated_regression(rng: np.random.Generator) -> Regression:
 def follow(
     variant: Variant, problem: Regression, rng: np.random.Generator, steps: int = 2000
 ) -> Path:
-    """Train q from the prior on, by `training.fit`, and note it on the way.
+    """Train q from the prior on by `training.fit`, and return its path.
 
-    `steps` is rounded down to whole epochs.
+    Parameters
+    ----------
+    variant : Variant
+        How the algorithm is read.
+    problem : Regression
+        Model and rows.
+    rng : numpy.random.Generator
+        Draws the minibatches and the noise.
+    steps : int
+        Number of updates, rounded down to whole epochs.
+
+    Returns
+    -------
+    Path
+        q at up to `N_PATH_POINTS` steps.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C, since half a path would look like a whole one.
     """
     estimator = variant.estimator(problem.model, MeanField(), EUBO())
     rows = len(problem.x)
     batch = variant.batch_size or rows
     per_epoch = -(-rows // batch)
     epochs = max(1, steps // per_epoch)
-    every = max(1, epochs // MARKS)
-    state = start(estimator, rng, Adam(START_RATE), variational=_prior(problem))
-    marks, thetas = [0], [state.theta]
+    every = max(1, epochs // N_PATH_POINTS)
+    state = start(
+        estimator, rng, Adam(START_LEARNING_RATE), variational=_prior(problem)
+    )
+    marks = [0]
+    thetas = [state.theta]
     while marks[-1] < epochs:
         n_done = marks[-1]
-        adam = Adam(START_RATE, schedule=Falling(n_done, epochs))
+        adam = Adam(START_LEARNING_RATE, schedule=Falling(n_done, epochs))
         recipe = Recipe(
             adam, min(every, epochs - n_done), batch_size=batch, samples=variant.samples
         )
@@ -202,10 +240,8 @@ def follow(
         marks.append(len(state.history))
         thetas.append(state.theta)
     q = [exactly.gaussian(estimator, theta) for theta in thetas]
-    means, deviations = (
-        np.array([g.mean for g in q]),
-        np.array([g.deviation for g in q]),
-    )
+    means = np.array([g.mean for g in q])
+    deviations = np.array([g.deviation for g in q])
     return Path(
         np.array(marks) * per_epoch, means, deviations, q[-1], estimator, state.theta
     )
@@ -214,16 +250,40 @@ def follow(
 def distance(
     variant: Variant, first: Regression, second: Regression, seed: int, steps: int
 ) -> float:
-    """Return how far apart the paths on two data sets come with the same noise."""
-    a, b = (
-        follow(variant, p, np.random.default_rng(seed), steps) for p in (first, second)
-    )
+    """Return how far apart two paths are that see different data and the same noise.
+
+    Parameters
+    ----------
+    variant : Variant
+        How the algorithm is read.
+    first, second : Regression
+        The two data sets.
+    seed : int
+        Of the generator of either path.
+    steps : int
+        Number of updates.
+
+    Returns
+    -------
+    float
+        Largest difference of a mean or standard deviation at any point.
+    """
+    a = follow(variant, first, np.random.default_rng(seed), steps)
+    b = follow(variant, second, np.random.default_rng(seed), steps)
     gaps = (a.means - b.means, a.deviations - b.deviations)
     return max(float(np.abs(gap).max()) for gap in gaps)
 
 
 def excess(problem: Regression, q: Gaussian) -> float:
-    """Return KL(posterior || q) less its least value for independent Gaussians, in nats."""
+    """Return KL(posterior || q) less its least value for independent Gaussians, in nats.
+
+    Parameters
+    ----------
+    problem : Regression
+        Model and rows.
+    q : Gaussian
+        Independent Gaussians over the weights.
+    """
     truth = exactly.exact(problem)
     least = exactly.kl(truth.posterior, exactly.inclusive_optimum(truth))
     with np.errstate(over="ignore"):
@@ -233,7 +293,19 @@ def excess(problem: Regression, q: Gaussian) -> float:
 def effective_share(
     path: Path, problem: Regression, rng: np.random.Generator, samples: int
 ) -> float:
-    """Return 1 / (S sum w^2) of the last q, averaged over 20 draws of S samples: 1 is the best."""
+    """Return 1 / (S sum w^2) of the last q, averaged over 20 draws of S samples: 1 is the best.
+
+    Parameters
+    ----------
+    path : Path
+        Training whose last q is used.
+    problem : Regression
+        Model and rows.
+    rng : numpy.random.Generator
+        Draws the samples.
+    samples : int
+        Number S of samples in each draw.
+    """
     shares = []
     for _ in range(20):
         noise = path.estimator.draw(rng, samples)
@@ -249,8 +321,21 @@ def minibatch_fixed_point(problem: Regression, batch: int) -> tuple[float, float
     On minibatch i the weights are those of N(m_i, v), the posterior had its rows been seen
     N / S times: v is the posterior's variance, and m_i scatters with the minibatch mean. Moments
     matched over all minibatches are those of the mixture: v + Var(m_i).
+
+    Parameters
+    ----------
+    problem : Regression
+        From `gaussian_mean`.
+    batch : int
+        Rows S of a minibatch.
+
+    Returns
+    -------
+    mean, sd : float
+        Of the bias, in units of y.
     """
-    truth, rows = exactly.exact(problem), len(problem.y)
+    truth = exactly.exact(problem)
+    rows = len(problem.y)
     variance = truth.posterior.covariance[-1, -1]
     of_means = problem.y.var() / batch * (rows - batch) / max(rows - 1, 1)
     # m_i = (1 - v / prior variance) times the minibatch mean
@@ -266,9 +351,27 @@ def _prior(problem: Regression) -> Array:
 def train_with(
     samples: int, problem: Regression, rng: np.random.Generator, steps: int, runs: int
 ) -> Row:
-    """Train the corrected algorithm `runs` times with so many samples per step.
+    """Train the corrected algorithm `runs` times with `samples` per step, and return its errors.
 
-    Ratios are of the standard deviations to those of the posterior's marginals, means over runs.
+    Ratios are those of the standard deviations to the marginals of the posterior, means over runs.
+
+    Parameters
+    ----------
+    samples : int
+        Samples M of each step.
+    problem : Regression
+        Model and rows.
+    rng : numpy.random.Generator
+        Spawns one generator a run, then draws the samples of the shares.
+    steps : int
+        Updates in each run.
+    runs : int
+        Number of runs.
+
+    Returns
+    -------
+    mapping
+        ``samples``, ``excess`` (nats, of every run), ``ratios`` (P,) and ``share``.
     """
     variant = Variant(f"M = {samples}", samples=samples)
     paths = [follow(variant, problem, run_rng, steps) for run_rng in rng.spawn(runs)]
@@ -284,7 +387,15 @@ def train_with(
 
 
 def weight_rows(rng: np.random.Generator, samples: int = 200) -> list[Row]:
-    """Normalise the weights of the prior as q for growing data, with three shifts (G7)."""
+    """Return the normalised weights of the prior as q for growing data, with three shifts (G7).
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Draws the data, then the noise.
+    samples : int
+        Number S of samples.
+    """
     out: list[Row] = []
     for rows in (20, 200, 2000):
         problem = gaussian_mean(rng, rows)
@@ -293,7 +404,9 @@ def weight_rows(rng: np.random.Generator, samples: int = 200) -> list[Row]:
         log_w = log_weights(
             exactly.log_densities(estimator, _prior(problem), noise, problem), 1.0
         )
-        zero, low, high = np.zeros(samples), float(log_w.min()), float(log_w.max())
+        zero = np.zeros(samples)
+        low = float(log_w.min())
+        high = float(log_w.max())
         shares = {
             "+ min": shifted_weights(log_w, low),
             "- min": shifted_weights(log_w, -low),
@@ -310,15 +423,30 @@ def weight_rows(rng: np.random.Generator, samples: int = 200) -> list[Row]:
 def slopes_of_rho(
     problem: Regression, rng: np.random.Generator, samples: int, repeats: int = 200
 ) -> dict[str, tuple[float, float]]:
-    """Return dU/drho of the bias where q is N(1, 0.5^2): exact, and estimates with errors (G5)."""
+    """Return dU/drho of the bias where q is N(1, 0.5^2): exact, and estimates with errors (G5).
+
+    Parameters
+    ----------
+    problem : Regression
+        From `gaussian_mean`.
+    rng : numpy.random.Generator
+        Draws the noise.
+    samples : int
+        Weight samples of one estimate.
+    repeats : int
+        Number of independent estimates.
+
+    Returns
+    -------
+    dict of str to (mean, standard error)
+        In nats, by estimator.
+    """
     truth = exactly.exact(problem)
     at = Gaussian(np.array([0.0, 1.0]), np.diag([1.0, 0.25]))
     theta = MeanField().pack(at.mean, at.deviation)
-    m, v, sigma = (
-        truth.posterior.mean[-1],
-        truth.posterior.covariance[-1, -1],
-        at.deviation[-1],
-    )
+    m = truth.posterior.mean[-1]
+    v = truth.posterior.covariance[-1, -1]
+    sigma = at.deviation[-1]
     d_sigma = 1.0 / sigma - (v + (m - at.mean[-1]) ** 2) / sigma**3  # G8
     estimates = {"exact": (float(d_sigma * sigmoid(theta[-1])), 0.0)}
     parts = problem.model, MeanField(), EUBO()
@@ -340,7 +468,19 @@ def slopes_of_rho(
 def draw_trajectories(
     mean: Regression, paths: Mapping[str, Path], regression: Regression, corrected: Path
 ) -> Figure:
-    """Draw mean and sd of q for the Gaussian mean, and the sds for the regression, by step."""
+    """Draw mean and sd of q for the Gaussian mean, and the sds for the regression, by step.
+
+    Parameters
+    ----------
+    mean : Regression
+        The Gaussian mean.
+    paths : mapping of str to Path
+        Paths on `mean`, by the names of `VARIANTS`.
+    regression : Regression
+        The correlated regression.
+    corrected : Path
+        Path of the corrected algorithm on `regression`.
+    """
     figure, (a, b, c) = panels(13.5, 4.6, 1, 3)
     best = exactly.inclusive_optimum(exactly.exact(mean))
     for name, path in paths.items():
@@ -358,10 +498,8 @@ def draw_trajectories(
     b.set_yscale("log")
     b.set_ylim(1e-5, 5.0)  # one curve leaves for 1e-22
     truth = exactly.exact(regression)
-    inclusive, reverse = (
-        exactly.inclusive_optimum(truth),
-        exactly.reverse_optimum(truth),
-    )
+    inclusive = exactly.inclusive_optimum(truth)
+    reverse = exactly.reverse_optimum(truth)
     for j, (name, colour) in enumerate(
         {"weight 1": BLUE, "weight 2": VERMILLION, "bias": GREEN}.items()
     ):
@@ -388,15 +526,15 @@ def draw_trajectories(
     return figure
 
 
-ON_REGRESSION, APART = (
-    ("corrected", "through", "equation 5"),
-    ("corrected", "through", "one"),
-)
-BATCHES = (1, 2, 5, 10, 20)
-ROUNDING = 1e-9  # of a path
-NEAR = 0.01  # nats of KL(posterior || q) above the least that count as "reached"
-CLOSE = 0.05  # relative; a standard deviation this near the posterior's counts as right
-DEVIATIONS = ("sd 1", "sd 2", "of bias")  # of the regression's weights
+REGRESSION_VARIANTS = ("corrected", "through", "equation 5")
+SHIFTED_DATA_VARIANTS = ("corrected", "through", "one")
+BATCH_SIZES = (1, 2, 5, 10, 20)
+PATH_ROUNDING = 1e-9  # of a path
+# Nats of KL(posterior || q) above the least that count as "reached".
+REACHED_EXCESS = 0.01
+# Relative; a standard deviation this near the posterior's counts as right.
+SD_RTOL = 0.05
+SD_TITLES = ("sd 1", "sd 2", "of bias")  # of the regression's weights
 
 
 def measure(
@@ -406,28 +544,40 @@ def measure(
     runs: int,
     report: ReportWork = ignore_work,
 ) -> Study:
-    """Train every reading of the algorithm on both problems; arguments as for `reproduce`.
+    """Train every reading of the algorithm on both problems, and return all that is measured.
 
-    `report` is told how often the algorithm has run.
+    Parameters
+    ----------
+    seed : int
+        Of data and training.
+    steps : int
+        Updates of each training.
+    samples : tuple of int
+        Numbers M of samples that are compared.
+    runs : int
+        Trainings for each M.
+    report : callable
+        Called with the number of trainings that have just ended.
     """
     rngs = iter(np.random.default_rng(seed).spawn(1000))
-    mean, regression = gaussian_mean(next(rngs)), correlated_regression(next(rngs))
+    mean = gaussian_mean(next(rngs))
+    regression = correlated_regression(next(rngs))
     paths = {
         name: follow(v, mean, next(rngs), steps)
         for name, v in counted(VARIANTS.items(), report)
     }
     of_regression = {
         name: follow(VARIANTS[name], regression, next(rngs), steps)
-        for name in counted(ON_REGRESSION, report)
+        for name in counted(REGRESSION_VARIANTS, report)
     }
     moved = mean._replace(y=mean.y + 10.0)
     apart = {
         name: distance(VARIANTS[name], mean, moved, seed, steps)
-        for name in counted(APART, report, 2)
+        for name in counted(SHIFTED_DATA_VARIANTS, report, 2)
     }
     slopes = slopes_of_rho(mean, next(rngs), max(samples))
     by_batch: list[Row] = []
-    for batch in counted(BATCHES, report):
+    for batch in counted(BATCH_SIZES, report):
         path = follow(Variant("", batch_size=batch), mean, next(rngs), steps)
         ends = float(path.deviations[-1, -1]), minibatch_fixed_point(mean, batch)[1]
         by_batch.append({"batch": batch, "found": ends[0], "predicted": ends[1]})
@@ -448,15 +598,33 @@ def reproduce(
     runs: int = 5,
     progress: bool | None = None,
 ) -> str:
-    """Run everything, write pictures and ``numbers.json`` into `out`, return the tables.
+    """Run everything, write the picture and ``numbers.json`` into `out`, and return the tables.
 
-    Steps of each training, the M that are compared, and runs of each.
+    Parameters
+    ----------
+    out : pathlib.Path
+        Folder of the results.
+    seed : int
+        Of data and training.
+    steps : int
+        Updates of each training.
+    samples : tuple of int
+        Numbers M of samples that are compared.
+    runs : int
+        Trainings for each M.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+
+    Returns
+    -------
+    str
+        The tables.
     """
     work = (
         len(VARIANTS)
-        + len(ON_REGRESSION)
-        + 2 * len(APART)
-        + len(BATCHES)
+        + len(REGRESSION_VARIANTS)
+        + 2 * len(SHIFTED_DATA_VARIANTS)
+        + len(BATCH_SIZES)
         + runs * len(samples)
     )
     with count_steps(work, progress) as report:
@@ -486,10 +654,10 @@ def _final(problem: Regression, paths: Mapping[str, Path]) -> dict[str, dict[str
 
 def lay_out(study: Study) -> str:
     """Return every number that is printed, and which lines of the algorithm hold."""
-    mean, regression = (
-        exactly.exact(problem) for problem in (study.mean, study.regression)
-    )
-    best, target = exactly.inclusive_optimum(regression), regression.posterior
+    mean = exactly.exact(study.mean)
+    regression = exactly.exact(study.regression)
+    best = exactly.inclusive_optimum(regression)
+    target = regression.posterior
     limit = np.exp(-exactly.renyi_divergence(2.0, target, best))
     ends = {
         "posterior, each weight alone": best,
@@ -503,10 +671,8 @@ def lay_out(study: Study) -> str:
     def end(q: Gaussian) -> str:
         with np.errstate(over="ignore"):
             divergence = exactly.kl(target, q)
-        means, deviations = (
-            (f"{m:.4f}" for m in q.mean),
-            (f"{sd:.3g}" for sd in q.deviation),
-        )
+        means = (f"{m:.4f}" for m in q.mean)
+        deviations = (f"{sd:.3g}" for sd in q.deviation)
         return " | ".join([*means, *deviations, f"{divergence:.3g}"])
 
     def shifted(row: Mapping[str, Any]) -> str:
@@ -516,8 +682,9 @@ def lay_out(study: Study) -> str:
         return " | ".join([f"{row['low']:.0f}", f"{row['high']:.0f}", *effective])
 
     def corrected(row: Mapping[str, Any]) -> str:
-        worst, ratios = max(row["excess"]), [f"{ratio:.3f}" for ratio in row["ratios"]]
-        near = "yes" if worst <= NEAR else "no"
+        worst = max(row["excess"])
+        ratios = [f"{ratio:.3f}" for ratio in row["ratios"]]
+        near = "yes" if worst <= REACHED_EXCESS else "no"
         excess = f"{np.median(row['excess']):.2g} | {worst:.2g} | {near}"
         effective = f"{row['share'] * row['samples']:.1f} | {row['share']:.1%}"
         return " | ".join([excess, *ratios, effective])
@@ -533,7 +700,7 @@ def lay_out(study: Study) -> str:
         ),
         listed(
             "Regression: 30 rows, inputs of correlation 0.6 and a bias, prior N(0, 1); nats.",
-            " | ".join(["", "mean 1", "mean 2", "bias", *DEVIATIONS, "KL(p || q)"]),
+            " | ".join(["", "mean 1", "mean 2", "bias", *SD_TITLES, "KL(p || q)"]),
             ends,
             end,
         ),
@@ -572,8 +739,8 @@ def lay_out(study: Study) -> str:
                     "M",
                     "median",
                     "worst",
-                    f"<= {NEAR:g}",
-                    *DEVIATIONS,
+                    f"<= {REACHED_EXCESS:g}",
+                    *SD_TITLES,
                     "effective",
                     "of M",
                 ]
@@ -583,7 +750,7 @@ def lay_out(study: Study) -> str:
         ),
         claims(
             "Weights must be finite, a path see the data, a standard deviation be within "
-            f"{CLOSE:.0%}.",
+            f"{SD_RTOL:.0%}.",
             "the paper, as printed",
             claims_of_the_paper(study),
         ),
@@ -607,13 +774,14 @@ def claims_of_the_paper(study: Study) -> list[Claim]:
         ("one", "(c) one sample per step"),
         ("corrected", "corrected, G8"),
     ):
-        apart, ours = study.apart[name], name == "corrected"
+        apart = study.apart[name]
+        ours = name == "corrected"
         rows.append(
             Claim(
                 statement,
                 "sees the data",
                 f"moves by {apart:.3g}",
-                apart > ROUNDING,
+                apart > PATH_ROUNDING,
                 ours,
             )
         )
@@ -623,12 +791,10 @@ def claims_of_the_paper(study: Study) -> list[Claim]:
     ):
         ratio = float(study.paths[name].deviations[-1, -1] / best)
         rows.append(
-            Claim(statement, "its sd x 1", f"x {ratio:.1g}", abs(ratio - 1) <= CLOSE)
+            Claim(statement, "its sd x 1", f"x {ratio:.1g}", abs(ratio - 1) <= SD_RTOL)
         )
-    exact, (value, error) = (
-        study.slopes["exact"][0],
-        study.slopes["Equation 5 as printed"],
-    )
+    exact = study.slopes["exact"][0]
+    (value, error) = study.slopes["Equation 5 as printed"]
     off = abs(value - exact) / error
     return [
         *rows,

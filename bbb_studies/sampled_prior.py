@@ -38,7 +38,9 @@ class LocalSampledPrior(LocalReparameterisation):
 
     def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
         """Write the gradient of the objective, and return its value and terms."""
-        prior, likelihood, blocks = self.model.prior, self.model.likelihood, at.d_blocks
+        prior = self.model.prior
+        likelihood = self.model.likelihood
+        blocks = at.d_blocks
         parts = self.posterior.factor(at.blocks, at.buffers)
         eps = at.noise[:, : self.noise_per_sample]
         z, tape = self._forward(at, parts.softplus)

@@ -16,9 +16,9 @@ from bbb_numpy.sampling.run import sample
 from benchmarks.problems import Array
 from benchmarks.racing import Result
 
-BAR = 2.0  # the default sampler over blackjax's NUTS
+MIN_ESS_RATIO = 2.0  # the default sampler over blackjax's NUTS
 PEER = "blackjax NUTS"
-ROWS = 20  # the function's values at so many of the data's inputs are judged
+N_JUDGED_ROWS = 20  # the function's values at so many of the data's inputs are judged
 
 Clock = Callable[[], float]  # seconds, passed or of processor time
 Continue = Callable[[float], Array]  # draws (T, S, D) of about so many seconds, from where it is
@@ -28,7 +28,7 @@ def values(target: LogJoint, positions: Array) -> Array:
     """Return the function (S, T, rows) at draws (T, S, D)."""
     draws, chains, size = positions.shape
     w = np.ascontiguousarray(target.weights(positions.reshape(-1, size)))
-    f = target.model.predict(w, target.x[:ROWS])[..., 0].astype(float)
+    f = target.model.predict(w, target.x[:N_JUDGED_ROWS])[..., 0].astype(float)
     return f.reshape(draws, chains, -1).swapaxes(0, 1)
 
 
@@ -50,39 +50,39 @@ def ours(
     `sample` with its defaults: how chains are grouped and how many cores work is its business, and
     starting processes, reading and writing the checkpoint count as sampling.
     """
-    done = 0
+    n_done = 0
 
-    def to(draws: int) -> Array:
-        nonlocal done
+    def continue_to(draws: int) -> Array:
+        nonlocal n_done
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # divergences of so short runs
-            found = sample(
+            result = sample(
                 *(target.model, target.x, target.y),
                 **{"chains": len(start), "start": start, "dtype": start.dtype.name},
                 **{"sampler": sampler, "draws": draws, "warm_up": warm_up, "seed": 0},
                 **{"progress": False, "checkpoint": folder, "checkpoint_every": 1e6},
             )
-        new, done = found.positions[done:], draws
-        return new
+        new_draws, n_done = result.positions[n_done:], draws
+        return new_draws
 
-    before = clock()
-    to(1)
-    passed = clock() - before
-    rate = 10.0  # draws per second of the call before
+    warm_up_start = clock()
+    continue_to(1)
+    elapsed = clock() - warm_up_start
+    draws_per_second = 10.0  # draws per second of the call before
 
-    def more(seconds: float) -> Array:
-        nonlocal rate
-        began, size = clock(), max(1, int(rate * seconds))
-        new = to(done + size)
-        rate = size / (clock() - began)
-        return new
+    def continue_for(seconds: float) -> Array:
+        nonlocal draws_per_second
+        call_start, size = clock(), max(1, int(draws_per_second * seconds))
+        new_draws = continue_to(n_done + size)
+        draws_per_second = size / (clock() - call_start)
+        return new_draws
 
-    return passed, more
+    return elapsed, continue_for
 
 
 def race(
     target: LogJoint,
-    what: dict[str, Any],
+    labels: dict[str, Any],
     start: Array,
     names: list[str],
     peer: ModuleType,
@@ -101,27 +101,33 @@ def race(
     """
     with tempfile.TemporaryDirectory() as folder:
         contestants: dict[str, tuple[float, Continue]] = {
-            one: ours(target, start, one, warm_up, f"{folder}/{one}", clock) for one in names
+            name: ours(target, start, name, warm_up, f"{folder}/{name}", clock) for name in names
         }
         contestants[PEER] = peer.adapted_nuts(target, start, warm_up or 500, clock)
-        functions: dict[str, list[Array]] = {one: [] for one in contestants}
-        passed: dict[str, list[float]] = {one: [] for one in contestants}
-        for _, more in contestants.values():
+        functions: dict[str, list[Array]] = {name: [] for name in contestants}
+        run_seconds: dict[str, list[float]] = {name: [] for name in contestants}
+        for _, continue_for in contestants.values():
             for share in (0.1, 1.0, 1.0):  # finds how many draws a run takes
-                more(share * seconds)
+                continue_for(share * seconds)
         for _ in range(runs):
-            for one, (_, more) in contestants.items():
-                began, parts = clock(), []
-                while (gone := clock() - began) < seconds:
-                    parts.append(more(1.1 * (seconds - gone)))
-                functions[one].append(values(target, np.concatenate(parts)))
-                passed[one].append(gone)
-    rates = {one: ess(f) / np.array(passed[one]) for one, f in functions.items()}
-    found = []
-    for one, (warmed, _) in contestants.items():
-        r_hat = az.rhat(dataset(np.concatenate(functions[one], axis=1)))["f"].max()
-        told = {"sampler": one, "warm-up s": f"{warmed:.1f}", "R-hat": f"{float(r_hat):.3f}"}
-        bars = {"ratio": BAR} if one == default else {}
-        both = {"sampler": rates[one], PEER: rates[PEER]}
-        found.append(Result(what | told, both, {"ratio": ("sampler", PEER)}, bars, "ESS/s"))
-    return found
+            for name, (_, continue_for) in contestants.items():
+                run_start, draws = clock(), []
+                while (elapsed := clock() - run_start) < seconds:
+                    draws.append(continue_for(1.1 * (seconds - elapsed)))
+                functions[name].append(values(target, np.concatenate(draws)))
+                run_seconds[name].append(elapsed)
+    rates = {name: ess(f) / np.array(run_seconds[name]) for name, f in functions.items()}
+    results = []
+    for name, (warm_up_seconds, _) in contestants.items():
+        r_hat = az.rhat(dataset(np.concatenate(functions[name], axis=1)))["f"].max()
+        columns = {
+            "sampler": name,
+            "warm-up s": f"{warm_up_seconds:.1f}",
+            "R-hat": f"{float(r_hat):.3f}",
+        }
+        bars = {"ratio": MIN_ESS_RATIO} if name == default else {}
+        compared = {"sampler": rates[name], PEER: rates[PEER]}
+        results.append(
+            Result(labels | columns, compared, {"ratio": ("sampler", PEER)}, bars, "ESS/s")
+        )
+    return results

@@ -20,7 +20,7 @@ from benchmarks.problems import PLAIN, PROBLEMS, Problem, Step, cases, ours
 from benchmarks.racing import FOLDER, Pace, Result, aligned, race
 
 FULL, QUICK = Pace(rounds=12, seconds=0.15), Pace(rounds=3, seconds=0.01)
-PAIRS = {
+ESTIMATOR_RATIOS = {
     "ours/floor": ("ours", "floor"),
     "PyTorch/ours": ("PyTorch", "ours"),
     "ours/plain": ("ours", "plain"),
@@ -52,14 +52,21 @@ def measure(problem: Problem, torch: Any, pace: Pace) -> list[Result]:
         if torch:
             steps[case.kind, "PyTorch"] = torch.step(case)
     times = race({" | ".join(key): step for key, step in steps.items()}, pace)
-    out = []
+    results = []
     for case in cases(problem):
-        mine = {who: times[f"{kind} | {who}"] for kind, who in steps if kind == case.kind}
+        times_of_case = {who: times[f"{name} | {who}"] for name, who in steps if name == case.kind}
         if case.samples == problem.samples and case.kind != PLAIN:
-            mine["plain"] = times[f"{PLAIN} | ours"]
-        what = {"estimator": case.kind, "network": case.name, "rows": case.rows}
-        out.append(Result({**what, "samples": case.samples}, mine, PAIRS, dict(case.bars)))
-    return out
+            times_of_case["plain"] = times[f"{PLAIN} | ours"]
+        labels = {"estimator": case.kind, "network": case.name, "rows": case.rows}
+        results.append(
+            Result(
+                {**labels, "samples": case.samples},
+                times_of_case,
+                ESTIMATOR_RATIOS,
+                dict(case.bars),
+            )
+        )
+    return results
 
 
 if __name__ == "__main__":

@@ -41,16 +41,16 @@ from sklearn.exceptions import ConvergenceWarning
 import bbb_numpy
 import bbb_numpy.evaluation
 from bbb_numpy.cli.main import main as command
-from benchmarks.fuzz_proofs import Program, programs, proved
-from benchmarks.fuzz_settings import Setting, checked, settings_given
+from benchmarks.fuzz_proofs import Program, check_program, programs
+from benchmarks.fuzz_settings import Setting, check_setting, settings_given
 
-SECONDS = 30  # that one call may take
-REFUSALS = (
+CALL_TIMEOUT_S = 30  # that one call may take
+DOCUMENTED_ERRORS = (
     TypeError, ValueError, KeyError, AttributeError, OSError, ArithmeticError, MemoryError,
     RuntimeError,  # scikit-learn's own, of `predict` with return_std and return_cov
 )  # fmt: skip
 # Names of which calls are made
-START = """
+NAMESPACE_CODE = """
 import copy
 from decimal import Decimal
 from fractions import Fraction
@@ -72,7 +72,7 @@ classifier = bbb.BayesianMLPClassifier((3,), epochs=2, random_state=0)
 """
 LEARNERS = {"regressor": "y", "classifier": "labels"}  # and the targets of each
 # Values that work, by the name of the argument
-USUAL = {
+VALID_ARGUMENTS = {
     "X": "X", "x": "X", "y": "y", "sizes": "(2, 3, 1)", "network": "bbb.MLP((2, 3, 1))",
     "model": "model", "estimator": "estimator", "family": "estimator", "theta": "theta",
     "rng": "rng", "value_and_grad": "square", "proba": "shares", "labels": "np.arange(12) % 3",
@@ -84,8 +84,8 @@ USUAL = {
     "chains": "2", "progress": "False", "hidden_layer_sizes": "(3,)",
 }  # fmt: skip
 # Those that are given also where they have a default
-GIVEN = {"hidden_layer_sizes", "epochs", "draws", "warm_up", "chains", "progress"}
-HOSTILE = """
+ALWAYS_PASSED = {"hidden_layer_sizes", "epochs", "draws", "warm_up", "chains", "progress"}
+HOSTILE_VALUES = """
 None|True|0|-1|0.5|1e-320|1e308|np.nan|-np.inf|10**400|2**63|1j|Fraction(1, 3)|pd.NA|pd.NaT|''|'x'|
 '1_0'|b'x'|'\\0'|np.float16(0.5)|np.longdouble('0.5')|np.timedelta64(3, 'D')|[]|{}|(3,)|{'a': 5}|
 [[1, 2], [3]]|[None]|['a', 'b']|iter([1, 2])|slice(0, 2)|object()|(lambda *a: None)|
@@ -101,43 +101,47 @@ bbb.LaplacePrior()|bbb.StudentTPrior()|bbb.PoissonLikelihood()|bbb.CategoricalLi
 bbb.FullRank()|bbb.EUBO()|bbb.NUTS()|bbb.HMC(0.5)|(2**40,)|'poisson'|'full-rank'|'map'|'iwae'|
 'float16'|'flipout'|'linear'
 """
-CELLS = """nan|inf||1_0|1,5|0x10|1e999|red|"a,b"|"|'|;|\t|true|2020-01-01|é|#|=1+1|NA|-0|$5|5 kg"""
-FIT = ("fit", "data.csv", "--target", "target")
+HOSTILE_CELLS = (
+    """nan|inf||1_0|1,5|0x10|1e999|red|"a,b"|"|'|;|\t|true|2020-01-01|é|#|=1+1|NA|-0|$5|5 kg"""
+)
+FIT_COMMAND = ("fit", "data.csv", "--target", "target")
 
 
 @cache
-def names() -> dict[str, Any]:
+def namespace() -> dict[str, Any]:
     """Return the names of which calls are made; the learners are fitted."""
-    found: dict[str, Any] = {}
-    exec(START, found)
+    scope: dict[str, Any] = {}
+    exec(NAMESPACE_CODE, scope)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fitted for two epochs, on purpose
         for name, target in LEARNERS.items():
-            found[name].fit(found["X"], found[target])
+            scope[name].fit(scope["X"], scope[target])
     for module in pkgutil.iter_modules(bbb_numpy.evaluation.__path__):
-        found[module.name] = importlib.import_module(f"bbb_numpy.evaluation.{module.name}")
-    found["convergence"].import_arviz()  # which takes so long that a call may seem to hang
-    return found
+        scope[module.name] = importlib.import_module(f"bbb_numpy.evaluation.{module.name}")
+    scope["convergence"].import_arviz()  # which takes so long that a call may seem to hang
+    return scope
 
 
 @cache
-def public() -> dict[str, list[str]]:
+def public_calls() -> dict[str, list[str]]:
     """Return what users call, and its arguments: exports, evaluation, methods of the learners."""
-    known = names()
-    texts = [f"bbb.{name}" for name in bbb_numpy.__all__]
+    scope = namespace()
+    names_to_call = [f"bbb.{name}" for name in bbb_numpy.__all__]
     for module in pkgutil.iter_modules(bbb_numpy.evaluation.__path__):
-        texts += [f"{module.name}.{name}" for name in getattr(known[module.name], "__all__", ())]
-    for name in LEARNERS:
-        texts += [
-            f"{name}.{key}" for key in dir(known[name]) if key[0] != "_" and "_request" not in key
+        names_to_call += [
+            f"{module.name}.{name}" for name in getattr(scope[module.name], "__all__", ())
         ]
-    found = {}
-    for text in texts:
-        function = eval(text, known)
+    for name in LEARNERS:
+        names_to_call += [
+            f"{name}.{key}" for key in dir(scope[name]) if key[0] != "_" and "_request" not in key
+        ]
+    arguments_by_call = {}
+    for text in names_to_call:
+        function = eval(text, scope)
         is_error = inspect.isclass(function) and issubclass(function, BaseException)
         if callable(function) and not is_error:
-            found[text] = arguments(function)
-    return found
+            arguments_by_call[text] = arguments(function)
+    return arguments_by_call
 
 
 def arguments(function: Callable[..., Any]) -> list[str]:
@@ -146,31 +150,33 @@ def arguments(function: Callable[..., Any]) -> list[str]:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:  # made by C
         return []
-    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [
-        f"*{one.name}" if one.default is one.empty or one.name in GIVEN else one.name
-        for one in parameters
-        if one.kind not in kinds
+        f"*{parameter.name}"
+        if parameter.default is parameter.empty or parameter.name in ALWAYS_PASSED
+        else parameter.name
+        for parameter in parameters
+        if parameter.kind not in variadic
     ]
 
 
-def usual(text: str, **others: str) -> str:
+def valid_call(text: str, **overrides: str) -> str:
     """Return a call, as text that can be typed in: as usual but for the other arguments."""
-    must = [name[1:] for name in public()[text] if name.startswith("*")]
-    values = {name: USUAL.get(name, "None") for name in must}
+    required = [name[1:] for name in public_calls()[text] if name.startswith("*")]
+    values = {name: VALID_ARGUMENTS.get(name, "None") for name in required}
     if "y" in values:
         values["y"] = LEARNERS.get(text.partition(".")[0], "y")
-    return f"{text}({', '.join(f'{name}={value}' for name, value in (values | others).items())})"
+    return f"{text}({', '.join(f'{name}={value}' for name, value in (values | overrides).items())})"
 
 
 @st.composite
 def calls(draw: st.DrawFn) -> str:
     """Draw a call, all as usual but for one or two arguments."""
-    text = draw(st.sampled_from(sorted(public())))
-    taken = [name.lstrip("*") for name in public()[text]] or ["x"]
-    changed = draw(st.lists(st.sampled_from(taken), min_size=1, max_size=2, unique=True))
-    pool = st.sampled_from(HOSTILE.replace("\n", "").split("|"))
-    return usual(text, **{name: draw(pool) for name in changed})
+    text = draw(st.sampled_from(sorted(public_calls())))
+    arguments_taken = [name.lstrip("*") for name in public_calls()[text]] or ["x"]
+    changed = draw(st.lists(st.sampled_from(arguments_taken), min_size=1, max_size=2, unique=True))
+    pool = st.sampled_from(HOSTILE_VALUES.replace("\n", "").split("|"))
+    return valid_call(text, **{name: draw(pool) for name in changed})
 
 
 class Hang(BaseException):
@@ -185,7 +191,7 @@ def limited() -> Iterator[None]:
         raise Hang
 
     signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
+    signal.alarm(CALL_TIMEOUT_S)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -195,52 +201,54 @@ def limited() -> Iterator[None]:
         signal.alarm(0)
 
 
-def state(learner: Any) -> bytes:
+def learned_state(learner: Any) -> bytes:
     """Return what a learner has learned: names such as coef_, and not a module's __builtins__."""
-    own = getattr(learner, "__dict__", {}).items()
-    return pickle.dumps({k: v for k, v in own if k[-1] == "_" != k[0]})
+    attributes = getattr(learner, "__dict__", {}).items()
+    return pickle.dumps({k: v for k, v in attributes if k[-1] == "_" != k[0]})
 
 
-def call(text: str) -> str:
+def try_call(text: str) -> str:
     """Make a call: return what became of it, or raise what is a defect."""
-    known, owner = dict(names()), text.partition(".")[0]
+    scope, owner = dict(namespace()), text.partition(".")[0]
     if owner in LEARNERS:
-        known[owner] = pickle.loads(pickle.dumps(known[owner]))
-    before = state(known.get(owner))
+        scope[owner] = pickle.loads(pickle.dumps(scope[owner]))
+    state_before = learned_state(scope.get(owner))
     with limited():
         try:
-            eval(text, known)
+            eval(text, scope)
             return "done"
         except bbb_numpy.NonFiniteError:
             return "diverged"  # training has begun, and says so
-        except REFUSALS as error:
-            said = str(error)
-    assert said, "refused without a word"
-    assert state(known.get(owner)) == before, f"{said}: and the learner has changed"
+        except DOCUMENTED_ERRORS as error:
+            message = str(error)
+    assert message, "refused without a word"
+    assert learned_state(scope.get(owner)) == state_before, (
+        f"{message}: and the learner has changed"
+    )
     return "refused"
 
 
 @cache
-def saved() -> tuple[bytes, Any]:
+def saved_model() -> tuple[bytes, Any]:
     """Return the file of a learner, and what it predicts."""
-    known = names()
-    bbb_numpy.save(known["regressor"], "whole.npz")
-    return Path("whole.npz").read_bytes(), known["regressor"].predict(known["X"])
+    scope = namespace()
+    bbb_numpy.save(scope["regressor"], "whole.npz")
+    return Path("whole.npz").read_bytes(), scope["regressor"].predict(scope["X"])
 
 
 @st.composite
-def files(draw: st.DrawFn) -> bytes:
+def damaged_models(draw: st.DrawFn) -> bytes:
     """Draw a damaged file of a learner: bits flipped, a stretch left out, doubled or replaced."""
-    data = bytearray(saved()[0])
-    place = st.integers(0, len(data) - 1)
-    for at in draw(st.lists(place, max_size=3)):
-        data[at] ^= 1 << draw(st.integers(0, 7))
-    low, high = sorted((draw(place), draw(place)))
+    data = bytearray(saved_model()[0])
+    positions = st.integers(0, len(data) - 1)
+    for position in draw(st.lists(positions, max_size=3)):
+        data[position] ^= 1 << draw(st.integers(0, 7))
+    low, high = sorted((draw(positions), draw(positions)))
     middle = draw(st.sampled_from([bytes(data[low:high]), b"", bytes(data[low:high]) * 2, b"\xff"]))
     return bytes(data[:low]) + middle + bytes(data[high:])
 
 
-def read(data: bytes) -> str:
+def load_damaged(data: bytes) -> str:
     """Read a damaged model: it is refused in words, or it predicts as the whole one does."""
     Path("damaged.npz").write_bytes(data)
     with limited():
@@ -248,19 +256,21 @@ def read(data: bytes) -> str:
             learner = bbb_numpy.load("damaged.npz")
         except (ValueError, OSError):
             return "refused"
-        assert np.array_equal(learner.predict(names()["X"]), saved()[1]), "read as another model"
+        assert np.array_equal(learner.predict(namespace()["X"]), saved_model()[1]), (
+            "read as another model"
+        )
     return "done"
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> bytes:
+def damaged_tables(draw: st.DrawFn) -> bytes:
     """Draw a table with cells, lines and encodings that real files have."""
     rows = [["a", "b", "target"], *([f"{i}.5", f"{i * i % 7}", f"{i % 5}"] for i in range(12))]
-    cells = [*CELLS.split("|"), "9" * 400, "\0", "1\n2"]
+    cells = [*HOSTILE_CELLS.split("|"), "9" * 400, "\0", "1\n2"]
     for _ in range(draw(st.integers(0, 4))):
         row = rows[draw(st.integers(0, len(rows) - 1))]
-        at = draw(st.integers(-1, len(row)))
-        row[max(at, 0) : at + 1] = [draw(st.sampled_from(cells))] if at >= 0 else []
+        column = draw(st.integers(-1, len(row)))
+        row[max(column, 0) : column + 1] = [draw(st.sampled_from(cells))] if column >= 0 else []
     text = draw(st.sampled_from(["\n", "\r\n"])).join(
         map(draw(st.sampled_from([",", ";", "\t", " "])).join, rows)
     )
@@ -268,24 +278,24 @@ def tables(draw: st.DrawFn) -> bytes:
     return text.encode(encoding)[: draw(st.one_of(st.none(), st.integers(0, 300)))]
 
 
-def fitted(data: bytes) -> str:
+def fit_damaged(data: bytes) -> str:
     """Fit a damaged table by the command: status 0, or 2 and a line that says why, and no file."""
     Path("data.csv").write_bytes(data)
     Path("new.npz").unlink(missing_ok=True)
-    words = [*FIT, "--model", "new.npz", "--epochs", "2", "--hidden", "3"]
-    said = io.StringIO()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said), limited():
+    arguments = [*FIT_COMMAND, "--model", "new.npz", "--epochs", "2", "--hidden", "3"]
+    stderr = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(stderr), limited():
         try:
-            status = command(words)
-        except SystemExit as end:
-            status = int(end.code or 0)
-    assert status in (0, 2), said.getvalue()
-    assert (status == 0) is Path("new.npz").exists(), said.getvalue()
-    assert status == 0 or "bbb-numpy" in said.getvalue()
+            status = command(arguments)
+        except SystemExit as exit_request:
+            status = int(exit_request.code or 0)
+    assert status in (0, 2), stderr.getvalue()
+    assert (status == 0) is Path("new.npz").exists(), stderr.getvalue()
+    assert status == 0 or "bbb-numpy" in stderr.getvalue()
     return "refused" if status else "done"
 
 
-SAVING = """
+SAVING_PROGRAM = """
 import numpy as np, bbb_numpy
 x = np.random.default_rng(0).standard_normal((200, 2))
 learner = bbb_numpy.BayesianMLPRegressor((50,), epochs=1, random_state=0).fit(x, x[:, 0])
@@ -295,7 +305,7 @@ while True:
 """
 
 
-def kill(rng: np.random.Generator, program: str = SAVING) -> None:
+def kill(rng: np.random.Generator, program: str = SAVING_PROGRAM) -> None:
     """Kill a process that saves: the model is whole, and the next save leaves nothing else."""
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -305,84 +315,85 @@ def kill(rng: np.random.Generator, program: str = SAVING) -> None:
     bbb_numpy.load("model.npz")
     for path in Path().glob(".model.npz.*"):
         os.utime(path, (0, 0))  # begun long ago
-    bbb_numpy.save(names()["regressor"], "model.npz")
-    left = [path for path in os.listdir() if "model.npz" in path and path != "model.npz"]
-    assert not left, left
+    bbb_numpy.save(namespace()["regressor"], "model.npz")
+    leftovers = [path for path in os.listdir() if "model.npz" in path and path != "model.npz"]
+    assert not leftovers, leftovers
 
 
 def interrupt(rng: np.random.Generator) -> None:
     """Press Ctrl-C in a fit: status 130, no traceback, and what it says it stored is there."""
     Path("data.csv").write_text("a,target\n" + "\n".join(f"{i},{i % 7}" for i in range(300)))
     Path("model.npz").unlink(missing_ok=True)
-    words = [*FIT, "--model", "model.npz", "--epochs", "1000000"]
+    arguments = [*FIT_COMMAND, "--model", "model.npz", "--epochs", "1000000"]
     with subprocess.Popen(
-        [sys.executable, "-m", "bbb_numpy", *words], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "bbb_numpy", *arguments], stderr=subprocess.PIPE, text=True
     ) as process:
         time.sleep(3.0 + 3.0 * rng.random())
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=300)
-    assert process.returncode == 130, said
-    assert "Traceback" not in said, said
-    if "stored" in said:
+        _, stderr = process.communicate(timeout=300)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr, stderr
+    if "stored" in stderr:
         bbb_numpy.load("model.npz")
 
 
-def set_to(setting: Setting) -> str:
+def try_setting(setting: Setting) -> str:
     """Give a part a number of another type: refused, or the same as by a float or an int."""
     with limited():
-        return checked(setting, names())
+        return check_setting(setting, namespace())
 
 
-def asked(program: Program) -> str:
+def try_proof(program: Program) -> str:
     """Ask for a proof of a hostile function: the process is afterwards as it was."""
     with limited():
-        return proved(program)
+        return check_program(program)
 
 
 STRATEGIES: dict[str, tuple[Callable[[], Any], Callable[[Any], str], int]] = {
-    "calls": (calls, call, 1), "models": (files, read, 4), "tables": (tables, fitted, 20),
-    "settings": (settings_given, set_to, 1), "proofs": (programs, asked, 4),
+    "calls": (calls, try_call, 1), "models": (damaged_models, load_damaged, 4),
+    "tables": (damaged_tables, fit_damaged, 20), "settings": (settings_given, try_setting, 1),
+    "proofs": (programs, try_proof, 4),
 }  # fmt: skip
-LOOPS = {"kills": kill, "interrupts": interrupt}
+PROCESS_TRIALS = {"kills": kill, "interrupts": interrupt}
 
 
-def run(kind: str, examples: int, number: int) -> None:
+def run(name: str, examples: int, random_seed: int) -> None:
     """Try one kind, and print how many were done and refused; a defect raises."""
-    results: dict[str, int] = {}
-    if kind in LOOPS:
+    counts: dict[str, int] = {}
+    if name in PROCESS_TRIALS:
         for trial in range(examples // 250 + 1):
-            LOOPS[kind](np.random.default_rng([number, trial]))
-        print(f"{kind}: {examples // 250 + 1} survived", flush=True)
+            PROCESS_TRIALS[name](np.random.default_rng([random_seed, trial]))
+        print(f"{name}: {examples // 250 + 1} survived", flush=True)
         return
-    strategy, work, share = STRATEGIES[kind]
+    strategy, check, divisor = STRATEGIES[name]
 
-    @seed(number)
+    @seed(random_seed)
     @settings(
-        max_examples=examples // share + 1, deadline=None, database=None,
+        max_examples=examples // divisor + 1, deadline=None, database=None,
         suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink),
     )  # fmt: skip
     @given(strategy())
-    def one(drawn: Any) -> None:
-        result = work(drawn)
-        results[result] = results.get(result, 0) + 1
+    def check_example(example: Any) -> None:
+        outcome = check(example)
+        counts[outcome] = counts.get(outcome, 0) + 1
 
-    one()
-    print(f"{kind}: {results}", flush=True)
+    check_example()
+    print(f"{name}: {counts}", flush=True)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Try all kinds in a folder of their own; return 1 if any has a defect."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=[*STRATEGIES, *LOOPS], metavar="KIND")
+    parser.add_argument("--only", nargs="+", choices=[*STRATEGIES, *PROCESS_TRIALS], metavar="KIND")
     parser.add_argument("--examples", type=int, default=5000, help="of calls (%(default)d)")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)
     faulthandler.enable()
     failed = False
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        for kind in args.only or [*STRATEGIES, *LOOPS]:
+        for name in args.only or [*STRATEGIES, *PROCESS_TRIALS]:
             try:
-                run(kind, args.examples, args.seed)
+                run(name, args.examples, args.seed)
             except (Exception, Hang):
                 sys.excepthook(*sys.exc_info())
                 failed = True

@@ -8,20 +8,21 @@ All dictionaries of modules, and those of the program, hold the same objects aft
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Iterator
-from types import FrameType, ModuleType
+from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 
 import exactgrad
+from benchmarks.snapshots import snapshot
 
-__all__ = ["Program", "programs", "proved"]
+__all__ = ["Program", "check_program", "programs"]
 
-PROVER = os.path.dirname(exactgrad.__file__)
+PROVER_FOLDER = str(Path(exactgrad.__file__).parent)
 BODIES = {
     "right": "return (t**2).sum(), 2 * t",
     "right, by makers": "g = np.zeros(t.shape); g += 2 * t; return np.sum(t * t), g",
@@ -94,7 +95,7 @@ WRAPPERS = {
     "vectorize": "half = np.vectorize(lambda v: v * 0.5, otypes=[float])\n"
     "f = lambda t: (half(t), g(t))[1]",
 }
-START = (
+PROGRAM_HEADER = (
     "import contextvars, functools, os, threading, types\nimport numpy as np\n"
     "calls = []\ndef f_inner(t):\n    return f_inner(t)\n"
 )
@@ -109,67 +110,58 @@ class Program(NamedTuple):
 
     body: str
     wrappers: tuple[str, ...]
-    how: str  # the function of the prover
-    interrupted: int  # 0: never
+    entry_point: str  # the function of the prover
+    interrupt_line: int  # 0: never
 
-    def names(self) -> dict[str, Any]:
+    def namespace(self) -> dict[str, Any]:
         """Return what the program defines, `f` itself among it."""
-        known: dict[str, Any] = {"__name__": "hostile"}
-        exec(f"{START}def f(t):\n    {BODIES[self.body]}", known)
+        scope: dict[str, Any] = {"__name__": "hostile"}
+        exec(f"{PROGRAM_HEADER}def f(t):\n    {BODIES[self.body]}", scope)
         for wrapper in self.wrappers:
-            exec(f"g = f\n{WRAPPERS[wrapper]}", known := {**known, "g": known["f"]})
-        return known
+            exec(f"g = f\n{WRAPPERS[wrapper]}", scope := {**scope, "g": scope["f"]})
+        return scope
 
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
     """Draw a program, three wrappers deep at most."""
     wrappers = draw(st.lists(st.sampled_from(sorted(WRAPPERS)), max_size=3))
-    line = draw(st.one_of(st.just(0), st.integers(1, 40), st.integers(1, 6000)))
-    how = draw(st.sampled_from(["prove", "prove", "prove_same", "check_gradient"]))
-    return Program(draw(st.sampled_from(sorted(BODIES))), tuple(wrappers), how, line)
+    interrupt_line = draw(st.one_of(st.just(0), st.integers(1, 40), st.integers(1, 6000)))
+    entry_point = draw(st.sampled_from(["prove", "prove", "prove_same", "check_gradient"]))
+    return Program(
+        draw(st.sampled_from(sorted(BODIES))), tuple(wrappers), entry_point, interrupt_line
+    )
 
 
-def proved(program: Program) -> str:
+def check_program(program: Program) -> str:
     """Ask about a program: return the verdict, or what became of it; raise what is a defect."""
+    point = np.array([0.5, -1.25])
     try:
-        known, point = program.names(), np.array([0.5, -1.25])
+        scope = program.namespace()
     except (TypeError, RuntimeError):  # of `functools.wraps`, which asks objects for their names
         return "no such program"
-    f, before = known["f"], [dictionaries(), dict(known)]
-    call = getattr(exactgrad, program.how)
-    first = (f, lambda t: f(t)) if program.how == "prove_same" else (f,)
-    found: Any = None
+    f = scope["f"]
+    functions = (f, lambda t: f(t)) if program.entry_point == "prove_same" else (f,)
+    names_before = snapshot()
+    scope_before = dict(scope)
+    answer: Any = None
     try:
-        with interrupted_at(program.interrupted), contextlib.suppress(*EXPECTED):
-            found = call(*first, point)
-            found = getattr(found, "verdict", str(bool(found)))
+        with interrupted_at(program.interrupt_line), contextlib.suppress(*EXPECTED):
+            answer = getattr(exactgrad, program.entry_point)(*functions, point)
+            answer = getattr(answer, "verdict", str(bool(answer)))
     finally:
         sys.settrace(None)
-    after = [dictionaries(), dict(known)]
-    assert not (changed := differences(before[0], after[0])), f"other objects: {changed}"
-    own = {key for key, one in before[1].items() if after[1].get(key) is not one}
-    assert own <= {"counted"}, f"other names of the program: {own}"
+    changed = differences(names_before, snapshot())
+    assert not changed, f"other objects: {changed}"
+    changed_globals = {key for key, value in scope_before.items() if scope.get(key) is not value}
+    assert changed_globals <= {"counted"}, f"other names of the program: {changed_globals}"
     assert point.tolist() == [0.5, -1.25], "theta is overwritten"
-    right, asked = program.body.startswith("right"), program.how == "prove"
-    assert not (right and asked and found == "refuted"), "a right gradient is refuted"
-    assert not (right and asked and not program.interrupted and found is None), "it raises"
-    wrong = program.body.startswith("wrong") and program.how != "prove_same"
-    assert not (wrong and found in ("proved", "True")), "a wrong gradient passes"
-    return str(found)
-
-
-def dictionaries() -> dict[str, dict[str, Any]]:
-    """Return the names of all modules, and of classes of NumPy whose methods a proof needs."""
-    found = {
-        name: dict(vars(one))
-        for name, one in [*sys.modules.items()]
-        if isinstance(one, ModuleType) and not name.startswith("hypothesis")  # which counts here
-    }
-    return found | {
-        "np.vectorize": dict(vars(np.vectorize)),
-        "np.ma": dict(vars(np.ma.MaskedArray)),
-    }
+    if program.body.startswith("right") and program.entry_point == "prove":
+        assert answer != "refuted", "a right gradient is refuted"
+        assert program.interrupt_line or answer is not None, "it raises"
+    if program.body.startswith("wrong") and program.entry_point != "prove_same":
+        assert answer not in ("proved", "True"), "a wrong gradient passes"
+    return str(answer)
 
 
 def differences(
@@ -179,23 +171,23 @@ def differences(
     return [
         (module, key)
         for module, names in before.items()
-        for key, one in names.items()
-        if after[module].get(key, names) is not one
+        for key, value in names.items()
+        if after[module].get(key, names) is not value
     ]
 
 
 @contextlib.contextmanager
 def interrupted_at(line: int) -> Iterator[None]:
     """Raise KeyboardInterrupt before so many lines of the prover have run."""
-    seen = 0
+    n_lines = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal seen
-        if not frame.f_code.co_filename.startswith(PROVER):
+        nonlocal n_lines
+        if not frame.f_code.co_filename.startswith(PROVER_FOLDER):
             return None
         if event == "line":
-            seen += 1
-            if seen == line:
+            n_lines += 1
+            if n_lines == line:
                 sys.settrace(None)
                 raise KeyboardInterrupt
         return trace

@@ -42,9 +42,9 @@ from benchmarks.oracles import (
     tree_of,
 )  # fmt: skip
 
-__all__ = ["NOT_HERE", "Answers", "functions_of", "swap"]
+__all__ = ["NOT_IN_PLACE", "Answers", "functions_of", "swap"]
 
-NOT_HERE = 13  # a mutant that cannot be judged in place
+NOT_IN_PLACE = 13  # a mutant that cannot be judged in place
 
 
 Place = tuple[str, str, int]  # a function: its file, its name, its line
@@ -80,24 +80,24 @@ class Calls:
 
 
 def changes(
-    before: types.CodeType, after: types.CodeType
+    original: types.CodeType, changed: types.CodeType
 ) -> Iterator[tuple[types.CodeType, types.CodeType]]:
     """Yield the pairs of code that differ, from the whole to the smallest part of it."""
-    yield before, after
-    pairs = list(zip(before.co_consts, after.co_consts, strict=False))
+    yield original, changed
+    pairs = list(zip(original.co_consts, changed.co_consts, strict=False))
     inside = [(old, new) for old, new in pairs if isinstance(new, types.CodeType) and old != new]
-    own = (new if isinstance(new, types.CodeType) else old for old, new in pairs)
-    if len(inside) == 1 and before.replace(co_consts=tuple(own)) == after:
+    constants = (new if isinstance(new, types.CodeType) else old for old, new in pairs)
+    if len(inside) == 1 and original.replace(co_consts=tuple(constants)) == changed:
         yield from changes(*inside[0])
 
 
 def functions_of(home: tuple[str, ...]) -> dict[types.CodeType, list[types.FunctionType]]:
     """Return all functions that there are, by their code: also lambdas, closures and methods."""
-    found: dict[types.CodeType, list[types.FunctionType]] = {}
-    for one in gc.get_objects():
-        if isinstance(one, types.FunctionType) and one.__code__.co_filename.startswith(home):
-            found.setdefault(one.__code__, []).append(one)
-    return found
+    functions: dict[types.CodeType, list[types.FunctionType]] = {}
+    for obj in gc.get_objects():
+        if isinstance(obj, types.FunctionType) and obj.__code__.co_filename.startswith(home):
+            functions.setdefault(obj.__code__, []).append(obj)
+    return functions
 
 
 def swap(
@@ -111,10 +111,10 @@ def swap(
     Returns the place of the innermost function that changes. Those around it get theirs too: they
     make it anew.
     """
-    before = compile(tree, str(path), "exec", dont_inherit=True)
+    original = compile(tree, str(path), "exec", dont_inherit=True)
     mutant.apply()
-    after = compile(ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True)
-    _, *pairs = changes(before, after)
+    changed = compile(ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True)
+    _, *pairs = changes(original, changed)
     if not pairs or not pairs[-1][0].co_flags & inspect.CO_OPTIMIZED:
         return None  # computed once: constants, defaults, the bodies of classes
     if any(old.co_freevars != new.co_freevars for old, new in pairs):
@@ -147,17 +147,17 @@ class Judge:
         gc.unfreeze()  # tests/conftest.py hides what was there before them
         objects = gc.get_objects()
         self.functions = functions_of(self.calls.home)
-        self.caches = [one for one in objects if isinstance(one, functools._lru_cache_wrapper)]
+        self.caches = [obj for obj in objects if isinstance(obj, functools._lru_cache_wrapper)]
         gc.freeze()  # or each fork would copy what its collector touches
         usable = 0
         for item in session.items:
-            began = time.process_time()
+            start_time = time.process_time()
             self.calls.start()
-            fine = passes(item)
-            functions, seconds = self.calls.stop(), time.process_time() - began
+            is_passed = passes(item)
+            functions, seconds = self.calls.stop(), time.process_time() - start_time
             # what fails alone, without any change, can judge nothing
             if (
-                not fine
+                not is_passed
                 or self.alone(lambda item=item: (SURVIVED, passes(item)), 600)[1] is not True
             ):
                 continue
@@ -170,15 +170,18 @@ class Judge:
             self.connection.send(getattr(self, method)(*arguments))
         return True
 
-    def chosen(self, function: Place, mirror: str, most: float) -> list[pytest.Function]:
+    def chosen(self, function: Place, mirror: str, max_seconds: float) -> list[pytest.Function]:
         """Choose tests that call a function: the module's own first, then the shortest."""
-        known = sorted(
-            self.tests.get(function, ()), key=lambda one: (mirror not in one[1].nodeid, one[0])
+        candidates = sorted(
+            self.tests.get(function, ()),
+            key=lambda candidate: (mirror not in candidate[1].nodeid, candidate[0]),
         )
-        totals = np.cumsum([seconds for seconds, _ in known])
-        return [item for (_, item), total in zip(known, totals, strict=True) if total < most]
+        totals = np.cumsum([seconds for seconds, _ in candidates])
+        return [
+            item for (_, item), total in zip(candidates, totals, strict=True) if total < max_seconds
+        ]
 
-    def alone(self, work: Any, most: float) -> tuple[int | None, Any]:
+    def alone(self, work: Any, max_seconds: float) -> tuple[int | None, Any]:
         """Run `work` in a fork that remembers nothing of what the original computed."""
 
         def forgetful() -> Any:
@@ -186,26 +189,28 @@ class Judge:
                 cache.cache_clear()
             return work()
 
-        return in_a_fork(forgetful, 15 + 2 * round(most))
+        return in_a_fork(forgetful, 15 + 2 * round(max_seconds))
 
-    def fate(self, module: str, key: str, proofs: Combinations, most: float) -> tuple[int, None]:
-        """Change this process; return which oracle notices, or NOT_HERE."""
+    def fate(
+        self, module: str, key: str, proofs: Combinations, max_seconds: float
+    ) -> tuple[int, None]:
+        """Change this process; return which oracle notices, or NOT_IN_PLACE."""
         path, tree = tree_of(module)
         function = swap(keyed(tree)[key], path, tree, self.functions)
         if function is None:
-            return NOT_HERE, None
+            return NOT_IN_PLACE, None
         try:
             if proofs and not proved(proofs):
                 return PROOF, None
         except Exception:
             return PROOF, None
         folder, _, name = module.rpartition("/")
-        if not all(map(passes, self.chosen(function, f"{folder}/test_{name}.py", most))):
+        if not all(map(passes, self.chosen(function, f"{folder}/test_{name}.py", max_seconds))):
             return TESTS, None
-        here = function not in self.at_import and function in self.tests
-        return SURVIVED if here else NOT_HERE, None
+        is_judged_here = function not in self.at_import and function in self.tests
+        return SURVIVED if is_judged_here else NOT_IN_PLACE, None
 
-    def failing(self, module: str, key: str, most: float) -> tuple[int, list[str]]:
+    def failing(self, module: str, key: str, max_seconds: float) -> tuple[int, list[str]]:
         """Change this process; return the names of all tests that notice.
 
         The exact proof is one of them. The list is empty where nothing notices, or where the mutant
@@ -214,25 +219,29 @@ class Judge:
         path, tree = tree_of(module)
         function = swap(keyed(tree)[key], path, tree, self.functions)
         if function is None:
-            return NOT_HERE, []
-        tests = self.chosen(function, "", most)
+            return NOT_IN_PLACE, []
+        tests = self.chosen(function, "", max_seconds)
         return TESTS, [item.nodeid for item in tests if not passes(item)]
 
-    def killers(self, module: str, keys: Sequence[str], most: float) -> dict[str, list[str]]:
+    def killers(self, module: str, keys: Sequence[str], max_seconds: float) -> dict[str, list[str]]:
         """Return for each mutant of a module all tests that fail, each asked in a fork."""
         names = {}
         for key in keys:
-            work = functools.partial(self.failing, module, key, most)
-            _, names[key] = self.alone(work, most)
+            work = functools.partial(self.failing, module, key, max_seconds)
+            _, names[key] = self.alone(work, max_seconds)
         return {key: failing for key, failing in names.items() if failing}
 
-    def fates(self, module: str, asked: dict[str, Combinations], most: float) -> dict[str, int]:
+    def fates(
+        self, module: str, proofs_by_key: dict[str, Combinations], max_seconds: float
+    ) -> dict[str, int]:
         """Return the fate of mutants of a module."""
-        found = {}
-        for key, proofs in asked.items():
-            status, _ = self.alone(functools.partial(self.fate, module, key, proofs, most), most)
-            found[key] = {None: STOPPED, 1: NOT_HERE}.get(status, status)  # 1: it raised
-        return found
+        statuses = {}
+        for key, proofs in proofs_by_key.items():
+            status, _ = self.alone(
+                functools.partial(self.fate, module, key, proofs, max_seconds), max_seconds
+            )
+            statuses[key] = {None: STOPPED, 1: NOT_IN_PLACE}.get(status, status)  # 1: it raised
+        return statuses
 
 
 class Answers:
@@ -240,19 +249,21 @@ class Answers:
 
     def __init__(self, tests: Sequence[str], home: tuple[str, ...]) -> None:
         context = multiprocessing.get_context("fork")
-        self.here, there = context.Pipe()
-        self.process = context.Process(target=self.serve, args=(self.here, there, tests, home))
+        self.here, their_end = context.Pipe()
+        self.process = context.Process(target=self.serve, args=(self.here, their_end, tests, home))
         self.process.start()
-        there.close()  # or `recv` would wait for ever for a process that was killed
+        their_end.close()  # or `recv` would wait for ever for a process that was killed
         self.collected, self.usable = self.here.recv()
 
     @staticmethod
-    def serve(theirs: Any, connection: Any, tests: Sequence[str], home: tuple[str, ...]) -> None:
+    def serve(
+        parent_end: Any, connection: Any, tests: Sequence[str], home: tuple[str, ...]
+    ) -> None:
         """Import, collect, and answer."""
-        theirs.close()  # so that this process ends with theirs
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
+        parent_end.close()  # so that this process ends with theirs
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, 1)
+        os.dup2(devnull, 2)
         pytest.main([*PYTEST, "-s", *tests], plugins=[Judge(connection, home)])
 
     def ask(self, *arguments: Any) -> dict[str, int]:

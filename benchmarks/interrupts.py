@@ -27,13 +27,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import exactgrad
+from benchmarks.snapshots import identities, snapshot
 from exactgrad import prove, prove_same
 
-PROVER = str(Path(exactgrad.__file__).parent)
 ENTERING = "trace/copies.py"  # makes what a proof calls, and enters and leaves its call
-SECONDS = 20  # that a child may take
-TIMES = 50  # by the timer
+CHILD_TIMEOUT_S = 20  # that a child may take
+N_TIMER_INTERRUPTS = 50  # by the timer
 THETA = np.array([0.3, -1.2, 0.7])
 
 
@@ -88,8 +87,8 @@ def roots(theta: Any) -> Any:
 
 def log_sum(x: Any) -> Any:
     """Return the logarithm of a sum of exponentials, shifted."""
-    most = x.max()
-    return most + np.log(np.exp(x - most).sum())
+    maximum = x.max()
+    return maximum + np.log(np.exp(x - maximum).sum())
 
 
 def wrong(theta: Any) -> Any:
@@ -111,22 +110,14 @@ PROOFS: dict[str, Callable[[], Any]] = {
 # --- what has to stay
 
 
-def state() -> dict[Any, Any]:
+def process_state() -> dict[Any, Any]:
     """Return by identity what dictionaries hold, and what the process is set to."""
-    owners = {
-        name: one
-        for name, one in [*sys.modules.items()]
-        if hasattr(one, "__dict__") and not name.startswith(("hypothesis", "_hypothesis"))
-    }  # Hypothesis notes in its modules when memory is collected
-    del owners["threading"]  # which a fork changes
-    owners |= {"Layer": Layer, "np.vectorize": np.vectorize}  # type: ignore[dict-item]
-    held: dict[Any, Any] = {
-        name: (id(one), {key: id(each) for key, each in [*vars(one).items()]})
-        for name, one in owners.items()
-    }
-    held |= {("cell", id(cell)): id(cell.cell_contents) for cell in _cells(NETWORK)}
-    set_to = np.geterr(), repr(decimal.getcontext()), gc.isenabled(), sys.gettrace()
-    return held | {"settings": (*set_to, len(warnings.filters), id(np.vectorize.__call__))}
+    state: dict[Any, Any] = {**identities(snapshot() | {"Layer": dict(vars(Layer))})}
+    del state["threading"]  # which a fork changes
+    state |= {("module", name): id(module) for name, module in [*sys.modules.items()]}
+    state |= {("cell", id(cell)): id(cell.cell_contents) for cell in _cells(NETWORK)}
+    settings = np.geterr(), repr(decimal.getcontext()), gc.isenabled(), sys.gettrace()
+    return state | {"settings": (*settings, len(warnings.filters))}
 
 
 def _cells(function: FunctionType) -> Iterator[Any]:
@@ -136,15 +127,15 @@ def _cells(function: FunctionType) -> Iterator[Any]:
             yield from (c for c in cell.cell_contents.__closure__ or () if c is not cell)
 
 
-def differences(before: dict[Any, Any]) -> list[str]:
+def changed_names(state_before: dict[Any, Any]) -> list[str]:
     """Return the names of what is another now, and whether arrays can be pickled."""
-    now = state()
-    found = [str(key) for key in before if now.get(key) != before[key]]
+    state = process_state()
+    changed = [str(key) for key in state_before if state.get(key) != state_before[key]]
     try:
-        whole = type(pickle.loads(pickle.dumps(np.zeros(1)))) is np.ndarray
+        is_pickled = type(pickle.loads(pickle.dumps(np.zeros(1)))) is np.ndarray
     except Exception:
-        whole = False
-    return found if whole else [*found, "np.zeros"]
+        is_pickled = False
+    return changed if is_pickled else [*changed, "np.zeros"]
 
 
 # --- interrupts
@@ -154,24 +145,29 @@ class Interrupted(NamedTuple):
     """An interrupt after which something was another."""
 
     event: int
-    place: str
+    position: str
     status: int  # of the child; 1: something was another, 14: it did not end
 
 
 class Interrupts:
     """A tracer that interrupts children of this process at chosen events."""
 
-    def __init__(self, files: str, chosen: Callable[[int], bool], before: dict[Any, Any]) -> None:
-        self.files, self.chosen, self.before = files, chosen, before
-        self.events = self.children = 0
+    def __init__(
+        self, files: str, is_chosen: Callable[[int], bool], state_before: dict[Any, Any]
+    ) -> None:
+        self.files = files
+        self.is_chosen = is_chosen
+        self.state_before = state_before
+        self.events = 0
+        self.children = 0
         self.is_child = False
         self.failed: list[Interrupted] = []
 
-    def of(self, work: Callable[[], Any]) -> Interrupts:
+    def run(self, work: Callable[[], Any]) -> Interrupts:
         """Do the work, and once more in children that are interrupted."""
         tracer = sys.gettrace()
         try:
-            sys.settrace(self.called)
+            sys.settrace(self.trace_calls)
             try:
                 work()
             finally:
@@ -181,44 +177,46 @@ class Interrupts:
                 raise
         finally:
             if self.is_child:
-                found = differences(self.before)
-                print(*found[:3], sep=", ", end="\n" * bool(found), flush=True)
-                os._exit(bool(found))
+                changed = changed_names(self.state_before)
+                print(*changed[:3], sep=", ", end="\n" * bool(changed), flush=True)
+                os._exit(bool(changed))
         return self
 
-    def called(self, frame: FrameType, event: str, _: Any) -> Any:
+    def trace_calls(self, frame: FrameType, event: str, _: Any) -> Any:
         """Follow a function of the chosen files."""
         file = frame.f_code.co_filename
-        if self.files not in file or (file == __file__ and frame.f_code.co_name == "of"):
+        if self.files not in file or (file == __file__ and frame.f_code.co_name == "run"):
             return None
         frame.f_trace_opcodes = True
-        return self.counted
+        return self.trace_events
 
-    def counted(self, frame: FrameType, event: str, _: Any) -> Any:
+    def trace_events(self, frame: FrameType, event: str, _: Any) -> Any:
         """Count a line or an opcode; interrupt a child there if it is chosen."""
         if event not in ("line", "opcode"):
-            return self.counted
+            return self.trace_events
         self.events += 1
-        if not self.chosen(self.events):
-            return self.counted
+        if not self.is_chosen(self.events):
+            return self.trace_events
         self.children += 1
         if (child := os.fork()) == 0:
             self.is_child = True
-            signal.alarm(SECONDS)
+            signal.alarm(CHILD_TIMEOUT_S)
             raise KeyboardInterrupt
         status = os.waitpid(child, 0)[1]
         if status:
-            place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-            self.failed.append(Interrupted(self.events, place, os.waitstatus_to_exitcode(status)))
-        return self.counted
+            position = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+            self.failed.append(
+                Interrupted(self.events, position, os.waitstatus_to_exitcode(status))
+            )
+        return self.trace_events
 
 
 def evenly(work: Callable[[], Any], files: str, interrupts: int | None) -> Interrupts:
     """Interrupt work at so many events, evenly spread, in files of which the path says so."""
     work()  # what is imported late and remembered is there
-    events = Interrupts(files, lambda _: False, {}).of(work).events
-    every = max(1, events // interrupts) if interrupts else 1
-    return Interrupts(files, lambda event: event % every == 0, state()).of(work)
+    events = Interrupts(files, lambda _: False, {}).run(work).events
+    stride = max(1, events // interrupts) if interrupts else 1
+    return Interrupts(files, lambda event: event % stride == 0, process_state()).run(work)
 
 
 def by_timer(work: Callable[[], Any], times: int) -> list[list[str]]:
@@ -228,7 +226,9 @@ def by_timer(work: Callable[[], Any], times: int) -> list[list[str]]:
         raise KeyboardInterrupt
 
     work()
-    rng, before, found = np.random.default_rng(0), state(), []
+    rng = np.random.default_rng(0)
+    state_before = process_state()
+    changed = []
     handler = signal.signal(signal.SIGALRM, interrupt)
     try:
         for _ in range(times):
@@ -238,11 +238,11 @@ def by_timer(work: Callable[[], Any], times: int) -> list[list[str]]:
                 signal.setitimer(signal.ITIMER_REAL, 0)
             except KeyboardInterrupt:
                 pass
-            found.append(differences(before))
+            changed.append(changed_names(state_before))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
-    return [one for one in found if one]
+    return [names for names in changed if names]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -251,19 +251,26 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--interrupts", type=int, default=100_000, help="in all (%(default)d)")
     parser.add_argument("--entering", default=ENTERING, help="the file of which all is interrupted")
     options = parser.parse_args(argv)
-    each = options.interrupts // len(PROOFS)
-    tries = {"entering": lambda: evenly(lambda: prove(tiny, THETA), options.entering, None)}
-    tries |= {name: lambda work=work: evenly(work, "", each) for name, work in PROOFS.items()}
+    n_per_proof = options.interrupts // len(PROOFS)
+    trials = {"entering": lambda: evenly(lambda: prove(tiny, THETA), options.entering, None)}
+    trials |= {
+        name: lambda work=work: evenly(work, "", n_per_proof) for name, work in PROOFS.items()
+    }
     failed = False
-    for name, interrupted in tries.items():
-        done = interrupted()
-        print(f"{name}: {len(done.failed)} of {done.children} of {done.events} events", flush=True)
-        for one in done.failed[:5]:
-            print(f"  {one}", flush=True)
-        failed |= bool(done.failed)
-    others = by_timer(lambda: str(prove(wrong, THETA)), TIMES)
-    print(f"explained: {len(others)} of {TIMES} by the timer", *others[:1], flush=True)
-    return int(failed or bool(others))
+    for name, trial in trials.items():
+        result = trial()
+        print(
+            f"{name}: {len(result.failed)} of {result.children} of {result.events} events",
+            flush=True,
+        )
+        for interrupted in result.failed[:5]:
+            print(f"  {interrupted}", flush=True)
+        failed |= bool(result.failed)
+    changed = by_timer(lambda: str(prove(wrong, THETA)), N_TIMER_INTERRUPTS)
+    print(
+        f"explained: {len(changed)} of {N_TIMER_INTERRUPTS} by the timer", *changed[:1], flush=True
+    )
+    return int(failed or bool(changed))
 
 
 if __name__ == "__main__":

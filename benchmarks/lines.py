@@ -36,8 +36,10 @@ from benchmarks.mutation import modules  # noqa: E402
 from benchmarks.oracles import chosen_for, in_a_fork, lines_run, tree_of  # noqa: E402
 
 CLASSES = ("named", "listed", "beside", "function", "elsewhere", "none")
-TOLD = re.compile(r"look at line (\d+) of ([\w.]+), `.*`((?:, then line \d+)*)")
-GOLDEN = 0.6180339887498949  # whose multiples modulo 1 are spread evenly, however many there are
+LOOK_AT_LINE = re.compile(r"look at line (\d+) of ([\w.]+), `.*`((?:, then line \d+)*)")
+GOLDEN_RATIO = (
+    0.6180339887498949  # whose multiples modulo 1 are spread evenly, however many there are
+)
 GALLERY = ROOT / "tests" / "gallery" / "gallery.py"
 
 
@@ -54,12 +56,12 @@ def span(node: Any) -> range:
     return range(node.lineno, inner[0].lineno if inner else node.end_lineno + 1)
 
 
-def judged(path: Path, line: int, verdict: str) -> str:
+def classify(path: Path, line: int, verdict: str) -> str:
     """Return the class of what is told of a mutated line."""
-    told = TOLD.search(verdict)
-    if told is None:
+    match = LOOK_AT_LINE.search(verdict)
+    if match is None:
         return "none"
-    named, beside, function = range(line, line + 1), list[range](), range(0)
+    named, neighbours, function = range(line, line + 1), list[range](), range(0)
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):  # from outside to inside
         if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
             function = range(node.lineno, (node.end_lineno or 0) + 1)
@@ -67,25 +69,35 @@ def judged(path: Path, line: int, verdict: str) -> str:
             spans = [span(one) for one in block] if isinstance(block, list) else []
             for k, one in enumerate(spans):
                 if line in one:
-                    named, beside = one, spans[max(k - 1, 0) : k] + spans[k + 1 : k + 2]
-    if told[2] != path.name:
+                    named, neighbours = one, spans[max(k - 1, 0) : k] + spans[k + 1 : k + 2]
+    if match[2] != path.name:
         return "elsewhere"
-    at, *others = map(int, re.findall(r"\d+", told[1] + told[3]))
-    if at not in named and any(other in named for other in others):
+    first_line, *others = map(int, re.findall(r"\d+", match[1] + match[3]))
+    if first_line not in named and any(other in named for other in others):
         return "listed"
-    where = {"named": named, "beside": [n for one in beside for n in one], "function": function}
-    return next((how for how, lines in where.items() if at in lines), "elsewhere")
+    lines_by_class = {
+        "named": named,
+        "beside": [n for one in neighbours for n in one],
+        "function": function,
+    }
+    return next(
+        (verdict_class for verdict_class, lines in lines_by_class.items() if first_line in lines),
+        "elsewhere",
+    )
 
 
-def asked(path: Path, key: str, subjects: Sequence[Subject], functions: Any) -> tuple[int, Any]:
+def ask_proof(path: Path, key: str, subjects: Sequence[Subject], functions: Any) -> tuple[int, Any]:
     """Return the verdict on a mutant that is refuted, and whether the value changes."""
-    before = [subject.value() for subject in subjects]
+    values_before = [subject.value() for subject in subjects]
     tree = ast.parse(path.read_text(encoding="utf-8"))
     if swap(keyed(tree)[key], path, tree, functions) is not None:
-        for subject, was in zip(subjects, before, strict=True):
+        for subject, value_before in zip(subjects, values_before, strict=True):
             proof = subject.proof()
             if proof.verdict == "refuted":
-                return 0, [str(proof), not abs(subject.value() - was) <= 1e-9 * abs(was)]
+                return 0, [
+                    str(proof),
+                    not abs(subject.value() - value_before) <= 1e-9 * abs(value_before),
+                ]
     return 0, None
 
 
@@ -93,17 +105,20 @@ def of_library(only: Sequence[str]) -> Any:
     """Return all mutants, each with its file and how to get its subjects."""
     cases = importlib.import_module("exact_cases")
     combinations = importlib.import_module("bbb_numpy.combinations")
-    _, traced = in_a_fork(lambda: (0, lines_run()), 600, quiet=False)
+    _, traced_lines = in_a_fork(lambda: (0, lines_run()), 600, quiet=False)
 
-    def subject(number: int, which: Sequence[str]) -> Subject:
-        case = cases.numbered_case(number, combinations.Combination(*which), far_left=-4.0)
+    def subject(number: int, parts: Sequence[str]) -> Subject:
+        case = cases.numbered_case(number, combinations.Combination(*parts), far_left=-4.0)
         return Subject(
             lambda: combinations.prove_case(case, number),
             lambda: float(combinations._value_and_grad(case, case.theta, case.theta, *case[2:])[0]),
         )
 
     def subjects(mutant: Mutant, path: Path) -> list[Subject]:
-        return [subject(*one) for one in chosen_for(mutant, path, traced["combinations"])]
+        return [
+            subject(*combination)
+            for combination in chosen_for(mutant, path, traced_lines["combinations"])
+        ]
 
     return [tree_of(module)[0] for module in modules(only)], subjects
 
@@ -114,13 +129,17 @@ def of_users() -> Any:
     programs = importlib.import_module("gallery.gallery").GALLERY
 
     def subjects(mutant: Mutant, path: Path) -> list[Subject]:
-        codes = [(one, one.function.__code__) for one in programs if one.verdict == "proved"]
+        codes = [
+            (program, program.function.__code__)
+            for program in programs
+            if program.verdict == "proved"
+        ]
         return [
             Subject(
-                lambda one=one: prove(one.function, *one.arguments, n_points=0),  # type: ignore[misc]
-                lambda one=one: float(one.function(*one.arguments)[0]),  # type: ignore[misc]
+                lambda program=program: prove(program.function, *program.arguments, n_points=0),  # type: ignore[misc]
+                lambda program=program: float(program.function(*program.arguments)[0]),  # type: ignore[misc]
             )
-            for one, code in codes
+            for program, code in codes
             if mutant.line in {line for *_, line in code.co_lines()}
         ]
 
@@ -137,26 +156,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     paths, subjects = of_users() if args.users else of_library(args.only)
     functions = functions_of(str(ROOT))
-    every = [
+    all_mutants = [
         (path, key, mutant)
         for path in paths
         for key, mutant in keyed(ast.parse(path.read_text(encoding="utf-8"))).items()
     ]
     counts = {row: Counter[str]() for row in ("changed", "removed", "forward pass")}
-    for k in sorted(range(len(every)), key=lambda k: k * GOLDEN % 1):
-        path, key, mutant = every[k]
-        _, found = in_a_fork(lambda: asked(path, key, subjects(mutant, path), functions), 120)  # noqa: B023
-        if found:
-            verdict, moved = found
-            how = judged(path, mutant.line, verdict)
-            row = "forward pass" if moved else "removed" if "removed `" in key else "changed"
-            counts[row][how] += 1
+    for k in sorted(range(len(all_mutants)), key=lambda k: k * GOLDEN_RATIO % 1):
+        path, key, mutant = all_mutants[k]
+        _, answer = in_a_fork(lambda: ask_proof(path, key, subjects(mutant, path), functions), 120)  # noqa: B023
+        if answer:
+            verdict, value_changes = answer
+            verdict_class = classify(path, mutant.line, verdict)
+            row = (
+                "forward pass" if value_changes else "removed" if "removed `" in key else "changed"
+            )
+            counts[row][verdict_class] += 1
             if args.shown:
-                print(json.dumps([str(path), mutant.line, key, row, how, verdict]), flush=True)
+                print(
+                    json.dumps([str(path), mutant.line, key, row, verdict_class, verdict]),
+                    flush=True,
+                )
         if sum(map(Counter.total, counts.values())) == args.count:
             break
     for row, count in counts.items():
-        shares = ", ".join(f"{how} {count[how]}" for how in CLASSES)
+        shares = ", ".join(f"{verdict_class} {count[verdict_class]}" for verdict_class in CLASSES)
         print(f"{row}: {count.total()} mutants, {shares}")
     return 0
 

@@ -51,7 +51,7 @@ COMMUTATIVE = ("np.add", "np.multiply", "np.maximum", "np.minimum", "np.result_t
                "field.add", "field.mul", "self.add", "self.mul", "m", "self._product", "multiply",
                "np.broadcast", "np.broadcast_arrays", "np.broadcast_shapes")  # fmt: skip
 SKIPPED_FIELDS = ("annotation", "returns", "decorator_list", "type_params")
-NOTHING_TOLD = ("out", "strict")
+IGNORED_KEYWORDS = ("out", "strict")
 SKIPPED_FUNCTIONS = ("__repr__", "__str__")
 
 
@@ -80,8 +80,8 @@ def changed_expressions(node: ast.AST) -> Iterator[ast.AST]:
         case ast.BinOp(op=op) if type(op) in ARITHMETIC:
             yield like(node, op=ARITHMETIC[type(op)]())
         case ast.Compare(ops=[op]):
-            for other in COMPARISONS[type(op)]:
-                yield like(node, ops=[other()])
+            for replacement in COMPARISONS[type(op)]:
+                yield like(node, ops=[replacement()])
         case ast.Constant(value=value):
             for new in constants(value):
                 yield like(node, value=new)
@@ -96,19 +96,19 @@ def changed_expressions(node: ast.AST) -> Iterator[ast.AST]:
         case ast.Call(func=ast.Attribute(attr="swapaxes" | "transpose", value=value), args=args):
             yield args[0] if isinstance(value, ast.Name) and value.id == "np" else value
         case ast.Call(func=function, args=[first, second, *rest]):
-            starred = any(isinstance(one, ast.Starred) for one in (first, second))
+            starred = any(isinstance(argument, ast.Starred) for argument in (first, second))
             if not starred and ast.unparse(function) not in COMMUTATIVE:
                 yield like(node, args=[second, first, *rest])
     if isinstance(node, ast.Call):
-        for at, keyword in enumerate(node.keywords):
-            if keyword.arg in NOTHING_TOLD:
+        for index, keyword in enumerate(node.keywords):
+            if keyword.arg in IGNORED_KEYWORDS:
                 continue  # an out= used by nothing else is a whole statement
-            others = node.keywords[:at] + node.keywords[at + 1 :]
-            yield like(node, keywords=others)
+            remaining = node.keywords[:index] + node.keywords[index + 1 :]
+            yield like(node, keywords=remaining)
             if keyword.arg == "axis":
                 is_first = ast.unparse(keyword.value) == "0"
-                other = like(keyword, value=ast.Constant(-1 if is_first else 0))
-                yield like(node, keywords=[*others, other])
+                replacement = like(keyword, value=ast.Constant(-1 if is_first else 0))
+                yield like(node, keywords=[*remaining, replacement])
 
 
 def changed_statements(node: ast.AST) -> Iterator[ast.AST]:
@@ -153,33 +153,33 @@ def mutants(node: ast.AST, function: str = "") -> Iterator[Mutant]:
         for index, child in enumerate(value if isinstance(value, list) else [value]):
             if not isinstance(child, ast.AST) or is_text(child):
                 continue
-            place = field, index if isinstance(value, list) else None
+            location = field, index if isinstance(value, list) else None
             statement = isinstance(child, ast.stmt)
             for new in changed_statements(child) if statement else changed_expressions(child):
                 line: int = child.lineno  # type: ignore[attr-defined]
-                yield Mutant(line, function, told(child, new), node, place, new)
+                yield Mutant(line, function, describe_change(child, new), node, location, new)
             inner = function
             if isinstance(child, ast.FunctionDef | ast.ClassDef):
                 inner = f"{function}.{child.name}".strip(".")
             yield from mutants(child, inner)
 
 
-def told(old: ast.AST, new: ast.AST) -> str:
+def describe_change(old: ast.AST, new: ast.AST) -> str:
     """Say what changes, each side on one line."""
     if isinstance(old, (ast.If, ast.While)):
         old, new = old.test, new.test  # type: ignore[attr-defined]
-    before = ast.unparse(old)
+    old_text = ast.unparse(old)
     if isinstance(new, ast.Pass):
-        return f"removed `{before}`"
-    return f"`{before}` -> `{ast.unparse(new)}`"
+        return f"removed `{old_text}`"
+    return f"`{old_text}` -> `{ast.unparse(new)}`"
 
 
 def keyed(tree: ast.Module) -> dict[str, Mutant]:
     """Give each mutant a name that outlives a change of line numbers."""
-    found: dict[str, Mutant] = {}
+    by_key: dict[str, Mutant] = {}
     for mutant in mutants(tree):
-        name, again = f"{mutant.function or 'module'}: {mutant.change}", 1
-        while (key := name if again == 1 else f"{name} ({again})") in found:
-            again += 1
-        found[key] = mutant
-    return found
+        name, occurrence = f"{mutant.function or 'module'}: {mutant.change}", 1
+        while (key := name if occurrence == 1 else f"{name} ({occurrence})") in by_key:
+            occurrence += 1
+        by_key[key] = mutant
+    return by_key

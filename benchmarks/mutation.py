@@ -41,7 +41,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # to run as a plain script
 
 from project import signatures  # noqa: E402
 
-from benchmarks.in_place import NOT_HERE, Answers  # noqa: E402
+from benchmarks.in_place import NOT_IN_PLACE, Answers  # noqa: E402
 from benchmarks.mutants import Mutant, keyed  # noqa: E402
 from benchmarks.oracles import (  # noqa: E402
     PROOF,
@@ -60,7 +60,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "mutation.json"
 REASONS = ROOT / "benchmarks" / "mutation_reasons.json"
 PAGE = ROOT / "benchmarks" / "mutation.md"
 FOLDERS = ("numeric", "parts", "model", "gradients", "training", "sampling", "evaluation")
-SINGLE = ("plain", "combinations", "registry")
+SINGLE_MODULES = ("plain", "combinations", "registry")
 PROVER = "exactgrad"  # its modules have the name of the package in theirs
 HOMES = (str(ROOT / "bbb_numpy"), str(ROOT / PROVER))
 DEFAULTS = "tests/project/test_signatures.py::test_public_names_and_defaults_are_written_down"
@@ -69,7 +69,7 @@ SLOW_TO_IMPORT = ("numpy", "scipy.special", "scipy.stats", "scipy.optimize", "au
                   "pandas", "pytest")  # fmt: skip
 
 # Tests of a module, where its mirrored file is not all or has another name
-MORE = {
+EXTRA_TESTS = {
     "exactgrad": "exactgrad/test_as_numpy exactgrad/test_laws exactgrad/test_attacks "
     "exactgrad/test_proofs exactgrad/test_large",
     "combinations": "test_combinations",
@@ -104,7 +104,7 @@ MORE = {
 }
 
 
-HEAD = """# Mutants
+PAGE_HEAD = """# Mutants
 
 `make mutation` writes this page. A mutant changes one thing in the code. *Run* counts those that
 were tried, evenly spread over the module as it was then; *by proof* those that the exact proof of a
@@ -146,13 +146,15 @@ def mirrored(module: str) -> str:
 
 
 def tests_of(module: str) -> list[str]:
-    """Return the tests of a module: of its defaults, its mirror, and those that `MORE` names."""
+    """Return the tests of a module: its defaults, its mirror, and its row of `EXTRA_TESTS`."""
     folder = PROVER if module.startswith(PROVER) else module.rpartition("/")[0]
-    named = f"{mirrored(module)} {MORE.get(module, '')} {MORE.get(folder, '')}".split()
-    files = [ROOT / "tests" / f"{one}.py" for one in dict.fromkeys(named)]
-    found = [str(file.relative_to(ROOT)) for file in files if file.exists()]
+    names = (
+        f"{mirrored(module)} {EXTRA_TESTS.get(module, '')} {EXTRA_TESTS.get(folder, '')}".split()
+    )
+    files = [ROOT / "tests" / f"{name}.py" for name in dict.fromkeys(names)]
+    existing = [str(file.relative_to(ROOT)) for file in files if file.exists()]
     dotted = dotted_name(module)
-    return [*([f"{DEFAULTS}[{dotted}]"] if dotted in signatures.modules() else []), *found]
+    return [*([f"{DEFAULTS}[{dotted}]"] if dotted in signatures.modules() else []), *existing]
 
 
 def dotted_name(module: str) -> str:
@@ -196,7 +198,7 @@ def fate(
 def modules(only: Sequence[str]) -> list[str]:
     """Name the modules that are mutated, such as parts/priors."""
     package = ROOT / "bbb_numpy"
-    files = [package / f"{name}.py" for name in SINGLE]
+    files = [package / f"{name}.py" for name in SINGLE_MODULES]
     files += [file for folder in FOLDERS for file in sorted((package / folder).rglob("*.py"))]
     names = [str(file.relative_to(package).with_suffix("")) for file in files]
     prover = sorted((ROOT / PROVER).rglob("*.py"))
@@ -205,99 +207,112 @@ def modules(only: Sequence[str]) -> list[str]:
     return [name for name in names if not only or any(f"{name}/".startswith(f"{o}/") for o in only)]
 
 
-def tests_for(asked: Iterable[str]) -> list[str]:
+def tests_for(module_names: Iterable[str]) -> list[str]:
     """Return the tests that are collected for modules: all of their folders, and those named.
 
     The proofs of all combinations take minutes, and tell what the oracle of a few has told before.
     """
-    folders = {(ROOT / "tests" / mirrored(module)).parent for module in asked} - {ROOT / "tests"}
-    found = {file for folder in folders for file in folder.rglob("test_*.py")}
-    files = {str(file.relative_to(ROOT)) for file in found if file.stem != "test_exact"}
-    return sorted(files.union(*(tests_of(module) for module in asked)))
+    folders = {(ROOT / "tests" / mirrored(module)).parent for module in module_names} - {
+        ROOT / "tests"
+    }
+    test_files = {file for folder in folders for file in folder.rglob("test_*.py")}
+    files = {str(file.relative_to(ROOT)) for file in test_files if file.stem != "test_exact"}
+    return sorted(files.union(*(tests_of(module) for module in module_names)))
 
 
 def slow_fates(module: str, keys: Sequence[str], traced: Sequence[Any]) -> dict[str, int]:
     """Return the fate of mutants that cannot be judged in place: each is imported anew."""
     path, tree = tree_of(module)
-    every, files = keyed(tree), tests_of(module)
+    mutants_by_key, files = keyed(tree), tests_of(module)
     name = dotted_name(module)
 
     def ask(mutant: Mutant | None, tree: ast.Module, seconds: int) -> int:
         chosen = chosen_for(mutant, path, traced) if mutant else ()
         oracles = [(PROOF, lambda: proved(chosen))] if chosen else []
-        return fate(mutant, name, path, tree, [*oracles, (TESTS, lambda: run_tests(some))], seconds)
+        return fate(
+            mutant, name, path, tree, [*oracles, (TESTS, lambda: run_tests(batch))], seconds
+        )
 
-    mirror = [one for one in files if one.startswith((DEFAULTS, f"tests/{mirrored(module)}."))]
+    mirror = [test for test in files if test.startswith((DEFAULTS, f"tests/{mirrored(module)}."))]
     fates = dict.fromkeys(keys, SURVIVED)
-    for some in mirror, [one for one in files if one not in mirror]:  # most fall at the first
-        left = [key for key in keys if fates[key] == SURVIVED] if some else []
-        began = time.monotonic()
-        if left and (ask(None, tree, 600) or ask(None, ast.parse("1 / 0"), 600) == SURVIVED):
-            raise RuntimeError(f"{module}: the tests {some} fail already, or do not import it")
-        seconds = 20 + 2 * round(time.monotonic() - began)
-        fates |= {key: ask(every[key], tree, seconds) for key in left}
+    for batch in mirror, [test for test in files if test not in mirror]:  # most fall at the first
+        remaining = [key for key in keys if fates[key] == SURVIVED] if batch else []
+        start_time = time.monotonic()
+        if remaining and (ask(None, tree, 600) or ask(None, ast.parse("1 / 0"), 600) == SURVIVED):
+            raise RuntimeError(f"{module}: the tests {batch} fail already, or do not import it")
+        seconds = 20 + 2 * round(time.monotonic() - start_time)
+        fates |= {key: ask(mutants_by_key[key], tree, seconds) for key in remaining}
     return fates
 
 
 def run_module(
-    module: str, keys: Sequence[str], traced: Sequence[Any], answers: Answers, most: float
+    module: str, keys: Sequence[str], traced: Sequence[Any], answers: Answers, max_seconds: float
 ) -> dict[str, Any]:
     """Run mutants of a module; return how many each oracle killed, and the survivors."""
     path, tree = tree_of(module)
-    every = keyed(tree)
-    began = time.monotonic()
-    fates = answers.ask(module, {key: chosen_for(every[key], path, traced) for key in keys}, most)
-    elsewhere = [key for key, how in fates.items() if how == NOT_HERE]
+    mutants_by_key = keyed(tree)
+    start_time = time.monotonic()
+    fates = answers.ask(
+        module, {key: chosen_for(mutants_by_key[key], path, traced) for key in keys}, max_seconds
+    )
+    elsewhere = [key for key, status in fates.items() if status == NOT_IN_PLACE]
     if elsewhere:
         fates |= slow_fates(module, elsewhere, traced)
-    survivors = [key for key, how in fates.items() if how == SURVIVED]
+    survivors = [key for key, status in fates.items() if status == SURVIVED]
     for key in survivors:
-        print(f"{path.relative_to(ROOT)}:{every[key].line} {key}", flush=True)
-    said = f"{len(keys)} mutants, {len(elsewhere)} of them imported anew"
-    print(f"{module}: {said}, {time.monotonic() - began:.0f} s", file=sys.stderr)
-    count = list(fates.values()).count
+        print(f"{path.relative_to(ROOT)}:{mutants_by_key[key].line} {key}", flush=True)
+    summary = f"{len(keys)} mutants, {len(elsewhere)} of them imported anew"
+    print(f"{module}: {summary}, {time.monotonic() - start_time:.0f} s", file=sys.stderr)
+    count_of = list(fates.values()).count
     return {
         "run": len(keys),
-        "proof": count(PROOF),
-        "tests": count(TESTS),
-        "stopped": count(STOPPED),
+        "proof": count_of(PROOF),
+        "tests": count_of(TESTS),
+        "stopped": count_of(STOPPED),
         "survivors": survivors,
     }
 
 
-def pruned(module: str, found: dict[str, Any]) -> dict[str, Any]:
+def pruned(module: str, counts: dict[str, Any]) -> dict[str, Any]:
     """Return the counts of a run without the survivors that the code has no longer."""
-    every = keyed(tree_of(module)[1])
-    there = [key for key in found["survivors"] if key in every]
-    gone = len(found["survivors"]) - len(there)
-    return {**found, "run": found["run"] - gone, "survivors": there}
+    mutants_by_key = keyed(tree_of(module)[1])
+    present = [key for key in counts["survivors"] if key in mutants_by_key]
+    n_gone = len(counts["survivors"]) - len(present)
+    return {**counts, "run": counts["run"] - n_gone, "survivors": present}
 
 
-def again(before: dict[str, Any], now: dict[str, Any], asked: Sequence[str]) -> dict[str, Any]:
+def merge_reruns(
+    earlier: dict[str, Any], rerun: dict[str, Any], rerun_keys: Sequence[str]
+) -> dict[str, Any]:
     """Return the counts of a run of which some survivors have been run again."""
-    sums = {how: before[how] + now[how] for how in ("proof", "tests", "stopped")}
-    others = [key for key in before["survivors"] if key not in asked]
-    return {"run": before["run"], **sums, "survivors": [*others, *now["survivors"]]}
+    sums = {oracle: earlier[oracle] + rerun[oracle] for oracle in ("proof", "tests", "stopped")}
+    not_rerun = [key for key in earlier["survivors"] if key not in rerun_keys]
+    return {"run": earlier["run"], **sums, "survivors": [*not_rerun, *rerun["survivors"]]}
 
 
 def page(results: dict[str, Any], reasons: dict[str, dict[str, str]]) -> str:
     """Lay out mutation.md."""
-    head = ["module", "mutants", "run", "by proof", "by tests", "stopped", "survivors"]
+    columns = ["module", "mutants", "run", "by proof", "by tests", "stopped", "survivors"]
     rows, listed, totals = [], [], [0] * 6
     for module in [one for one in modules(()) if one in results]:
         path, tree = tree_of(module)
-        every, found = keyed(tree), results[module]
-        counts = [len(every), *(found[how] for how in ("run", "proof", "tests", "stopped"))]
-        counts.append(len(found["survivors"]))
+        mutants_by_key, result = keyed(tree), results[module]
+        counts = [
+            len(mutants_by_key),
+            *(result[oracle] for oracle in ("run", "proof", "tests", "stopped")),
+        ]
+        counts.append(len(result["survivors"]))
         rows.append([module, *counts])
         totals = [a + b for a, b in zip(totals, counts, strict=True)]
-        for key in found["survivors"]:
-            line = f":{every[key].line}" if key in every else ", line changed since"
-            why = reasons.get(module, {}).get(key, "**not explained yet**")
-            listed.append(f"- {path.relative_to(ROOT)}{line}, {key}. {why}")
-    lines = ["| " + " | ".join(map(str, row)) + " |" for row in [head, *rows, ["all", *totals]]]
+        for key in result["survivors"]:
+            line = (
+                f":{mutants_by_key[key].line}" if key in mutants_by_key else ", line changed since"
+            )
+            reason = reasons.get(module, {}).get(key, "**not explained yet**")
+            listed.append(f"- {path.relative_to(ROOT)}{line}, {key}. {reason}")
+    lines = ["| " + " | ".join(map(str, row)) + " |" for row in [columns, *rows, ["all", *totals]]]
     lines.insert(1, "|---|" + "---:|" * 6)
-    return HEAD + "\n".join(lines) + "\n\n## Survivors\n\n" + "\n".join(listed) + "\n"
+    return PAGE_HEAD + "\n".join(lines) + "\n\n## Survivors\n\n" + "\n".join(listed) + "\n"
 
 
 def never_alone(killers: Iterable[Sequence[str]]) -> list[str]:
@@ -311,16 +326,19 @@ def never_alone(killers: Iterable[Sequence[str]]) -> list[str]:
     return [name for name, _ in count.most_common() if name not in needed]
 
 
-def print_killers(asked: dict[str, list[str]], answers: Answers, most: float) -> None:
+def print_killers(
+    keys_by_module: dict[str, list[str]], answers: Answers, max_seconds: float
+) -> None:
     """Ask for all tests that notice each mutant, and print those that are never alone."""
     killers: dict[str, list[str]] = {}
-    for module, keys in asked.items():
+    for module, keys in keys_by_module.items():
         killers |= {
-            f"{module} {key}": names for key, names in answers.killers(module, keys, most).items()
+            f"{module} {key}": names
+            for key, names in answers.killers(module, keys, max_seconds).items()
         }
         print(f"{module}: {len(keys)} mutants", file=sys.stderr)
-    alone = sum(len(names) == 1 for names in killers.values())
-    print(f"{len(killers)} mutants noticed by tests, {alone} of them by one test alone")
+    n_single = sum(len(names) == 1 for names in killers.values())
+    print(f"{len(killers)} mutants noticed by tests, {n_single} of them by one test alone")
     print("tests of which each mutant that they notice is noticed by another one too:")
     print(*never_alone(list(killers.values())), sep="\n")
 
@@ -354,30 +372,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what runs behind a shell
     os.environ.update(HYPOTHESIS_PROFILE="first", CI="1", OPENBLAS_NUM_THREADS="1")
     reasons = read(REASONS)
-    there = modules(())  # what a module found that is gone goes with it
-    results = {name: pruned(name, found) for name, found in read(RESULTS).items() if name in there}
-    chosen = [] if args.report else modules(args.only)
-    asked = {module: keys_of(module, args.share) for module in chosen}
+    existing = modules(())  # what a module found that is gone goes with it
+    results = {
+        name: pruned(name, counts) for name, counts in read(RESULTS).items() if name in existing
+    }
+    selected = [] if args.report else modules(args.only)
+    keys_by_module = {module: keys_of(module, args.share) for module in selected}
     if args.survivors:
-        asked = {
-            module: [key for key in found["survivors"] if key not in reasons.get(module, {})]
-            for module, found in results.items()
-            if module in chosen
+        keys_by_module = {
+            module: [key for key in counts["survivors"] if key not in reasons.get(module, {})]
+            for module, counts in results.items()
+            if module in selected
         }
-    asked = {module: keys for module, keys in asked.items() if keys}
-    if asked:
+    keys_by_module = {module: keys for module, keys in keys_by_module.items() if keys}
+    if keys_by_module:
         for name in SLOW_TO_IMPORT:
             importlib.import_module(name)
-        _, traced = in_a_fork(lambda: (SURVIVED, lines_run()), 600, quiet=False)
-        answers = Answers(tests_for(asked), HOMES)
+        _, traced_lines = in_a_fork(lambda: (SURVIVED, lines_run()), 600, quiet=False)
+        answers = Answers(tests_for(keys_by_module), HOMES)
         print(f"{answers.usable} of {answers.collected} tests can be run again", file=sys.stderr)
         try:
             if args.killers:
-                print_killers(asked, answers, args.seconds)
+                print_killers(keys_by_module, answers, args.seconds)
                 return 0
-            for module, keys in asked.items():
-                found = run_module(module, keys, traced["combinations"], answers, args.seconds)
-                results[module] = again(results[module], found, keys) if args.survivors else found
+            for module, keys in keys_by_module.items():
+                counts = run_module(
+                    module, keys, traced_lines["combinations"], answers, args.seconds
+                )
+                results[module] = (
+                    merge_reruns(results[module], counts, keys) if args.survivors else counts
+                )
                 RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         finally:  # it waits for questions, and this process for its end
             answers.close()

@@ -22,30 +22,30 @@ RULES = {"Adam": Adam(1e-2, schedule=Cosine()), "IVON": IVON(schedule=Cosine())}
 ESTIMATORS = {"reparameterised": Reparameterised, "local": LocalReparameterisation}
 
 
-def elbo(name: str, rule: Any, kind: Any, share: float, seed: int) -> float:
+def elbo(name: str, rule: Any, estimator_class: Any, share: float, seed: int) -> float:
     """Return the ELBO, nats per row, of 32 weight vectors in pairs, after a share of the steps."""
     table, settings = uci.load(name), Settings(**(PROTEIN if name == "protein" else {}))
     x, y = (part[table.training_rows(0)] for part in (table.x, table.y))
     x, y = (standardise(part, *moments(part, True), "float64", "part") for part in (x, y))
-    whole = model(x.shape[1], Candidate(1.0), settings)
-    estimator, rng = kind(whole, QS), np.random.default_rng(seed)
+    network = model(x.shape[1], Candidate(1.0), settings)
+    estimator, rng = estimator_class(network, QS), np.random.default_rng(seed)
     batch_size = settings.batch_size if share == 1.0 else natural_rows(len(x), settings)
     epochs = round(share * settings.steps / -(-len(x) // batch_size))
     recipe = Recipe(rule, epochs, batch_size, warm_up=LinearWarmUp(0.5))
-    begin = start(estimator, rng, rule, np.float32)
-    theta = fit(estimator, begin, x, y, recipe, rng=rng, progress=False).theta.astype(float)
-    half, total = np.random.default_rng(123).standard_normal((16, whole.layout.size)), 0.0
-    for at in range(0, len(x), 1000):
-        part = slice(at, at + 1000)
+    state = start(estimator, rng, rule, np.float32)
+    theta = fit(estimator, state, x, y, recipe, rng=rng, progress=False).theta.astype(float)
+    half, total = np.random.default_rng(123).standard_normal((16, network.layout.size)), 0.0
+    for first_row in range(0, len(x), 1000):
+        part = slice(first_row, first_row + 1000)
         weight, noise = len(x[part]) / len(x), np.concatenate([half, -half])
         total += (
-            ClosedFormKL(whole, QS).value_and_grad(theta, noise, x[part], y[part], weight).value
+            ClosedFormKL(network, QS).value_and_grad(theta, noise, x[part], y[part], weight).value
         )
     return -total / len(x)
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or uci.NAMES:
+    for name in sys.argv[1:] or uci.UCI_NAMES:
         for rule, kind, share in (
             *(("Adam", kind, 1.0) for kind in ESTIMATORS),
             *((rule, "local", 0.2) for rule in RULES),

@@ -21,7 +21,7 @@ __all__ = ["PROOF", "PYTEST", "STOPPED", "SURVIVED", "TESTS", "Combinations", "c
            "in_a_fork", "lines_run", "proved", "run_tests", "tree_of"]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parents[1]
-PROOFS = 4  # combinations for one mutant
+N_PROOFS_PER_MUTANT = 4  # combinations for one mutant
 SURVIVED, PROOF, TESTS, STOPPED = 0, 10, 11, 12  # what becomes of a mutant; exit status of its fork
 PYTEST = (
     *("-x", "-q", "-m", "not slow", "-o", "addopts=", "--import-mode=importlib"),
@@ -53,9 +53,9 @@ def in_a_fork(work: Callable[[], Any], seconds: int, quiet: bool = True) -> tupl
             resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
             signal.alarm(5 * seconds)
             if quiet:
-                nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, 1)
-                os.dup2(nowhere, 2)
+                devnull = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(devnull, 1)
+                os.dup2(devnull, 2)
             status, answer = work()
             with os.fdopen(writes, "w") as pipe:
                 json.dump(answer, pipe)
@@ -67,10 +67,12 @@ def in_a_fork(work: Callable[[], Any], seconds: int, quiet: bool = True) -> tupl
     os.close(writes)
     with os.fdopen(reads) as pipe:
         answer = pipe.read()
-    _, how = os.waitpid(pid, 0)
+    _, wait_status = os.waitpid(pid, 0)
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)  # what its tests started and left behind
-    return (os.WEXITSTATUS(how) if os.WIFEXITED(how) else None), answer and json.loads(answer)
+    return (
+        os.WEXITSTATUS(wait_status) if os.WIFEXITED(wait_status) else None
+    ), answer and json.loads(answer)
 
 
 def run_tests(files: Sequence[str]) -> bool:
@@ -80,49 +82,49 @@ def run_tests(files: Sequence[str]) -> bool:
     return pytest.main([*PYTEST, *files]) == 0
 
 
-def proved(chosen: Combinations) -> bool:
+def proved(combinations: Combinations) -> bool:
     """Whether all gradients are proved, and then all values."""
     cases = importlib.import_module("exact_cases")
     combination = importlib.import_module("bbb_numpy.combinations").Combination
     return all(
-        cases.prove_gradient(number, combination(*which)).proved for number, which in chosen
-    ) and all(cases.proved_value(number, combination(*which)) for number, which in chosen)
+        cases.prove_gradient(number, combination(*parts)).proved for number, parts in combinations
+    ) and all(cases.proved_value(number, combination(*parts)) for number, parts in combinations)
 
 
 def lines_run() -> dict[str, list[Any]]:
     """Prove combinations in which all pairs of parts meet, and note the lines that each runs."""
     problems = importlib.import_module("problems")
-    seen: set[tuple[str, int]] = set()
+    executed: set[tuple[str, int]] = set()
     home = str(ROOT / "bbb_numpy")
 
     def trace(frame: Any, event: str, _: Any) -> Any:
         path = frame.f_code.co_filename
         if not path.startswith(home):
             return None
-        seen.add((path, frame.f_lineno))
+        executed.add((path, frame.f_lineno))
         return trace
 
-    found = []
-    for which in problems.PAIRS:
-        number = problems.VALID.index(which)
-        seen.clear()
+    traced = []
+    for parts in problems.PAIRS:
+        number = problems.VALID.index(parts)
+        executed.clear()
         sys.settrace(trace)
-        right = proved([(number, which)])
+        right = proved([(number, parts)])
         sys.settrace(None)
-        assert right, which
+        assert right, parts
         lines: dict[str, list[int]] = {}
-        for path, line in sorted(seen):
+        for path, line in sorted(executed):
             lines.setdefault(str(Path(path).relative_to(ROOT)), []).append(line)
-        found.append((number, which, lines))
-    return {"combinations": found}
+        traced.append((number, parts, lines))
+    return {"combinations": traced}
 
 
 def chosen_for(mutant: Mutant, path: Path, traced: Sequence[Any]) -> Combinations:
     """Choose combinations that run the mutated line: evenly, in their order."""
     file = str(path.relative_to(ROOT))
-    inside = [one for one in traced if file in one[2]]
-    fit = [one for one in inside if mutant.line in one[2][file]]
-    if not fit and not mutant.function:
-        fit = inside  # a constant of the module
-    step = max(1, len(fit) // PROOFS)
-    return [(number, which) for number, which, _ in fit[::step][:PROOFS]]
+    in_file = [record for record in traced if file in record[2]]
+    candidates = [record for record in in_file if mutant.line in record[2][file]]
+    if not candidates and not mutant.function:
+        candidates = in_file  # a constant of the module
+    step = max(1, len(candidates) // N_PROOFS_PER_MUTANT)
+    return [(number, parts) for number, parts, _ in candidates[::step][:N_PROOFS_PER_MUTANT]]

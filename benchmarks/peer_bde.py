@@ -88,38 +88,40 @@ def measure(name: str, split: int, contestant: str) -> dict[str, Any]:
     y_mean, y_scale = moments(data.y[train], True)
     x, y = (data.x - x_mean) / x_scale, ((data.y - y_mean) / y_scale)[:, 0]
     fit, settings = CONTESTANTS[contestant]
-    began = time.process_time()
+    start_time = time.process_time()
     forecast = fit(settings, (x[train], y[train]), (x[test], y[test]))
-    seconds, scale = time.process_time() - began, float(y_scale[0])
-    found = {metric: score.value for metric, score in score_forecast(forecast, y[test]).items()}
+    seconds, scale = time.process_time() - start_time, float(y_scale[0])
+    scores = {metric: score.value for metric, score in score_forecast(forecast, y[test]).items()}
     return {
         "set": name,
         "split": split,
         "who": contestant,
-        "rmse": found["rmse"] * scale,
-        "nll": np.log(scale) - found["log_density"],
-        "crps": found["crps"] * scale,
-        "coverage": found["coverage"],
+        "rmse": scores["rmse"] * scale,
+        "nll": np.log(scale) - scores["log_density"],
+        "crps": scores["crps"] * scale,
+        "coverage": scores["coverage"],
         "seconds": seconds,
     }
 
 
 def table(records: list[dict[str, Any]]) -> str:
     """Return a table of means over the splits."""
-    names = [name for name in uci.NAMES if any(one["set"] == name for one in records)]
+    names = [name for name in uci.UCI_NAMES if any(record["set"] == name for record in records)]
     lines = ["| NLL / RMSE / CRPS / coverage (s) | " + " | ".join(names) + " |"]
     lines += ["|---" * (len(names) + 1) + "|"]
-    for who in CONTESTANTS:
+    for contestant in CONTESTANTS:
         cells = []
         for name in names:
-            some = [one for one in records if (one["set"], one["who"]) == (name, who)]
-            if not some:
+            matching = [
+                record for record in records if (record["set"], record["who"]) == (name, contestant)
+            ]
+            if not matching:
                 cells.append("–")
                 continue
-            mean = {k: np.mean([one[k] for one in some]) for k in SCORES}
-            shown = "{nll:.3f} / {rmse:.4g} / {crps:.3g} / {coverage:.2f} ({seconds:.0f})"
-            cells.append(shown.format(**mean))
-        lines.append(f"| {who} | " + " | ".join(cells) + " |")
+            mean = {k: np.mean([record[k] for record in matching]) for k in SCORES}
+            cell_format = "{nll:.3f} / {rmse:.4g} / {crps:.3g} / {coverage:.2f} ({seconds:.0f})"
+            cells.append(cell_format.format(**mean))
+        lines.append(f"| {contestant} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -127,7 +129,7 @@ def main() -> None:
     """Measure what the file does not have yet, or print the table of what it has."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", type=Path, help="records, a line each")
-    parser.add_argument("--data", nargs="+", choices=uci.NAMES, default=uci.NAMES)
+    parser.add_argument("--data", nargs="+", choices=uci.UCI_NAMES, default=uci.UCI_NAMES)
     parser.add_argument("--who", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--table", action="store_true", help="print what was measured")
@@ -137,15 +139,15 @@ def main() -> None:
     if args.table:
         print(table(records))
         return
-    done = {(one["set"], one["split"], one["who"]) for one in records}
+    measured = {(record["set"], record["split"], record["who"]) for record in records}
     warnings.simplefilter("ignore")  # of fits that have not converged: their scores say it
     for split in range(args.splits):
         for name in args.data:
-            for who in args.who:
-                if (name, split, who) in done or split >= uci.published_splits(name):
+            for contestant in args.who:
+                if (name, split, contestant) in measured or split >= uci.published_splits(name):
                     continue
                 with args.file.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(measure(name, split, who)) + "\n")
+                    file.write(json.dumps(measure(name, split, contestant)) + "\n")
 
 
 if __name__ == "__main__":

@@ -53,8 +53,8 @@ def log_joint(target: LogJoint) -> Callable[[Any], Any]:
 
 def gradient(target: LogJoint) -> Callable[[Array], Any]:
     """Return value and gradient (S, D) of all chains, compiled."""
-    both = jax.jit(jax.vmap(jax.value_and_grad(log_joint(target))))
-    return lambda q: jax.block_until_ready(both(q))
+    value_and_grad = jax.jit(jax.vmap(jax.value_and_grad(log_joint(target))))
+    return lambda q: jax.block_until_ready(value_and_grad(q))
 
 
 def _block(kernel: Any, draws: int) -> Block:
@@ -65,15 +65,15 @@ def _block(kernel: Any, draws: int) -> Block:
     def run(key: Any, position: Any) -> Any:
         state = jax.vmap(kernel.init)(position)
 
-        def one(state: Any, key: Any) -> Any:
+        def one_step(state: Any, key: Any) -> Any:
             state, info = step(jax.random.split(key, len(position)), state)
             return state, (state.position, info.num_integration_steps)
 
-        return jax.lax.scan(one, state, jax.random.split(key, draws))[1]
+        return jax.lax.scan(one_step, state, jax.random.split(key, draws))[1]
 
     def block(position: Array, seed: int) -> tuple[Array, int]:
-        kept, gradients = jax.block_until_ready(run(jax.random.key(seed), position))
-        return np.asarray(kept), int(np.sum(gradients))
+        positions, gradients = jax.block_until_ready(run(jax.random.key(seed), position))
+        return np.asarray(positions), int(np.sum(gradients))
 
     return block
 
@@ -108,27 +108,30 @@ def adapted_nuts(
     def adapt(key: Any, position: Any) -> Any:
         return warmup.run(key, position, warm_up)[0]
 
-    def more(key: Any, state: Any, settings: Any) -> Any:
-        def one(state: Any, key: Any) -> Any:
+    def draw_more(key: Any, state: Any, settings: Any) -> Any:
+        def one_step(state: Any, key: Any) -> Any:
             step = blackjax.nuts(log_density, **settings).step
             state, _ = step(key, state)
             return state, state.position
 
-        return jax.lax.scan(one, state, jax.random.split(key, draws))
+        return jax.lax.scan(one_step, state, jax.random.split(key, draws))
 
     def keys(number: int) -> Any:
         return jax.random.split(jax.random.key(number), len(start))
 
-    compiled = jax.jit(jax.vmap(adapt)).lower(keys(0), jnp.asarray(start)).compile()
-    before = clock()
-    state, settings = jax.block_until_ready(compiled(keys(0), jnp.asarray(start)))
-    passed = clock() - before
-    go, calls = jax.jit(jax.vmap(more)).lower(keys(1), state, settings).compile(), 0
+    compiled_warm_up = jax.jit(jax.vmap(adapt)).lower(keys(0), jnp.asarray(start)).compile()
+    start_time = clock()
+    state, settings = jax.block_until_ready(compiled_warm_up(keys(0), jnp.asarray(start)))
+    elapsed = clock() - start_time
+    compiled_draws, calls = (
+        jax.jit(jax.vmap(draw_more)).lower(keys(1), state, settings).compile(),
+        0,
+    )
 
     def block(seconds: float) -> Array:  # it is called until they have passed
         nonlocal state, calls
         calls += 1
-        state, positions = jax.block_until_ready(go(keys(calls), state, settings))
+        state, positions = jax.block_until_ready(compiled_draws(keys(calls), state, settings))
         return np.asarray(positions).swapaxes(0, 1)  # (T, S, D)
 
-    return passed, block
+    return elapsed, block

@@ -18,7 +18,7 @@ import numpy as np
 from .problems import KL_WEIGHT, LEARNING_RATE, OPTIMIZER, Array, Problem, Step
 
 VERSION = jax.__version__
-USUAL = "layers threefry2x32"  # one array per layer and JAX's default generator
+USUAL_VARIANT = "layers threefry2x32"  # one array per layer and JAX's default generator
 GENERATORS = ("threefry2x32", "rbg", "unsafe_rbg")
 Leaves = list[jax.Array]
 State = tuple[Leaves, Leaves, Leaves, jax.Array]  # mu and rho, Adam's moments, steps
@@ -107,8 +107,8 @@ class Peer:
         self, state: State, key: jax.Array, x: jax.Array, y: jax.Array
     ) -> tuple[State, jax.Array, jax.Array]:
         """Draw the noise inside the compiled program, then take the Adam step."""
-        key, now = jax.random.split(key)
-        eps = jax.random.normal(now, (self.problem.samples, self.problem.weights), x.dtype)
+        key, subkey = jax.random.split(key)
+        eps = jax.random.normal(subkey, (self.problem.samples, self.problem.weights), x.dtype)
         state, loss, _ = self.adam_step(state, eps, x, y)
         return state, key, loss
 

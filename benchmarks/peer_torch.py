@@ -19,7 +19,7 @@ from torch.nn import functional
 from .problems import KL_WEIGHT, LEARNING_RATE, Array, Problem, Step
 
 VERSION = torch.__version__
-USUAL = "layers loop"  # one tensor per layer and the default Adam
+USUAL_VARIANT = "layers loop"  # one tensor per layer and the default Adam
 ADAMS: dict[str, dict[str, bool]] = {
     "loop": {"foreach": False, "fused": False},
     "foreach": {"foreach": True},
@@ -41,7 +41,7 @@ def contestants(problem: Problem) -> dict[str, Step]:
 
 def step(case: Problem) -> Step:
     """Return one training step of the case's estimator: draw, forward, backward, Adam."""
-    return PEERS.get(case.kind, Peer)(case).step
+    return PEER_CLASSES.get(case.kind, Peer)(case).step
 
 
 def threads() -> int:
@@ -334,7 +334,7 @@ class Full(Peer):
         return super().ordered([mean, diagonal, square[self.strict[0], self.strict[1]]])
 
 
-PEERS: dict[str, type[Peer]] = {
+PEER_CLASSES: dict[str, type[Peer]] = {
     "antithetic": Antithetic,
     "closed-form KL": ClosedForm,
     "sticking the landing": Sticking,

@@ -121,16 +121,20 @@ def cases(problem: Problem) -> list[Problem]:
     A network that occurs with several S has the estimators with an S of their own once.
     """
     networks = [(p.sizes, p.samples) for p in PROBLEMS]
-    out = []
-    for kind in ESTIMATORS:
-        samples = SAMPLES.get(kind, problem.samples)
+    problems = []
+    for estimator_name in ESTIMATORS:
+        samples = SAMPLES.get(estimator_name, problem.samples)
         if samples != problem.samples and (problem.sizes, samples) in networks:
             continue
-        if samples < problem.samples or (kind == "full rank" and problem.sizes not in FULL_RANK):
+        if samples < problem.samples or (
+            estimator_name == "full rank" and problem.sizes not in FULL_RANK
+        ):
             continue
-        bars = (("ours/plain", 1.0),) if (kind, problem.sizes) == FASTER_THAN_PLAIN else ()
-        out.append(replace(problem, samples=samples, bars=bars, kind=kind))
-    return out
+        bars = (
+            (("ours/plain", 1.0),) if (estimator_name, problem.sizes) == FASTER_THAN_PLAIN else ()
+        )
+        problems.append(replace(problem, samples=samples, bars=bars, kind=estimator_name))
+    return problems
 
 
 def ours(problem: Problem, theta: Array) -> Step:

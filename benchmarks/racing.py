@@ -56,15 +56,15 @@ def in_turn(contestants: Mapping[str, Callable[[], float]], rounds: int) -> dict
     before them brings caches and allocators up, and compiles.
     """
     order, shuffle = list(contestants), random.Random(0).shuffle
-    found: dict[str, list[float]] = {name: [] for name in order}
-    for turn in range(-1, rounds):
+    readings: dict[str, list[float]] = {name: [] for name in order}
+    for round_number in range(-1, rounds):
         shuffle(order)
         for name in order:
             sleep(PAUSE)
-            said = contestants[name]()
-            if turn >= 0:
-                found[name].append(said)
-    return {name: np.array(values) for name, values in found.items()}
+            reading = contestants[name]()
+            if round_number >= 0:
+                readings[name].append(reading)
+    return {name: np.array(values) for name, values in readings.items()}
 
 
 def race(contestants: Mapping[str, Step], pace: Pace) -> dict[str, Array]:
@@ -87,9 +87,9 @@ def _times(step: Step, seconds: float) -> list[float]:
     start = previous = perf_counter()
     while len(times) < 3 or previous - start < seconds:
         step()
-        now = perf_counter()
-        times.append(now - previous)
-        previous = now
+        timestamp = perf_counter()
+        times.append(timestamp - previous)
+        previous = timestamp
     return times
 
 
@@ -137,25 +137,25 @@ class Result:
             if name in medians
         }
 
-    def row(self, shown: Sequence[str]) -> dict[str, str]:
-        """Return the cells of the table, with the values of the contestants in `shown`."""
+    def row(self, contestants: Sequence[str]) -> dict[str, str]:
+        """Return the cells of the table, with the values of the contestants in `contestants`."""
         cells = {name: str(value) for name, value in self.what.items()}
         unit = self.unit.replace("microseconds", "us")
-        ran = [name for name in shown if name in self.values]
+        ran = [name for name in contestants if name in self.values]
         cells |= {f"{name} {unit}": f"{np.median(self.values[name]):,.1f}" for name in ran}
         cells |= {name: f"{ratio.median:.2f}" for name, ratio in self.ratios().items()}
         met = self.met()
         signs = {name: "<=" if name.startswith("ours/") else ">=" for name in self.bars}
-        said = {True: "met", False: "MISSED", None: "not run"}
-        bars = (f"{n} {signs[n]} {bar:g} {said[met.get(n)]}" for n, bar in self.bars.items())
+        verdicts = {True: "met", False: "MISSED", None: "not run"}
+        bars = (f"{n} {signs[n]} {bar:g} {verdicts[met.get(n)]}" for n, bar in self.bars.items())
         return {**cells, "bars": ", ".join(bars) or "-"}
 
     def as_json(self) -> dict[str, Any]:
         """Return everything measured as plain numbers."""
-        values = {name: spread(one)._asdict() for name, one in self.values.items()}
+        values = {name: spread(times)._asdict() for name, times in self.values.items()}
         ratios = {name: ratio._asdict() for name, ratio in self.ratios().items()}
-        told = {self.unit: values, "ratios": ratios, "bars": dict(self.bars)}
-        return {**self.what, **told, "met": self.met(), **self.more}
+        measured = {self.unit: values, "ratios": ratios, "bars": dict(self.bars)}
+        return {**self.what, **measured, "met": self.met(), **self.more}
 
 
 def aligned(rows: Iterable[Mapping[str, str]]) -> str:
@@ -173,12 +173,16 @@ def output(text: str) -> Path:
 
 def parser(doc: str | None, seconds: str = "timed seconds of one turn") -> argparse.ArgumentParser:
     """Return a parser with what all benchmarks have."""
-    made = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
-    made.add_argument("--rounds", type=at_least_one, help="turns of every contestant")
-    made.add_argument("--json", type=output, help="where to save; a full run: in results/")
-    made.add_argument("--quick", action="store_true", help="few, short rounds; saves nothing")
-    made.add_argument("--seconds", type=above_zero, help=seconds)
-    return made
+    argument_parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    argument_parser.add_argument("--rounds", type=at_least_one, help="turns of every contestant")
+    argument_parser.add_argument(
+        "--json", type=output, help="where to save; a full run: in results/"
+    )
+    argument_parser.add_argument(
+        "--quick", action="store_true", help="few, short rounds; saves nothing"
+    )
+    argument_parser.add_argument("--seconds", type=above_zero, help=seconds)
+    return argument_parser
 
 
 def paced(args: argparse.Namespace, full: Pace, quick: Pace) -> Pace:

@@ -32,8 +32,8 @@ from benchmarks.racing import FOLDER, Result
 ALONE = "one at a time"
 TOGETHER = (5, 20)
 DTYPES = ("float32", "float64")
-BATCH = 32
-OPTIMIZER = Adam(1e-2)
+BATCH_SIZE = 32
+TRIAL_OPTIMIZER = Adam(1e-2)
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,15 @@ class Shape:
         """Do `count` trials: one by `training.fit`, several by `fit_replicates`."""
         model = Model(MLP(self.sizes), GaussianPrior(1.0), GaussianLikelihood(0.5, learn=True))
         estimator, rngs = Reparameterised(model), [np.random.default_rng(i) for i in range(count)]
-        states = [start(estimator, rng, OPTIMIZER, self.dtype) for rng in rngs]
+        states = [start(estimator, rng, TRIAL_OPTIMIZER, self.dtype) for rng in rngs]
         xs, ys = [], []
         for trial in range(count):  # each its own, whatever `count`
             noisy = np.random.default_rng(trial).standard_normal((self.rows, self.sizes[0] + 1))
             xs.append(noisy[:, :-1].astype(self.dtype))
             ys.append((np.sin(noisy[:, :1]) + 0.3 * noisy[:, -1:]).astype(self.dtype))
-        recipe = Recipe(OPTIMIZER, epochs=self.epochs, batch_size=BATCH, samples=self.samples)
+        recipe = Recipe(
+            TRIAL_OPTIMIZER, epochs=self.epochs, batch_size=BATCH_SIZE, samples=self.samples
+        )
         if count == 1:
             return [fit(estimator, states[0], xs[0], ys[0], recipe, rng=rngs[0], progress=False)]
         estimators = [estimator] * count
@@ -67,9 +69,9 @@ def rates(shape: Shape, rounds: int, clock: Callable[[], float]) -> dict[str, An
     """Return the trials per second in each round (rounds,), alone and together."""
 
     def turn(count: int) -> float:
-        before = clock()
+        start_time = clock()
         shape.trials(count)
-        return count / (clock() - before)
+        return count / (clock() - start_time)
 
     turns = {f"{count} together": partial(turn, count) for count in TOGETHER}
     return racing.in_turn({ALONE: partial(turn, 1)} | turns, rounds)
@@ -98,14 +100,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     clock, measured = process_time if args.cpu else perf_counter, []
     with threadpool_limits(1, "blas"):
         for shape in shapes(epochs, args.dtypes):
-            what = {"network": "-".join(map(str, shape.sizes)), "rows": shape.rows}
-            what |= {"samples": shape.samples, "dtype": shape.dtype, "epochs": epochs}
-            print(f"timing {what}", file=sys.stderr)
-            found = rates(shape, rounds, clock)
-            pairs = {f"{name} / {ALONE}": (name, ALONE) for name in found if name != ALONE}
-            measured.append(Result(what, found, pairs, unit="trials/s"))
+            labels = {"network": "-".join(map(str, shape.sizes)), "rows": shape.rows}
+            labels |= {"samples": shape.samples, "dtype": shape.dtype, "epochs": epochs}
+            print(f"timing {labels}", file=sys.stderr)
+            trials_per_second = rates(shape, rounds, clock)
+            pairs = {
+                f"{name} / {ALONE}": (name, ALONE) for name in trials_per_second if name != ALONE
+            }
+            measured.append(Result(labels, trials_per_second, pairs, unit="trials/s"))
         about = {"rounds": rounds, "clock": clock.__name__}
-        print(racing.aligned(one.row((ALONE,)) for one in measured))
+        print(racing.aligned(result.row((ALONE,)) for result in measured))
         full = not args.quick and args.dtypes == DTYPES
         path = args.json or (FOLDER / "replicates.json" if full else None)
         racing.save(path, about, results=measured)

@@ -40,10 +40,10 @@ from benchmarks.effective import Clock
 from benchmarks.problems import Array
 from benchmarks.racing import FOLDER, Result
 
-PEERS = ("ours", "blackjax")
-BAR = 1.0  # our gradient rate over blackjax's
-LEAPFROGS = 32  # of an HMC path, on both sides, without jitter
-DEPTH = 6  # most doublings of NUTS, on both sides
+SIDES = ("ours", "blackjax")
+MIN_GRADIENT_RATIO = 1.0  # our gradient rate over blackjax's
+N_LEAPFROG_STEPS = 32  # of an HMC path, on both sides, without jitter
+MAX_DOUBLINGS = 6  # most doublings of NUTS, on both sides
 Block = Callable[[Array, int], tuple[Array, int]]  # of draws (T, S, D), and their gradients
 
 
@@ -81,10 +81,10 @@ def powerball() -> Posterior:
     """Return the Powerball classification; needs BBB_NUMPY_DATA."""
     from bbb_studies.data import powerball as data
 
-    found = data.examples(data.load())
-    x = np.log1p(np.asarray(found.number, float)).reshape(-1, 1)
+    examples = data.examples(data.load())
+    x = np.log1p(np.asarray(examples.number, float)).reshape(-1, 1)
     x = (x - x.mean()) / x.std()
-    y = np.asarray(found.label, float).reshape(-1, 1)
+    y = np.asarray(examples.label, float).reshape(-1, 1)
     model = Model(MLP((1, 5, 1), "tanh"), GaussianPrior(1.0), BernoulliLikelihood())
     return Posterior(f"Powerball, 1-5-1 tanh, {len(x)} rows", model, x, y, 25)
 
@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         clock, args.cores = process_time, 1
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         threadpool_limits(1, "blas")
-    peer = started(args.peer_cores)
+    peer = load_peer(args.peer_cores)
     if peer is None:
         return 1
     posteriors = []
@@ -112,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except FileNotFoundError as error:
             print(f"SKIPPED {name}: {error}")
     rounds = args.rounds or (2 if args.quick else 8)
-    found: dict[str, list[Result]] = {"results": [], "effective": []}
+    results: dict[str, list[Result]] = {"results": [], "effective": []}
     settings = [
         (posterior, dtype, chains)
         for posterior in posteriors
@@ -127,23 +127,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def save(path: Path | None) -> None:
         loads = {"load before and after": [load, os.getloadavg()[0]]}
-        racing.save(path, about | loads, **found)
+        racing.save(path, about | loads, **results)
 
-    warm = {one.name: warmed_up(one) for one in posteriors if args.only != "ess"}
+    warm_ups = {result.name: warmed_up(result) for result in posteriors if args.only != "ess"}
     parts = {"gradients": ("results", "ours"), "ess": ("effective", "sampler")}
     for part in [args.only] if args.only else parts:
-        name, shown = parts[part]
+        name, contestant = parts[part]
         for posterior, dtype, chains in settings:
-            what = {"posterior": posterior.name, "dtype": dtype, "chains": chains}
-            print(f"timing {part}: {', '.join(map(str, what.values()))}", file=sys.stderr)
+            labels = {"posterior": posterior.name, "dtype": dtype, "chains": chains}
+            print(f"timing {part}: {', '.join(map(str, labels.values()))}", file=sys.stderr)
             if part == "gradients":
-                begun = posterior, warm[posterior.name], what
-                found[name] += measure(*begun, rounds, args.cores, peer, clock)
+                setting = posterior, warm_ups[posterior.name], labels
+                results[name] += measure(*setting, rounds, args.cores, peer, clock)
             else:
                 target = posterior.target(dtype)
                 start = 0.3 * target.draw_prior(np.random.default_rng(1), chains, dtype)
-                found[name] += effective.race(
-                    *(target, what, start.astype(dtype), args.samplers, peer),
+                results[name] += effective.race(
+                    *(target, labels, start.astype(dtype), args.samplers, peer),
                     default=args.default,
                     warm_up=50 if args.quick else None,
                     runs=1 if args.quick else 3,
@@ -152,9 +152,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 )
             if args.json:
                 save(args.json)  # of a run that is broken off, what it had is kept
-        print(racing.aligned(one.row((shown, "blackjax")) for one in found[name]))
-    whole = not args.quick and args.only is None and len(settings) == 8
-    save(args.json or (FOLDER / "samplers.json" if whole else None))
+        print(racing.aligned(result.row((contestant, "blackjax")) for result in results[name]))
+    is_complete = not args.quick and args.only is None and len(settings) == 8
+    save(args.json or (FOLDER / "samplers.json" if is_complete else None))
     print(f"load of the machine before and after: {load:.1f}, {os.getloadavg()[0]:.1f}")
     return 0
 
@@ -166,8 +166,10 @@ def parse(argv: Sequence[str] | None) -> Any:
     parser.add_argument("--posterior", choices=tuple(POSTERIORS), help="one of the two posteriors")
     parser.add_argument("--dtype", choices=DTYPES, help="one of the two")
     parser.add_argument("--chains", type=int, choices=CHAINS, help="one of the two numbers of them")
-    every = [name for name in SAMPLERS if name != "mh"]  # those that follow a gradient
-    parser.add_argument("--samplers", default=",".join(every), help="ours in the race for ESS")
+    gradient_samplers = [name for name in SAMPLERS if name != "mh"]  # those that follow a gradient
+    parser.add_argument(
+        "--samplers", default=",".join(gradient_samplers), help="ours in the race for ESS"
+    )
     parser.add_argument("--default", default="hmc", help="the sampler that the ESS bar is for")
     cores: dict[str, Any] = {"type": int, "choices": range(1, n_usable_cores() + 1), "metavar": "N"}
     parser.add_argument("--cores", **cores, default=n_usable_cores(), help="ours, of HMC and NUTS")
@@ -177,19 +179,19 @@ def parse(argv: Sequence[str] | None) -> Any:
     parser.add_argument("--cpu", action="store_true", help=text)
     args = parser.parse_args(argv)
     args.samplers = [name for name in args.samplers.split(",") if name]
-    if unknown := set(args.samplers) - set(every):
-        parser.error(f"--samplers: {sorted(unknown)} are not among {every}")
+    if unknown := set(args.samplers) - set(gradient_samplers):
+        parser.error(f"--samplers: {sorted(unknown)} are not among {gradient_samplers}")
     return args
 
 
-def started(cores: int | None) -> Any:
+def load_peer(cores: int | None) -> Any:
     """Return the peer, whose threads, made when it starts, keep to so many cores; None: to all."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, sorted(before)[:cores])
+    cores_before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(cores_before)[:cores])
     peer = racing.peer("peer_blackjax", "blackjax")
     if peer is not None:
         peer.jax.devices()
-    os.sched_setaffinity(0, before)
+    os.sched_setaffinity(0, cores_before)
     return peer
 
 
@@ -200,57 +202,70 @@ def warmed_up(posterior: Posterior) -> Draws:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # divergences: this run only finds settings
         return sample_target(
-            *(target, start), sampler=NUTS(max_depth=DEPTH), draws=16, warm_up=400, thin=5, seed=0
+            *(target, start),
+            sampler=NUTS(max_depth=MAX_DOUBLINGS),
+            draws=16,
+            warm_up=400,
+            thin=5,
+            seed=0,
         )
 
 
 def measure(
     posterior: Posterior,
-    warm: Draws,
-    what: dict[str, Any],
+    warm_up: Draws,
+    labels: dict[str, Any],
     rounds: int,
     cores: int,
     peer: Any,
     clock: Clock = perf_counter,
 ) -> list[Result]:
     """Race the samplers from the same warmed-up states, with the same step size and metric."""
-    target, begin = (
-        posterior.target(what["dtype"]),
-        np.resize(warm.flat, (what["chains"], warm.layout.size)),
+    target, start = (
+        posterior.target(labels["dtype"]),
+        np.resize(warm_up.flat, (labels["chains"], warm_up.layout.size)),
     )
-    begin = begin.astype(what["dtype"])
-    variance, step = warm.kernel.metric.variance.astype(begin.dtype), warm.kernel.step_size
+    start = start.astype(labels["dtype"])
+    variance, step = warm_up.kernel.metric.variance.astype(start.dtype), warm_up.kernel.step_size
     draws, metric = posterior.draws, DiagonalMetric(variance)
-    hmc = HMC(step, LEAPFROGS * step, metric, jitter=0.0, small_steps=0.0)
-    nuts, found = NUTS(step, metric, DEPTH), []
+    hmc = HMC(step, N_LEAPFROG_STEPS * step, metric, jitter=0.0, small_steps=0.0)
+    nuts, results = NUTS(step, metric, MAX_DOUBLINGS), []
     with ExitStack() as stack:
         hmcs, nutses = (
             stack.enter_context(on_cores(target, kernel, draws, cores)) for kernel in (hmc, nuts)
         )
         pairs = {
             "gradient alone": (_calls(target), _calls(peer.gradient(target))),
-            "HMC": (hmcs, peer.hmc(target, step, variance, LEAPFROGS, draws)),
-            "NUTS": (nutses, peer.nuts(target, step, variance, DEPTH, draws)),
+            "HMC": (hmcs, peer.hmc(target, step, variance, N_LEAPFROG_STEPS, draws)),
+            "NUTS": (nutses, peer.nuts(target, step, variance, MAX_DOUBLINGS, draws)),
         }
         for sampler, pair in pairs.items():
-            rates = race(begin, pair, rounds, clock)
-            told = what | {"sampler": sampler}
-            found.append(Result(told, rates, {"ratio": PEERS}, {"ratio": BAR}, "gradients/s"))
-    return found
+            rates = race(start, pair, rounds, clock)
+            row_labels = labels | {"sampler": sampler}
+            results.append(
+                Result(
+                    row_labels,
+                    rates,
+                    {"ratio": SIDES},
+                    {"ratio": MIN_GRADIENT_RATIO},
+                    "gradients/s",
+                )
+            )
+    return results
 
 
-def race(begin: Array, pair: tuple[Block, Block], rounds: int, clock: Clock) -> dict[str, Array]:
+def race(start: Array, pair: tuple[Block, Block], rounds: int, clock: Clock) -> dict[str, Array]:
     """Run both in turn, each from where it was; return gradients per second in each round."""
-    places = dict.fromkeys(PEERS, begin)
-    rates: dict[str, list[float]] = {name: [] for name in PEERS}
+    last_positions = dict.fromkeys(SIDES, start)
+    rates: dict[str, list[float]] = {name: [] for name in SIDES}
     for turn in range(-1, rounds):  # the first turn compiles
-        for name, block in zip(PEERS, pair, strict=True):
-            before = clock()
-            positions, gradients = block(places[name], turn + 1)
-            passed = clock() - before
-            places[name] = positions[-1]
+        for name, block in zip(SIDES, pair, strict=True):
+            start_time = clock()
+            positions, gradients = block(last_positions[name], turn + 1)
+            elapsed = clock() - start_time
+            last_positions[name] = positions[-1]
             if turn >= 0:
-                rates[name].append(gradients / passed)
+                rates[name].append(gradients / elapsed)
     return {name: np.array(rate) for name, rate in rates.items()}
 
 
@@ -259,25 +274,25 @@ def draw(
 ) -> tuple[Array, int]:
     """Return draws (T, S, D) of chains from their positions (S, D), and how many gradients."""
     rng = np.random.default_rng(seed)
-    state, kept, gradients = kernel.init(target, position), [], 0
+    state, positions, gradients = kernel.init(target, position), [], 0
     for _ in range(draws):
         state, info = kernel.step(target, rng, state)
-        kept.append(state.position)
+        positions.append(state.position)
         gradients += int(info.gradients.sum())
-    return np.array(kept), gradients
+    return np.array(positions), gradients
 
 
-HELD: list[Any] = []  # in a process of `on_cores`: target, kernel, draws
+WORKER_ARGUMENTS: list[Any] = []  # in a process of `on_cores`: target, kernel, draws
 
 
-def _hold(parent: int, *how: Any) -> None:
+def _init_worker(parent: int, *arguments: Any) -> None:
     exit_with_parent(parent)
     threadpool_limits(1, "blas")
-    HELD[:] = how
+    WORKER_ARGUMENTS[:] = arguments
 
 
-def _draw_held(position: Array, seed: int) -> tuple[Array, int]:
-    return draw(*HELD, position, seed)
+def _draw_in_worker(position: Array, seed: int) -> tuple[Array, int]:
+    return draw(*WORKER_ARGUMENTS, position, seed)
 
 
 @contextmanager
@@ -290,13 +305,15 @@ def on_cores(target: LogJoint, kernel: HMC | NUTS, draws: int, cores: int) -> It
         yield partial(draw, target, kernel, draws)
         return
     spawn = multiprocessing.get_context("spawn")
-    held = os.getpid(), target, kernel, draws
-    with ProcessPoolExecutor(cores, spawn, _hold, held) as pool:
+    worker_arguments = os.getpid(), target, kernel, draws
+    with ProcessPoolExecutor(cores, spawn, _init_worker, worker_arguments) as pool:
 
         def block(position: Array, seed: int) -> tuple[Array, int]:
             parts = np.array_split(position, cores)
-            found = list(pool.map(_draw_held, parts, range(cores * seed, cores * (seed + 1))))
-            return np.concatenate([f[0] for f in found], axis=1), sum(f[1] for f in found)
+            results = list(
+                pool.map(_draw_in_worker, parts, range(cores * seed, cores * (seed + 1)))
+            )
+            return np.concatenate([f[0] for f in results], axis=1), sum(f[1] for f in results)
 
         yield block
 

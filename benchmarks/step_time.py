@@ -25,11 +25,11 @@ from benchmarks.problems import PROBLEMS, Problem, Step
 from benchmarks.racing import FOLDER, Pace, Result, aligned, race
 
 NAMES = ("ours", "floor", "torch", "jax", "sklearn")
-PEERS = {"torch": "PyTorch", "jax": "JAX", "sklearn": "scikit-learn"}
+PEER_TITLES = {"torch": "PyTorch", "jax": "JAX", "sklearn": "scikit-learn"}
 FULL, QUICK = Pace(rounds=20, seconds=0.3), Pace(rounds=5, seconds=0.01)
 # Bars are for the usual form of a peer (one array per layer, default optimiser and generator);
 # beside it stands the fastest form.
-PAIRS = {
+STEP_RATIOS = {
     "ours/floor": ("ours", "floor"),
     "ours/tight": ("ours", "tight floor"),
     "PyTorch/ours": ("PyTorch usual", "ours"),
@@ -46,8 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.memory:
         print(aligned(peak(problem).row() for problem in GROWTH))
         return 0
-    asked = [name for name in PEERS if name in args.only]
-    peers = {name: racing.peer(f"peer_{name}", PEERS[name]) for name in asked}
+    peer_names = [name for name in PEER_TITLES if name in args.only]
+    peers = {name: racing.peer(f"peer_{name}", PEER_TITLES[name]) for name in peer_names}
     peers = {name: module for name, module in peers.items() if module}
     pace, measured = racing.paced(args, FULL, QUICK), []
     for problem in PROBLEMS:
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(aligned(result.row(("ours", "floor", "tight floor")) for result in measured))
     for result in measured:
         print(notes(result))
-    versions = {PEERS[name]: module.VERSION for name, module in peers.items()}
+    versions = {PEER_TITLES[name]: module.VERSION for name, module in peers.items()}
     threads = {"torch_threads": peers["torch"].threads()} if "torch" in peers else {}
     path = args.json or (FOLDER / "step_time.json" if complete(args, peers) else None)
     about = {"dtype": "float32", **threads, "peers": versions, **pace._asdict()}
@@ -66,20 +66,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the arguments."""
-    made = racing.parser(__doc__)
+    parser = racing.parser(__doc__)
     text = f"some of {','.join(NAMES)}, comma-separated"
-    made.add_argument("--only", default=",".join(NAMES), help=text)
-    made.add_argument("--memory", action="store_true", help="peak memory of a step instead")
-    args = made.parse_args(argv)
+    parser.add_argument("--only", default=",".join(NAMES), help=text)
+    parser.add_argument("--memory", action="store_true", help="peak memory of a step instead")
+    args = parser.parse_args(argv)
     args.only = args.only.split(",")
     if unknown := set(args.only) - set(NAMES):
-        made.error(f"--only: {sorted(unknown)} are no contestants; choose from {','.join(NAMES)}")
+        parser.error(f"--only: {sorted(unknown)} are no contestants; choose from {','.join(NAMES)}")
     return args
 
 
 def complete(args: argparse.Namespace, peers: dict[str, Any]) -> bool:
     """Whether this run may replace the committed results: full length, nobody missing."""
-    return not args.quick and set(args.only) == set(NAMES) and set(peers) == set(PEERS)
+    return not args.quick and set(args.only) == set(NAMES) and set(peers) == set(PEER_TITLES)
 
 
 def ours(problem: Problem) -> dict[str, Step]:
@@ -103,13 +103,13 @@ def measure(problem: Problem, names: Sequence[str], peers: dict[str, Any], pace:
         contestants |= module.contestants(problem)
     values, chosen = race(contestants, pace), {}
     medians = {name: float(np.median(times)) for name, times in values.items()}
-    for name, title in PEERS.items():
-        if variants := [one for one in medians if one.startswith(f"{title} ")]:
+    for name, title in PEER_TITLES.items():
+        if variants := [form for form in medians if form.startswith(f"{title} ")]:
             chosen[title] = min(variants, key=medians.__getitem__)
-            chosen[f"{title} usual"] = f"{title} {peers[name].USUAL}"
+            chosen[f"{title} usual"] = f"{title} {peers[name].USUAL_VARIANT}"
     values |= {title: values[variant] for title, variant in chosen.items()}
-    what = {"network": problem.name, "rows": problem.rows, "samples": problem.samples}
-    return Result(what, values, PAIRS, dict(problem.bars), more={"chosen": chosen})
+    labels = {"network": problem.name, "rows": problem.rows, "samples": problem.samples}
+    return Result(labels, values, STEP_RATIOS, dict(problem.bars), more={"chosen": chosen})
 
 
 def notes(result: Result) -> str:
@@ -123,8 +123,8 @@ def notes(result: Result) -> str:
         facts.append(fact)
     if "ours late" in result.values:
         facts.append(f"ours with rho in (-5, 1) {np.median(result.values['ours late']):.1f} us")
-    where = "{network}, {rows} rows, S = {samples}".format(**result.what)
-    return f"{where}: {'; '.join(facts)}"
+    heading = "{network}, {rows} rows, S = {samples}".format(**result.what)
+    return f"{heading}: {'; '.join(facts)}"
 
 
 # --- memory; one axis grows at a time: samples, rows, width
@@ -145,10 +145,10 @@ class Peak(NamedTuple):
 
     def row(self) -> dict[str, str]:
         """Return the cells of the table; the last is bounded, whatever grows."""
-        p = self.problem
-        where = {"network": p.name, "rows": str(p.rows), "S": str(p.samples)}
+        problem = self.problem
+        columns = {"network": problem.name, "rows": str(problem.rows), "S": str(problem.samples)}
         sizes = {"peak bytes": f"{self.bytes:,}", "4 S (P + B widths)": f"{self.unit:,}"}
-        return where | sizes | {"peak / that": f"{self.bytes / self.unit:.2f}"}
+        return columns | sizes | {"peak / that": f"{self.bytes / self.unit:.2f}"}
 
 
 def peak(problem: Problem) -> Peak:

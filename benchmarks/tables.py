@@ -52,9 +52,9 @@ from bbb_numpy.cli.options import at_least_two
 from benchmarks.racing import FOLDER, output
 
 Array = NDArray[Any]
-RESULTS = FOLDER / "tables.json"
-FOLDS, SEED = 5, 0
-MOST = 2_000  # rows of a Gaussian process
+TABLES_PATH = FOLDER / "tables.json"
+FOLDS, SPLIT_SEED = 5, 0
+MAX_GP_ROWS = 2_000  # rows of a Gaussian process
 OURS = "ours"
 KERNEL = ConstantKernel() * RBF() + WhiteKernel()
 
@@ -103,23 +103,23 @@ def models(classes: bool) -> dict[str, Callable[[], Any]]:
     """Return how each model is made: by no argument, but for the kernel and the seed."""
     if classes:
         return {
-            OURS: lambda: BayesianMLPClassifier(random_state=SEED, progress=False),
-            "random forest": lambda: RandomForestClassifier(random_state=SEED),
-            "boosting": lambda: GradientBoostingClassifier(random_state=SEED),
-            "Gaussian process": lambda: GaussianProcessClassifier(random_state=SEED),
+            OURS: lambda: BayesianMLPClassifier(random_state=SPLIT_SEED, progress=False),
+            "random forest": lambda: RandomForestClassifier(random_state=SPLIT_SEED),
+            "boosting": lambda: GradientBoostingClassifier(random_state=SPLIT_SEED),
+            "Gaussian process": lambda: GaussianProcessClassifier(random_state=SPLIT_SEED),
             "linear": lambda: LogisticRegression(max_iter=1000),
-            "MLP": lambda: MLPClassifier(random_state=SEED),
+            "MLP": lambda: MLPClassifier(random_state=SPLIT_SEED),
         }
     return {
-        OURS: lambda: BayesianMLPRegressor(random_state=SEED, progress=False),
-        "random forest": lambda: RandomForestRegressor(random_state=SEED),
-        "boosting": lambda: GradientBoostingRegressor(random_state=SEED),
+        OURS: lambda: BayesianMLPRegressor(random_state=SPLIT_SEED, progress=False),
+        "random forest": lambda: RandomForestRegressor(random_state=SPLIT_SEED),
+        "boosting": lambda: GradientBoostingRegressor(random_state=SPLIT_SEED),
         "Gaussian process": lambda: GaussianProcessRegressor(
-            KERNEL, normalize_y=True, random_state=SEED
+            KERNEL, normalize_y=True, random_state=SPLIT_SEED
         ),
         "linear": BayesianRidge,
         "MLP": lambda: TransformedTargetRegressor(
-            MLPRegressor(random_state=SEED), transformer=StandardScaler()
+            MLPRegressor(random_state=SPLIT_SEED), transformer=StandardScaler()
         ),
     }
 
@@ -138,55 +138,64 @@ def scored(model: Any, classes: bool, train: tuple[Array, Array], new: tuple[Arr
         mean, scale = model.fit(x, y).predict(x_new, return_std=True)
         density, pit = stats.norm.logpdf(y_new, mean, scale), stats.norm.cdf(y_new, mean, scale)
     else:
-        found = forecast_baseline(model, "regression", train, new, np.random.default_rng(SEED))
-        density, pit = found.log_density, found.pit
+        forecast = forecast_baseline(
+            model, "regression", train, new, np.random.default_rng(SPLIT_SEED)
+        )
+        density, pit = forecast.log_density, forecast.pit
     return density, np.abs(pit - 0.5) <= 0.45
 
 
 def measure(table: Table, names: Sequence[str], count: int = FOLDS) -> dict[str, Any]:
     """Return of these models their log density a row, coverage and seconds of a fit, over folds."""
-    kind = StratifiedKFold if table.classes else KFold
-    folds = list(kind(count, shuffle=True, random_state=SEED).split(table.x, table.y))
-    found = {}
+    splitter = StratifiedKFold if table.classes else KFold
+    folds = list(splitter(count, shuffle=True, random_state=SPLIT_SEED).split(table.x, table.y))
+    results = {}
     for name, make in models(table.classes).items():
-        if name not in names or (name == "Gaussian process" and len(table.y) > MOST):
+        if name not in names or (name == "Gaussian process" and len(table.y) > MAX_GP_ROWS):
             continue
-        density, inside, began = [], [], time.process_time()
+        density, inside, start_time = [], [], time.process_time()
         for train, test in folds:
             scaler = StandardScaler().fit(table.x[train])
             x, x_new = scaler.transform(table.x[train]), scaler.transform(table.x[test])
-            one = scored(make(), table.classes, (x, table.y[train]), (x_new, table.y[test]))
-            density.append(one[0])
-            inside += [] if one[1] is None else [one[1]]
-        found[name] = {
+            scores = scored(make(), table.classes, (x, table.y[train]), (x_new, table.y[test]))
+            density.append(scores[0])
+            inside += [] if scores[1] is None else [scores[1]]
+        results[name] = {
             "log density": float(np.concatenate(density).mean()),
             "coverage": float(np.concatenate(inside).mean()) if inside else None,
-            "seconds": (time.process_time() - began) / count,
+            "seconds": (time.process_time() - start_time) / count,
         }
-    return found
+    return results
 
 
-def markdown(found: dict[str, Any]) -> str:
+def markdown(results: dict[str, Any]) -> str:
     """Return the table: log density of a row in nats, the best in bold, and our place."""
     names = list(models(False))
     lines = [
         f"| table | rows, inputs | {' | '.join(names)} | our place | 90 % cover | s |",
         "|---|---|" + "---:|" * (len(names) + 3),
     ]
-    for name, one in found.items():
-        measured = one["models"]
+    for name, entry in results.items():
+        measured = entry["models"]
         if OURS not in measured:
             continue
-        scores = {who: each["log density"] for who, each in measured.items()}
+        scores = {
+            model: scores_of_model["log density"] for model, scores_of_model in measured.items()
+        }
         best = max(scores.values())
-        shown = {who: f"**{s:.3f}**" if s == best else f"{s:.3f}" for who, s in scores.items()}
-        cells = [shown.get(who, "–") for who in names]
-        place = 1 + sum(s > scores[OURS] for s in scores.values())
+        score_texts = {
+            model: f"**{score:.3f}**" if score == best else f"{score:.3f}"
+            for model, score in scores.items()
+        }
+        cells = [score_texts.get(model, "–") for model in names]
+        rank = 1 + sum(score > scores[OURS] for score in scores.values())
         cover = measured[OURS]["coverage"]
-        told = "" if cover is None else f"{100 * cover:.0f} %"
-        size = f"{one['rows']:,}, {one['inputs']}"
+        coverage_text = "" if cover is None else f"{100 * cover:.0f} %"
+        size = f"{entry['rows']:,}, {entry['inputs']}"
         seconds = f"{measured[OURS]['seconds']:.1f}"
-        lines.append(f"| {name} | {size} | {' | '.join(cells)} | {place} | {told} | {seconds} |")
+        lines.append(
+            f"| {name} | {size} | {' | '.join(cells)} | {rank} | {coverage_text} | {seconds} |"
+        )
     return "\n".join(lines)
 
 
@@ -197,19 +206,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", choices=TABLES, default=TABLES, help="tables")
     parser.add_argument("--models", nargs="+", choices=models(True), default=models(True))
     parser.add_argument("--folds", type=at_least_two, default=FOLDS)
-    parser.add_argument("--json", type=output, default=RESULTS, help="what was measured")
+    parser.add_argument("--json", type=output, default=TABLES_PATH, help="what was measured")
     args = parser.parse_args(argv)
-    found = json.loads(args.json.read_text("utf-8")) if args.json.exists() else {}
+    results = json.loads(args.json.read_text("utf-8")) if args.json.exists() else {}
     for name in () if args.print else args.only:
         print(name, file=sys.stderr)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that have not converged: their scores say it
             table = TABLES[name]()
             measured = measure(table, args.models, args.folds)
-        one = found.setdefault(name, {"rows": len(table.y), "inputs": table.x.shape[1]})
-        one["models"] = one.get("models", {}) | measured
-        args.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    print(markdown(found))
+        entry = results.setdefault(name, {"rows": len(table.y), "inputs": table.x.shape[1]})
+        entry["models"] = entry.get("models", {}) | measured
+        args.json.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+    print(markdown(results))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 
 from bbb_studies.uci import gaps, page, pictures
-from bbb_studies.uci.records import FOLDER, Record, line, read
+from bbb_studies.uci.records import RECORDS_FOLDER, Record, line, read
 
 HERE = Path(__file__).parent
 COMMAND = """\
@@ -22,13 +22,13 @@ bbb-numpy uci --gap --jobs 2 --out uci
 python benchmarks/uci.py uci"""
 
 
-def _together(file: Path, folder: Path) -> list[Record]:
+def _merge_records(file: Path, folder: Path) -> list[Record]:
     """Return the records of a run and those kept here that it does not repeat; keep them all."""
-    kept = read(file) if file.exists() else []
-    found = {
-        record["key"]: record for record in [*kept, *(read(folder) if folder.exists() else [])]
+    earlier = read(file) if file.exists() else []
+    by_key = {
+        record["key"]: record for record in [*earlier, *(read(folder) if folder.exists() else [])]
     }
-    records = [found[key] for key in sorted(found)]
+    records = [by_key[key] for key in sorted(by_key)]
     if records:
         file.write_text("".join(map(line, records)), encoding="utf-8")
     return records
@@ -39,13 +39,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", help="output folder of bbb-numpy uci")
     args = parser.parse_args()
-    records = _together(HERE / "uci_records.jsonl", Path(args.folder) / FOLDER)
-    beside = _together(HERE / "uci_gap_records.jsonl", Path(args.folder) / gaps.FOLDER / FOLDER)
-    text = page.page(records, COMMAND, beside)
+    records = _merge_records(HERE / "uci_records.jsonl", Path(args.folder) / RECORDS_FOLDER)
+    gap_records = _merge_records(
+        HERE / "uci_gap_records.jsonl", Path(args.folder) / gaps.GAPS_FOLDER / RECORDS_FOLDER
+    )
+    text = page.page(records, COMMAND, gap_records)
     for draw in (pictures.scores, pictures.calibration, pictures.pit):
         draw(records).savefig(HERE / f"uci_{draw.__name__}.png", dpi=100)
-    if beside:
-        pictures.gaps(beside).savefig(HERE / "uci_gaps.png", dpi=100)
+    if gap_records:
+        pictures.gaps(gap_records).savefig(HERE / "uci_gaps.png", dpi=100)
     (HERE / "uci.md").write_text(text, encoding="utf-8")
     print(text)
 

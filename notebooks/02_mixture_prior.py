@@ -419,7 +419,7 @@ for (name, result), style, colour in zip(
 ):
     label = TITLES[name].removesuffix(", as in the post")
     axes[2].plot(result.x, result.predictive.epistemic, style, color=colour, label=label)
-for edge in krasser.DATA:
+for edge in krasser.DATA_RANGE:
     axes[2].axvline(edge, color=BLACK, ls=":", lw=1)
 axes[2].set(xlabel="x (dimensionless)", ylabel="epistemic standard deviation (units of y)")
 axes[2].set_ylim(0, axes[2].get_ylim()[1])
@@ -466,7 +466,7 @@ left.plot(line, p.mean[:, 0], color=VERMILLION, label="mean of 500 functions")
 left.plot(line, result.of_means[:, 0], "--", color=BLUE, label="function of the mean weights")
 left.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)", ylim=(-11, 11))
 left.legend(**ABOVE, ncols=2)
-four = 4 * p.epistemic[:, 0] / np.sqrt(krasser.FUNCTIONS)
+four = 4 * p.epistemic[:, 0] / np.sqrt(krasser.N_FUNCTIONS)
 right.fill_between(line, -four, four, color=SKY, alpha=0.6, lw=0, label="± 4 standard errors")
 right.plot(line, (p.mean - result.of_means)[:, 0], color=BLACK, lw=1.2, label="difference")
 right.set(xlabel="x (dimensionless)", ylabel="difference (units of y)")

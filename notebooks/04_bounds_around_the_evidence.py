@@ -335,8 +335,11 @@ cases = [
 ]
 for case in cases:
     print(f"{case.name:<24} ELBO {case.elbo:+10.4f}   EUBO {case.eubo:+8.4f}")
-    for kind in evidence_bounds.KINDS:
-        shown = [case.bounds[kind][evidence_bounds.COUNTS.index(k)] for k in (1, 10, 100, 1000)]
+    for kind in evidence_bounds.BOUND_NAMES:
+        shown = [
+            case.bounds[kind][evidence_bounds.BOUND_SAMPLE_COUNTS.index(k)]
+            for k in (1, 10, 100, 1000)
+        ]
         cells = "".join(f"{concise(*bound):>13}" for bound in shown)
         print(f"  {kind:<10} k = 1, 10, 100, 1000:{cells}")
 
@@ -352,7 +355,7 @@ print("in order: ELBO <= IWAE_k, rising with k, <= log evidence <= EUBO")
 
 # %%
 fig = plt.figure(figsize=(12.6, 4.2), layout="constrained")
-evidence_bounds.draw_bounds(cases, evidence_bounds.COUNTS, fig)
+evidence_bounds.draw_bounds(cases, evidence_bounds.BOUND_SAMPLE_COUNTS, fig)
 for ax, letter, case in zip(fig.axes, "abcd", cases, strict=True):
     ax.set_xlabel("samples k")
     ax.set_title(f"({letter}) q: {case.name}", fontsize="medium")

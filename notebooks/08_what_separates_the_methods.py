@@ -75,7 +75,7 @@ plt.show()
 from pathlib import Path
 
 from bbb_studies.uci import tables
-from bbb_studies.uci.pictures import STYLES
+from bbb_studies.uci.pictures import METHOD_STYLES
 from bbb_studies.uci.records import read
 
 file = Path(bbb.__file__).parents[1] / "benchmarks" / "uci_records.jsonl"
@@ -88,7 +88,7 @@ records = [one for one in read(file) if one["set"] in five and one["method"] not
 trials = tables.succeeded(records)
 found = {key: cell for key, cell in tables.cells(records).items() if cell.scores}
 sets = list(dict.fromkeys(name for name, _ in found))
-methods = [method for method in tables.LABELS if any(method == one for _, one in found)]
+methods = [method for method in tables.METHOD_LABELS if any(method == one for _, one in found)]
 
 
 def table(title, content):
@@ -144,7 +144,7 @@ def dots(number, label, line=0.0):
         shown = {method: one for method, one in shown.items() if one is not None}
         far = 5 * np.median([abs(one.mean - line) for one in shown.values()])
         for method, one in shown.items():
-            at, (colour, marker, _) = methods.index(method), STYLES[method]
+            at, (colour, marker, _) = methods.index(method), METHOD_STYLES[method]
             if abs(one.mean - line) > far > 0:  # would leave no room for the others
                 across = ax.get_yaxis_transform()  # x in widths of the panel, y in rows
                 said = f"not shown: {one.mean:.2f}"

@@ -46,7 +46,7 @@ def without_time(record):
 
 def recorded(out):
     """Return the records of a run's folder by their keys, without times."""
-    found = {record["key"]: record for record in records.read(out / records.FOLDER)}
+    found = {record["key"]: record for record in records.read(out / records.RECORDS_FOLDER)}
     return {key: without_time(found[key]) for key in sorted(found)}
 
 

@@ -143,7 +143,7 @@ class Column:
                 categories = list_names(self.categories, MAX_CATEGORIES_LISTED)
                 raise ValueError(
                     f"{location}: {quote_cell(texts[0])} is none of the categories of fit, "
-                    f"{categories}; mend it, or take such cells as none of them with "
+                    f"{categories}; correct it, or give such cells no category with "
                     "--unknown ignore"
                 )
             examples = list_names(texts, MAX_CATEGORIES_LISTED)
@@ -245,7 +245,7 @@ def is_missing(cells: Any) -> Any:
 
 
 def locate_cell(frame: DataFrame, name: str, where: Any) -> str:
-    """Return in words where the first cell of a column is for which a condition holds.
+    """Return the location, in words, of the first cell of a column that meets a condition.
 
     Parameters
     ----------

@@ -57,8 +57,9 @@ def compare(args: argparse.Namespace) -> int:
     from ..uci.running import run
 
     problem = read_problem(args)
-    problem.check_counts(trials.FEWEST, 2)
-    x, y = problem.inputs.to_numpy(), problem.y
+    problem.check_counts(trials.MIN_ROWS, 2)
+    x = problem.inputs.to_numpy()
+    y = problem.y
     default_methods: tuple[str, ...] = DEFAULT_METHODS
     baselines: tuple[str, ...] = ()
     trial_type: Any = trials.OwnTrial
@@ -66,8 +67,8 @@ def compare(args: argparse.Namespace) -> int:
     measure: Any = trials.measure_own
     write_page: Any = page.write_own
     if problem.task == "classification":
-        default_methods = classes.USUAL
-        baselines = classes.RIVALS
+        default_methods = classes.DEFAULT_CLASSIFIERS
+        baselines = classes.BASELINE_NAMES
         trial_type = classes.ClassTrial
         settings = classes.ClassSettings(args.units or 50, args.seed, args.quick)
         measure = classes.measure_own
@@ -85,7 +86,7 @@ def compare(args: argparse.Namespace) -> int:
         planned,
         out,
         partial(workers.local, args.workers),
-        partial(measure, str((out / trials.DATA).resolve())),
+        partial(measure, str((out / trials.DATA_FILE).resolve())),
         args.progress,
         resume=args.resume,
         retry_failed=args.retry_failed,

@@ -101,7 +101,17 @@ def check_packages(methods: tuple[str, ...]) -> None:
 
 
 def as_typed(command: str, args: argparse.Namespace, *options: str) -> str:
-    """Return the command that makes these records, as one would type it, with those `options`."""
+    """Return the command line that repeats a run.
+
+    Parameters
+    ----------
+    command : str
+        Subcommand and positional arguments, quoted for a shell.
+    args : argparse.Namespace
+        Parsed options.
+    options : str
+        Names of the options to repeat; those left out or false are not.
+    """
     words = ["bbb-numpy", *shlex.split(command)]
     for name in (*options, "quick"):
         value = getattr(args, name)
@@ -121,7 +131,8 @@ def uci(args: argparse.Namespace) -> int:
     """Measure methods on the standard splits of UCI sets; goes on where it was interrupted."""
     args.method = tuple(dict.fromkeys(args.method or METHODS))
     check_packages(args.method)
-    out, changed = check_folder(args.out), changed_settings(args)
+    out = check_folder(args.out)
+    changed = changed_settings(args)
     from ..uci import gaps, page, workers
     from ..uci.running import run
 
@@ -147,7 +158,9 @@ def uci(args: argparse.Namespace) -> int:
     measure_trial: Any = measure
     write = page.write
     if args.gap:
-        out, measure_trial, write = out / gaps.FOLDER, gaps.measure, page.write_gaps
+        out = out / gaps.GAPS_FOLDER
+        measure_trial = gaps.measure
+        write = page.write_gaps
         requested = gaps.trials(args.data, args.method, **changed)
     outcome = run(requested, out, where, measure_trial, args.progress, **options)
     command = as_typed(

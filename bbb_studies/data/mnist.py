@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from .locate import SETS, DamagedDataError, check_content, locate
 
 Bytes = NDArray[np.uint8]
-SIDE, CLASSES = 28, 10
+SIDE = 28
+N_CLASSES = 10
 MOST_BYTES = 16 + 60_000 * SIDE**2  # of a file: the header and the images to train on
 # training images and labels, then those of the test
 FILES = tuple(SETS["mnist"]["sha256"])

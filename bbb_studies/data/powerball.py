@@ -19,9 +19,9 @@ from .locate import SETS, DamagedDataError, increasing_days, locate, numbers, re
 Array = NDArray[Any]
 Int = NDArray[np.int_]
 FILE: str = SETS["powerball"]["file"]
-COLUMNS: list[str] = SETS["powerball"]["columns"]
-WHITE = 5  # balls per draw
-PLACES = (1, 3)  # of label 1 and label 0
+FILE_COLUMNS: list[str] = SETS["powerball"]["columns"]
+N_WHITE_BALLS = 5  # balls per draw
+LABEL_RANKS = (1, 3)  # of label 1 and label 0
 # The first day of each rule and its white balls; the first began in 2009, before the file.
 BALLS = (("2009-01-07", 59), ("2015-10-07", 69))
 # the Powerballs of each rule
@@ -88,7 +88,8 @@ class Exact(NamedTuple):
         for balls, share in self.shares.items():
             # w1 and w3; w2 between, two above
             low, high = np.indices((balls + 1, balls + 1))
-            between, above = (high - low - 1).clip(0), balls - high
+            between = (high - low - 1).clip(0)
+            above = balls - high
             weight = (
                 share
                 * (low > 0)
@@ -96,7 +97,7 @@ class Exact(NamedTuple):
                 * above
                 * (above - 1)
                 / 2
-                / comb(balls, WHITE)
+                / comb(balls, N_WHITE_BALLS)
             )
             right = 0.5 * (first[low].astype(float) + ~first[high])
             mean += float((weight * right).sum())
@@ -105,17 +106,27 @@ class Exact(NamedTuple):
 
 
 def mass_of_place(balls: int, rank: int) -> Array:
-    r"""Return P(w_k = v) at v = 0 to `balls` (balls + 1,), for place k (D37).
+    r"""Return the distribution of the k-th smallest of five white balls (D37).
 
     .. math:: P(w_k = v) = \binom{v - 1}{k - 1} \binom{N - v}{5 - k} \Big/ \binom N5
 
-    Of N >= 5 `balls`; k = 1 is the smallest of the five.
+    Parameters
+    ----------
+    balls : int
+        White balls N >= 5 in the urn.
+    rank : int
+        k; 1 is the smallest of the five.
+
+    Returns
+    -------
+    array (balls + 1,)
+        P(w_k = v) at v = 0 to `balls`.
     """
     ways = [
-        comb(v - 1, rank - 1) * comb(balls - v, WHITE - rank)
+        comb(v - 1, rank - 1) * comb(balls - v, N_WHITE_BALLS - rank)
         for v in range(1, balls + 1)
     ]
-    return np.array([0, *ways], float) / comb(balls, WHITE)  # D37
+    return np.array([0, *ways], float) / comb(balls, N_WHITE_BALLS)  # D37
 
 
 def exact(shares: int | Mapping[int, float]) -> Exact:
@@ -127,7 +138,7 @@ def exact(shares: int | Mapping[int, float]) -> Exact:
     share_by_balls = shares if isinstance(shares, Mapping) else {shares: 1.0}
     mass = np.zeros((2, max(share_by_balls) + 1))
     for balls, share in share_by_balls.items():
-        for label, rank in ((1, PLACES[0]), (0, PLACES[1])):
+        for label, rank in ((1, LABEL_RANKS[0]), (0, LABEL_RANKS[1])):
             mass[label, : balls + 1] += 0.5 * share * mass_of_place(balls, rank)
     return Exact(mass, share_by_balls)
 
@@ -144,11 +155,13 @@ def load(until: str | None = None) -> Draws:
     ValueError
         If `until` is no day, or leaves no draw.
     """
-    text = read(locate("powerball"), COLUMNS)[1]
+    text = read(locate("powerball"), FILE_COLUMNS)[1]
     days = increasing_days(FILE, text[:, 0])
-    values = numbers(FILE, text[:, 1:7], COLUMNS[1:7])
-    white, red = values[:, :5].astype(int), values[:, 5].astype(int)
-    balls, reds = urn(days, BALLS), urn(days, REDS)
+    values = numbers(FILE, text[:, 1:7], FILE_COLUMNS[1:7])
+    white = values[:, :5].astype(int)
+    red = values[:, 5].astype(int)
+    balls = urn(days, BALLS)
+    reds = urn(days, REDS)
     good = (values % 1 == 0).all(axis=1) & (white[:, 0] >= 1) & (white[:, -1] <= balls)
     good &= (np.diff(white, axis=1) > 0).all(axis=1) & (red >= 1) & (red <= reds)
     for row in np.flatnonzero(~good):
@@ -164,7 +177,19 @@ def load(until: str | None = None) -> Draws:
 
 
 def urn(days: NDArray[np.datetime64], rules: tuple[tuple[str, int], ...]) -> Int:
-    """Return how many balls were in the urn on each day, by `BALLS` or `REDS`."""
+    """Return the number of balls in the urn on each day.
+
+    Parameters
+    ----------
+    days : array (L,) of datetime64
+        Days of the draws.
+    rules : tuple of (day, count)
+        `BALLS` or `REDS`.
+
+    Returns
+    -------
+    array (L,) of int
+    """
     balls = np.zeros(len(days), int)
     for day, count in rules:
         balls[days >= np.datetime64(day)] = count
@@ -183,7 +208,7 @@ def examples(draws: Draws) -> Examples:
     """Return both examples of every draw."""
     count = len(draws.days)
     return Examples(
-        draws.white[:, [rank - 1 for rank in PLACES]].ravel(),
+        draws.white[:, [rank - 1 for rank in LABEL_RANKS]].ravel(),
         np.tile([1, 0], count),
         np.repeat(np.arange(count), 2),
         np.repeat(draws.balls, 2),

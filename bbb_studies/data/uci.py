@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from .locate import SETS, DamagedDataError, download, find, numbers, read
 
 Array = NDArray[Any]
-NAMES = tuple(name for name, known in SETS.items() if "splits" in known)
+UCI_NAMES = tuple(name for name, known in SETS.items() if "splits" in known)
 # Relative, since copies differ in their last digits. Two rows that change places change the sums by
 # more, but for neighbours, and a few in a hundred others, in sets of many rows.
-CLOSE = 1e-7
+CHECKSUM_RTOL = 1e-7
 
 
 class UCISet(NamedTuple):
@@ -45,8 +45,15 @@ def published_splits(name: str) -> int:
 def standard_splits(rows: int, splits: int = 20) -> tuple[NDArray[np.int_], ...]:
     """Return the row numbers of the test part of every split, in the published order.
 
-    Nine tenths of the rows, rounded, are for training. Splits beyond 20 (for ``protein``: 5)
-    continue the published recipe, but are not published.
+    Nine tenths of the rows, rounded, are for training.
+
+    Parameters
+    ----------
+    rows : int
+        Number of rows of the set.
+    splits : int
+        Number of splits; those beyond 20 (for ``protein``: 5) continue the published recipe,
+        but are not published.
     """
     state = np.random.RandomState(1)
     n_training = round(rows * 9.0 / 10)
@@ -57,7 +64,14 @@ def standard_splits(rows: int, splits: int = 20) -> tuple[NDArray[np.int_], ...]
 
 
 def load(name: str, splits: int | None = None) -> UCISet:
-    """Load a set, one of `NAMES`, from the data folder, or else from OpenML.
+    """Load a UCI set and its splits, from the data folder or else from OpenML.
+
+    Parameters
+    ----------
+    name : str
+        One of `UCI_NAMES`.
+    splits : int, optional
+        Number of splits; by default those published.
 
     Raises
     ------
@@ -67,12 +81,16 @@ def load(name: str, splits: int | None = None) -> UCISet:
         If what is there is not the published set in the published order.
     """
     description = SETS[name]
-    columns, path = description["columns"], find(name, description["file"])
+    columns = description["columns"]
+    path = find(name, description["file"])
     if path is None:
-        table, source = download(name, columns), f"OpenML's copy of {name}"
+        table = download(name, columns)
+        source = f"OpenML's copy of {name}"
     else:
-        table, source = numbers(path.name, read(path, columns)[1], columns), path.name
-    x, y = np.ascontiguousarray(table[:, :-1]), table[:, -1:].copy()
+        table = numbers(path.name, read(path, columns)[1], columns)
+        source = path.name
+    x = np.ascontiguousarray(table[:, :-1])
+    y = table[:, -1:].copy()
     if len(y) != description["rows"]:
         raise DamagedDataError(
             f"{source} has {len(y)} rows; the set has {description['rows']}"
@@ -80,7 +98,10 @@ def load(name: str, splits: int | None = None) -> UCISet:
     weights = np.arange(1, len(y) + 1) / (0.5 * len(y) * (len(y) + 1))
     sums = float(weights @ y[:, 0]), float(weights @ x.sum(axis=1))
     if not np.allclose(
-        sums, (description["targets"], description["inputs"]), rtol=CLOSE, atol=0.0
+        sums,
+        (description["targets"], description["inputs"]),
+        rtol=CHECKSUM_RTOL,
+        atol=0.0,
     ):
         raise DamagedDataError(
             f"{source} does not hold the published rows in the published order, to which the "

@@ -226,10 +226,10 @@ def positions(draws: data.Draws, seed: int = 0) -> dict[str, tuple[Any, Array]]:
 
     unsorted = np.random.default_rng(seed).permuted(draws.white, axis=1)
     by_position: dict[str, tuple[Any, Array]] = {}
-    for rank in data.PLACES:
+    for rank in data.LABEL_RANKS:
         mass = mixed(draws.balls, flat)
         by_position[f"unsorted, position {rank}"] = unsorted[:, rank - 1], mass
-    for rank in range(1, data.WHITE + 1):
+    for rank in range(1, data.N_WHITE_BALLS + 1):
         mass = mixed(draws.balls, partial(data.mass_of_place, rank=rank))
         by_position[f"sorted, bin {rank}"] = draws.white[:, rank - 1], mass
     return by_position | {

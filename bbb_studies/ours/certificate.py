@@ -44,8 +44,10 @@ from bbb_studies.kit import (
 from bbb_studies.progress import steps
 
 Array = NDArray[Any]
-DELTA, DELTA_DRAWS = 0.025, 0.01
-RATE, SLOW = 1e-3, 1e-4  # of Adam; slow where every step away from the prior costs
+DELTA = 0.025
+DELTA_DRAWS = 0.01
+LEARNING_RATE = 1e-3
+SLOW_LEARNING_RATE = 1e-4  # of Adam; slow where every step away from the prior costs
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Stored(NamedTuple):
     theta: Array
 
 
-STATE = Format("bbb_numpy.certificate", 1, (Settings, Stored))
+CERTIFICATE_FORMAT = Format("bbb_numpy.certificate", 1, (Settings, Stored))
 
 
 class Images(NamedTuple):
@@ -96,7 +98,17 @@ class Row(NamedTuple):
 def built(
     settings: Settings, prior: GaussianPrior, objective: Any
 ) -> LocalReparameterisation:
-    """Return the network with a prior and an objective; every sigma starts at the prior's scale."""
+    """Return the network with this prior and objective, every sigma at the start the prior's scale.
+
+    Parameters
+    ----------
+    settings : Settings
+        Gives the hidden units.
+    prior : GaussianPrior
+        Prior of the weights.
+    objective : FreeEnergy or PACBayes
+        What the training minimises.
+    """
     sizes = (784, settings.hidden, settings.hidden, 10)
     model = Model(MLP(sizes), prior, CategoricalLikelihood())
     return LocalReparameterisation(model, MeanField(0.05, -5.0), objective)
@@ -110,8 +122,35 @@ def trained(
     rate: float,
     initial: Array | None,
 ) -> Array:
-    """Return theta after so many epochs of Adam, from `initial` or from the posterior's start."""
-    rng, optimizer = np.random.default_rng(settings.seed), Adam(rate, schedule=Cosine())
+    """Return theta after `epochs` of Adam, from `initial` or from the start of the posterior.
+
+    Parameters
+    ----------
+    estimator : LocalReparameterisation
+        What is trained.
+    images : Images
+        Training rows.
+    settings : Settings
+        Gives the seed and the batch size.
+    epochs : int
+        Passes over the images.
+    rate : float
+        Learning rate of Adam at the start; it falls to 0 by half a cosine.
+    initial : array, optional
+        Theta to start from.
+
+    Returns
+    -------
+    array
+        Theta in float32.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C, since a half-trained q must not be stored.
+    """
+    rng = np.random.default_rng(settings.seed)
+    optimizer = Adam(rate, schedule=Cosine())
     state = start(estimator, rng, optimizer, np.float32, initial)
     recipe = Recipe(optimizer, epochs=epochs, batch_size=settings.batch)
     state = fit(estimator, state, images.x, images.y, recipe, rng=rng, progress=False)
@@ -121,22 +160,43 @@ def trained(
 
 
 def kept(path: Path, settings: Settings, make: Callable[[], Array]) -> Array:
-    """Return the theta that is stored there; if there is none, make it and store it."""
+    """Return the theta stored at `path`; if there is no such file, compute and store it first.
+
+    Parameters
+    ----------
+    path : Path
+        File of one q.
+    settings : Settings
+        Settings of this call, stored with theta.
+    make : callable
+        Called without arguments to compute theta.
+
+    Raises
+    ------
+    ValueError
+        If the file was written with other settings.
+    """
     if not path.exists():
-        write_state(path, Stored(settings, make()), STATE)
-    stored: Stored = read_state(path, Stored, STATE)
+        write_state(path, Stored(settings, make()), CERTIFICATE_FORMAT)
+    stored: Stored = read_state(path, Stored, CERTIFICATE_FORMAT)
     if stored.settings != settings:
         raise ValueError(f"{path} is of other settings: {stored.settings}; delete it")
     return stored.theta
 
 
 def prepare(digits: MNIST, settings: Settings) -> tuple[Images, Images, Images]:
-    """Return the images that teach a prior, those that certify, and those of the test."""
-    half, eye, scale = (
-        settings.half,
-        np.eye(10, dtype=np.float32),
-        np.float32(1.0 / 126.0),
-    )
+    """Return the images that teach a prior, those that certify, and the test images.
+
+    Parameters
+    ----------
+    digits : MNIST
+        Bytes from 0 to 255.
+    settings : Settings
+        Gives the number of images in each part.
+    """
+    half = settings.half
+    eye = np.eye(10, dtype=np.float32)
+    scale = np.float32(1.0 / 126.0)
     train = Images(digits.train_images * scale, eye[digits.train_labels])
     test = Images(digits.test_images * scale, eye[digits.test_labels])
     return (
@@ -154,19 +214,41 @@ def measure(
     settings: Settings,
     unseen: bool,
 ) -> Row:
-    """Return the certificate of a q, and what the test images say of it."""
+    """Return the certificate of a q, and its errors on the test images.
+
+    Parameters
+    ----------
+    estimator : LocalReparameterisation
+        Model and posterior.
+    theta : array
+        Parameters of q.
+    rows : Images
+        Rows that certify.
+    test : Images
+        Test rows.
+    settings : Settings
+        Gives the seed and the number of networks for every image.
+    unseen : bool
+        Whether q was trained without `rows`: only then they are a test set for its mean.
+    """
     rng = np.random.default_rng(settings.seed + 1)
-    certificate_on_rows, on_test = (
-        certificate(
-            estimator,
-            theta,
-            *part,
-            rng=rng,
-            samples=settings.draws,
-            delta=DELTA,
-            delta_draws=DELTA_DRAWS,
-        )
-        for part in (rows, test)
+    certificate_on_rows = certificate(
+        estimator,
+        theta,
+        *rows,
+        rng=rng,
+        samples=settings.draws,
+        delta=DELTA,
+        delta_draws=DELTA_DRAWS,
+    )
+    on_test = certificate(
+        estimator,
+        theta,
+        *test,
+        rng=rng,
+        samples=settings.draws,
+        delta=DELTA,
+        delta_draws=DELTA_DRAWS,
     )
 
     def of_mean(part: Images) -> float:
@@ -177,7 +259,7 @@ def measure(
     return Row(certificate_on_rows, on_test.risk, of_mean(test), bound)
 
 
-NAMES = (
+POSTERIOR_NAMES = (
     "free energy, prior around 0",
     "bound, prior around the random start",
     "the prior that the first half taught",
@@ -193,7 +275,23 @@ def run(
     settings: Settings,
     progress: bool | None,
 ) -> dict[str, Row]:
-    """Train and certify the four q, in the order of `NAMES`."""
+    """Train and certify the four q, and return their rows in the order of `POSTERIOR_NAMES`.
+
+    Parameters
+    ----------
+    out : Path
+        Folder in which every trained theta is stored.
+    first : Images
+        Half of the training images that teaches a prior.
+    second : Images
+        Half that trains q and certifies it.
+    test : Images
+        Test images.
+    settings : Settings
+        Size of the study.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+    """
     objective = PACBayes(settings.half, DELTA)
     zero = GaussianPrior(settings.wide)
     size = built(settings, zero, objective).model.layout.size
@@ -222,17 +320,17 @@ def run(
         tempered = built(settings, zero, FreeEnergy(0.1))
         random = elbo.init(np.random.default_rng(settings.seed))[:size]
         at_random, begin = around(random, settings.at_random)
-        taught = train("prior", tempered, first, RATE, None)
+        taught = train("prior", tempered, first, LEARNING_RATE, None)
         by_data, there = around(taught[:size], settings.taught)
         found = (
-            (elbo, train("free-energy", elbo, second, RATE, None)),
-            (at_random, train("random-start", at_random, second, RATE, begin)),
+            (elbo, train("free-energy", elbo, second, LEARNING_RATE, None)),
+            (at_random, train("random-start", at_random, second, LEARNING_RATE, begin)),
             (by_data, there),
-            (by_data, train("taught", by_data, second, SLOW, there)),
+            (by_data, train("taught", by_data, second, SLOW_LEARNING_RATE, there)),
         )
     return {
-        name: measure(*one, second, test, settings, unseen=name == NAMES[2])
-        for name, one in zip(NAMES, found, strict=True)
+        name: measure(*one, second, test, settings, unseen=name == POSTERIOR_NAMES[2])
+        for name, one in zip(POSTERIOR_NAMES, found, strict=True)
     }
 
 
@@ -282,10 +380,32 @@ def reproduce(
     digits: MNIST | None = None,
     progress: bool | None = None,
 ) -> str:
-    """Train, certify, test; write ``certificate.png`` and ``.json``; return the tables.
+    """Train, certify and test; write ``certificate.png`` and ``.json``; return the tables.
 
-    What is trained is kept in `out`: the same call goes on from there. ValueError if it holds
-    something of other settings.
+    Every trained theta is stored in `out`: the same call goes on from there.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the results.
+    seed : int
+        Of training and certificates, if `settings` are not given.
+    settings : Settings, optional
+        Size of the study; by default ``Settings(seed)``.
+    digits : MNIST, optional
+        Images to use; by default those of the data folder.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+
+    Returns
+    -------
+    str
+        The tables.
+
+    Raises
+    ------
+    ValueError
+        If `out` holds a theta of other settings.
     """
     settings = settings or Settings(seed)
     out.mkdir(parents=True, exist_ok=True)
@@ -306,7 +426,15 @@ def percent(share: float) -> str:
 
 
 def lay_out(settings: Settings, rows: Mapping[str, Row]) -> str:
-    """Return every number that is printed, and which claims hold."""
+    """Return the text of the study: every printed number, and which claims hold.
+
+    Parameters
+    ----------
+    settings : Settings
+        Size of the study.
+    rows : mapping of str to Row
+        Results of `run`.
+    """
 
     def cells(row: Row) -> str:
         c = row.certificate
@@ -318,11 +446,9 @@ def lay_out(settings: Settings, rows: Mapping[str, Row]) -> str:
         )
         return " | ".join((*texts, percent(row.test), percent(row.mean_network)))
 
-    best, vacuous, bound_of_mean = (
-        rows[NAMES[3]],
-        rows[NAMES[0]].certificate,
-        rows[NAMES[2]].held_out,
-    )
+    best = rows[POSTERIOR_NAMES[3]]
+    vacuous = rows[POSTERIOR_NAMES[0]].certificate
+    bound_of_mean = rows[POSTERIOR_NAMES[2]].held_out
     measured = f"{percent(best.certificate.bound)}, test {percent(best.test)}"
     return text(
         values("MNIST, 784-hidden-hidden-10, ReLU.", "setting", plain(settings)),

@@ -30,15 +30,21 @@ from bbb_studies.kit import Claim, claims, listed, panels, text, write
 from bbb_studies.progress import counted, steps
 
 Array = NDArray[Any]
-UNITS, ROWS, NOISE, STARTS = 3, 24, 0.2, 24
-CONSTANT = ROWS * log(NOISE * sqrt(2.0 * pi))  # of every free energy
-# root mean square difference on the data from which on two functions are two
-APART = 0.1
-MODEL = Model(MLP((1, UNITS, 1), "tanh"), GaussianPrior(2.0), GaussianLikelihood(NOISE))
+N_UNITS = 3
+N_TRAIN_ROWS = 24
+NOISE_SCALE = 0.2
+N_STARTS = 24
+# The term N log(noise_scale sqrt(2 pi)) that every free energy has, in nats.
+FREE_ENERGY_CONSTANT = N_TRAIN_ROWS * log(NOISE_SCALE * sqrt(2.0 * pi))
+# Functions whose root mean square difference on the data is smaller count as the same.
+MIN_FUNCTION_RMSD = 0.1
+MODEL = Model(
+    MLP((1, N_UNITS, 1), "tanh"), GaussianPrior(2.0), GaussianLikelihood(NOISE_SCALE)
+)
 ESTIMATOR = ClosedFormKL(MODEL, MeanField(1.0, -3.0), antithetic=True)
-NODES, SHARES = np.polynomial.hermite_e.hermegauss(60)
-PLACES = np.linspace(0.0, 1.0, 41)[:, None]  # on the way from one theta to another
-COLOURS = (
+HERMITE_NODES, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
+PATH_SHARES = np.linspace(0.0, 1.0, 41)[:, None]  # on the way from one theta to another
+LINE_COLOURS = (
     style.BLUE,
     style.VERMILLION,
     style.GREEN,
@@ -46,7 +52,7 @@ COLOURS = (
     style.GREY,
     style.ORANGE,
 )
-LOOKS = tuple(zip(COLOURS, ("-", "--", "-.", ":", "--", "-"), strict=True))
+LINE_STYLES = tuple(zip(LINE_COLOURS, ("-", "--", "-.", ":", "--", "-"), strict=True))
 
 
 class Study(NamedTuple):
@@ -57,80 +63,158 @@ class Study(NamedTuple):
     thetas: Array  # (starts, 2P)
     energies: Array  # (starts,)
     kinds: Array  # (starts,)  of int: which function each means, 0 that of the first
-    ways: dict[str, Array]  # at `PLACES` between the first and another
+    ways: dict[str, Array]  # at `PATH_SHARES` between the first and another
 
 
 def moments(theta: Array, x: Array) -> tuple[Array, Array]:
-    """Return mean and variance (N,) of f(x) under q, by quadrature over each unit's input."""
+    """Return mean and variance (N,) of f(x) under q, by quadrature over each unit's input.
+
+    Parameters
+    ----------
+    theta : array (2P,)
+        The means mu, then the rho of the mean field.
+    x : array (N, 1)
+        Inputs.
+    """
     mu, rho = theta.reshape(2, -1)
-    (w, b, v), (sw, sb, sv) = (
-        part[:-1].reshape(3, UNITS) for part in (mu, softplus(rho))
-    )
-    inputs = (x * w + b)[..., None] + np.sqrt((x * sw) ** 2 + sb**2)[..., None] * NODES
-    # (N, UNITS)
-    first, second = (np.tanh(inputs) ** k @ SHARES / sqrt(2.0 * pi) for k in (1, 2))
+    (w, b, v) = mu[:-1].reshape(3, N_UNITS)
+    (sw, sb, sv) = softplus(rho)[:-1].reshape(3, N_UNITS)
+    inputs = (x * w + b)[..., None] + np.sqrt((x * sw) ** 2 + sb**2)[
+        ..., None
+    ] * HERMITE_NODES
+    # (N, N_UNITS)
+    first = np.tanh(inputs) ** 1 @ HERMITE_WEIGHTS / sqrt(2.0 * pi)
+    second = np.tanh(inputs) ** 2 @ HERMITE_WEIGHTS / sqrt(2.0 * pi)
     variance = second @ (v**2 + sv**2) - first**2 @ v**2
     return first @ v + mu[-1], variance + softplus(rho[-1:]) ** 2  # D53
 
 
 def free_energy(theta: Array, x: Array, y: Array) -> float:
-    """Return F = -ELBO in nats: E (y - f)^2 is (y - E f)^2 + Var f (D53)."""
+    """Return F = -ELBO in nats: E (y - f)^2 is (y - E f)^2 + Var f (D53).
+
+    Parameters
+    ----------
+    theta : array (2P,)
+        The means mu, then the rho of the mean field.
+    x : array (N, 1)
+        Inputs.
+    y : array (N, 1)
+        Targets.
+    """
     mean, variance = moments(theta, x)
     noise = np.zeros((2, len(theta) // 2))
     # of no rows: the KL alone
     kl = ESTIMATOR.value_and_grad(theta, noise, x[:0], y[:0]).value
     return float(
-        kl + np.sum((y[:, 0] - mean) ** 2 + variance) / (2.0 * NOISE**2) + CONSTANT
+        kl
+        + np.sum((y[:, 0] - mean) ** 2 + variance) / (2.0 * NOISE_SCALE**2)
+        + FREE_ENERGY_CONSTANT
     )
 
 
 def images(theta: Array) -> Iterator[Array]:
     """Yield theta with its units exchanged and turned in all ways, itself first (D53)."""
-    mu, rho = (part[:-1].reshape(3, UNITS) for part in theta.reshape(2, -1))
-    for order in map(list, permutations(range(UNITS))):
-        for signs in product((1.0, -1.0), repeat=UNITS):
+    mu, rho = (part[:-1].reshape(3, N_UNITS) for part in theta.reshape(2, -1))
+    for order in map(list, permutations(range(N_UNITS))):
+        for signs in product((1.0, -1.0), repeat=N_UNITS):
             image = theta.reshape(2, -1).copy()
             image[:, :-1] = (mu * signs)[:, order].ravel(), rho[:, order].ravel()  # D53
             yield image.ravel()
 
 
 def nearest(theta: Array, reference: Array) -> Array:
-    """Return the image of `theta` that is nearest to `reference`: it is then aligned."""
+    """Return the image of `theta` that is nearest to `reference`: the two are then aligned.
+
+    Parameters
+    ----------
+    theta : array (2P,)
+        Whose images are searched.
+    reference : array (2P,)
+        What the image is to be near to.
+    """
     return min(
         images(theta), key=lambda image: float(np.linalg.norm(image - reference))
     )
 
 
 def path(a: Array, point: Array, b: Array, t: Any) -> Array:
-    """Return the places t on the parabola from a to b that `point` bends; its middle: straight."""
+    """Return points on the parabola from `a` to `b` with the control point `point`.
+
+    Parameters
+    ----------
+    a, b : array (2P,)
+        The two ends, theta at t = 0 and t = 1.
+    point : array (2P,)
+        Control point of the parabola; (a + b) / 2 gives a straight line.
+    t : float or array (T, 1)
+        Shares of the way, from 0 to 1.
+    """
     return (1.0 - t) ** 2 * a + 2.0 * t * (1.0 - t) * point + t**2 * b
 
 
 def bend(
     a: Array, b: Array, x: Array, y: Array, rng: np.random.Generator, count: int = 2000
 ) -> Array:
-    """Return the point for which the mean of F over the path is low (Garipov et al. 2018)."""
-    point, optimizer = 0.5 * (a + b), Adam(0.05)
+    """Return the control point of a path with a low mean of F (Garipov et al. 2018).
+
+    Parameters
+    ----------
+    a, b : array (2P,)
+        The two ends of the path.
+    x : array (N, 1)
+        Inputs.
+    y : array (N, 1)
+        Targets.
+    rng : numpy.random.Generator
+        Draws the positions on the path, then the noise of each step.
+    count : int
+        Number of Adam steps.
+
+    Returns
+    -------
+    array (2P,)
+        The `point` of `path`.
+    """
+    point = 0.5 * (a + b)
+    optimizer = Adam(0.05)
     memory = optimizer.init(point)
     for step, t in enumerate(rng.uniform(size=count)):
-        noise, at = ESTIMATOR.draw(rng, 8), path(a, point, b, t)
+        noise = ESTIMATOR.draw(rng, 8)
+        at = path(a, point, b, t)
         slope = 2.0 * t * (1.0 - t) * ESTIMATOR.value_and_grad(at, noise, x, y).grad
         optimizer.update(point, slope, memory, Cosine()(step, count))
     return point
 
 
 def search(
-    seed: int, starts: int = STARTS, epochs: int = 3000, progress: bool | None = None
+    seed: int, starts: int = N_STARTS, epochs: int = 3000, progress: bool | None = None
 ) -> Study:
-    """Train from every start, see which functions were found, and walk between them."""
-    rng, optimizer, trainings = (
-        np.random.default_rng(seed),
-        Adam(0.05, schedule=Cosine()),
-        [],
+    """Train from every start, sort the functions that the starts reached, and walk between them.
+
+    Parameters
+    ----------
+    seed : int
+        Of the data, the starts and their training.
+    starts : int
+        Number of starts.
+    epochs : int
+        Passes over the data in each training.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+
+    Returns
+    -------
+    Study
+        Thetas, free energies and paths.
+    """
+    rng = np.random.default_rng(seed)
+    optimizer = Adam(0.05, schedule=Cosine())
+    trainings = []
+    x = np.linspace(-2.0, 2.0, N_TRAIN_ROWS)[:, None]
+    y = np.sin(3.0 * x) + NOISE_SCALE * rng.standard_normal((N_TRAIN_ROWS, 1))
+    recipe = Recipe(
+        optimizer=optimizer, epochs=epochs, batch_size=N_TRAIN_ROWS, samples=4
     )
-    x = np.linspace(-2.0, 2.0, ROWS)[:, None]
-    y = np.sin(3.0 * x) + NOISE * rng.standard_normal((ROWS, 1))
-    recipe = Recipe(optimizer=optimizer, epochs=epochs, batch_size=ROWS, samples=4)
     with steps(starts, progress) as report:
         for start_rng in counted(rng.spawn(starts), report):
             initial = start(ESTIMATOR, start_rng, optimizer)
@@ -145,13 +229,15 @@ def search(
     energies, means = zip(
         *((free_energy(t, x, y), moments(t, x)[0]) for t in thetas), strict=True
     )
-    function_of_start, first = np.empty(starts, int), [means[0]]
+    function_of_start = np.empty(starts, int)
+    first = [means[0]]
     for i, mean in enumerate(means):
-        near = np.sqrt(np.mean((first - mean) ** 2, axis=1)) < APART
+        near = np.sqrt(np.mean((first - mean) ** 2, axis=1)) < MIN_FUNCTION_RMSD
         function_of_start[i] = near.argmax() if near.any() else len(first)
         first += [] if near.any() else [mean]
     best = thetas[0]
-    turned, exchanged = (list(images(best))[i] for i in (1, 2**UNITS))
+    turned = list(images(best))[1]
+    exchanged = list(images(best))[2**N_UNITS]
     ends = {"itself, a unit turned": turned, "itself, two units exchanged": exchanged}
     for name, function_index in (("its function again", 0), ("another function", 1)):
         for i in 1 + np.flatnonzero(function_of_start[1:] == function_index)[:1]:
@@ -161,7 +247,7 @@ def search(
         points["the same by a bend"] = bend(best, target, x, y, rng), target
     ways = {
         name: np.array(
-            [free_energy(at, x, y) for at in path(best, point, target, PLACES)]
+            [free_energy(at, x, y) for at in path(best, point, target, PATH_SHARES)]
         )
         for name, (point, target) in points.items()
     }
@@ -171,9 +257,23 @@ def search(
 def reproduce(
     out: Path, seed: int = 0, progress: bool | None = None, **size: int
 ) -> str:
-    """Run the study; write ``elbo-minima.png`` and ``.json`` to the folder, return the tables.
+    """Run the study, write ``elbo-minima.png`` and ``.json``, and return the tables.
 
-    `size` is that of a shorter run, as for `search`.
+    Parameters
+    ----------
+    out : Path
+        Folder of the results.
+    seed : int
+        Of the data, the starts and their training.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+    **size : int
+        `starts` and `epochs` of a shorter run, passed on to `search`.
+
+    Returns
+    -------
+    str
+        The tables.
     """
     study = search(seed, progress=progress, **size)
     write(out, {"elbo-minima": draw(study)}, study, "elbo-minima")
@@ -186,7 +286,8 @@ def reproduce(
     }
     return text(
         listed(
-            f"1-{UNITS}-1, {ROWS} rows: the functions that {len(study.kinds)} starts found.",
+            f"1-{N_UNITS}-1, {N_TRAIN_ROWS} rows: the functions that {len(study.kinds)} starts "
+            "found.",
             "function | starts | bound, nats | worst",
             rows_of_functions,
             lambda part: f"{len(part)} | {-part[0]:.2f} | {-part[-1]:.2f}",
@@ -207,12 +308,14 @@ def claims_of_the_derivations(study: Study) -> list[Claim]:
         free_energy(image, study.x, study.y) for image in images(study.thetas[0])
     ]
     centre = moments(np.mean(list(images(study.thetas[0])), axis=0), study.x)[0]
-    apart, flat = float(np.ptp(all_equal)), float(np.ptp(centre))
-    level = np.sum((study.y - study.y.mean()) ** 2) / (2.0 * NOISE**2) + CONSTANT
-    best, less = (
-        float(study.energies[0]),
-        "F of the best, less than any symmetric theta has",
+    apart = float(np.ptp(all_equal))
+    flat = float(np.ptp(centre))
+    level = (
+        np.sum((study.y - study.y.mean()) ** 2) / (2.0 * NOISE_SCALE**2)
+        + FREE_ENERGY_CONSTANT
     )
+    best = float(study.energies[0])
+    less = "F of the best, less than any symmetric theta has"
     return [
         Claim(
             f"F of its {len(all_equal)} images, apart",
@@ -233,18 +336,19 @@ def draw(study: Study) -> Figure:
     grid = np.linspace(-3.0, 3.0, 121)[:, None]
     middle.plot(study.x, study.y, ".", color=style.BLACK, label="data")
     for index, (function_index, (colour, line)) in enumerate(
-        zip(np.unique(study.kinds), LOOKS, strict=False)
+        zip(np.unique(study.kinds), LINE_STYLES, strict=False)
     ):
-        which, name = np.flatnonzero(study.kinds == function_index), f"function {index}"
+        which = np.flatnonzero(study.kinds == function_index)
+        name = f"function {index}"
         left_ax.plot(
             which + 1, study.energies[which], "osD^vP"[index], color=colour, label=name
         )
         mean = moments(study.thetas[which[0]], grid)[0]
         middle.plot(grid, mean, ls=line, color=colour, label=name)
     for (name, energies), (colour, line) in zip(
-        [*study.ways.items()][1:], LOOKS, strict=False
+        [*study.ways.items()][1:], LINE_STYLES, strict=False
     ):
-        right.plot(PLACES, energies, color=colour, ls=line, label=name)
+        right.plot(PATH_SHARES, energies, color=colour, ls=line, label=name)
     for ax in (left_ax, right):
         ax.set_yscale("log")
         style.plain_numbers(ax.yaxis, minor="24")

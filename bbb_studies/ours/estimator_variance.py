@@ -46,8 +46,8 @@ from bbb_studies.kit import Estimate, concise, listed, table, text, write
 from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 
 Array = NDArray[Any]
-SAMPLES = 2  # weight samples per step: one antithetic pair
-ROWWISE = ("local reparam.", "Flipout")  # they need independent weights
+N_STEP_SAMPLES = 2  # weight samples per step: one antithetic pair
+ROWWISE_ESTIMATORS = ("local reparam.", "Flipout")  # they need independent weights
 REFERENCE = "reparameterised"
 
 
@@ -108,15 +108,13 @@ def network_places(seed: int) -> list[Place]:
     curve = np.sin(x @ rng.standard_normal((13, 2)) * 0.5).sum(axis=1, keepdims=True)
     y = curve + 0.3 * rng.standard_normal((256, 1))
     model = Model(MLP((13, 50, 1)), GaussianPrior(0.5), GaussianLikelihood(0.3))
-    estimator, constant, fading = (
-        Reparameterised(model),
-        Adam(5e-3),
-        Adam(5e-3, schedule=Cosine()),
-    )
+    estimator = Reparameterised(model)
+    constant = Adam(5e-3)
+    fading = Adam(5e-3, schedule=Cosine())
     state = start(estimator, rng, constant)
     thetas = [state.theta]
     for optimizer in (constant, fading):
-        recipe = Recipe(optimizer, epochs=500, samples=SAMPLES)
+        recipe = Recipe(optimizer, epochs=500, samples=N_STEP_SAMPLES)
         state = fit(estimator, state, x, y, recipe, rng=rng, progress=False)
         thetas.append(state.theta)
     names = ("network, start", "network, half way", "network, end")
@@ -130,7 +128,9 @@ def linear_places(seed: int) -> list[Place]:
     """Return linear regression at the optimum of mean field and at that of full rank (D28)."""
     model, x, y = problem = exact.draw(np.random.default_rng(seed))
     truth = exact.exact(problem)
-    best, factor, full = exact.reverse_optimum(truth), MeanField(), FullRank()
+    best = exact.reverse_optimum(truth)
+    factor = MeanField()
+    full = FullRank()
     at_best = factor.pack(best.mean, best.deviation)
     return [
         Place("linear, mean field", model, factor, at_best, x, y, 1.0),
@@ -138,10 +138,11 @@ def linear_places(seed: int) -> list[Place]:
     ]
 
 
-STEPS = 2000  # gradients of each estimator at each place ...
-BATCHES = 20  # ... in so many batches, whose scatter gives the standard errors
-COUNTS = (1, 2, 5, 10, 20, 50, 100)  # samples of IWAE and of the EUBO
-CURVE_STEPS = 4000
+N_GRADIENTS = 2000  # gradients of each estimator at each place ...
+# ... in so many batches, whose scatter gives the standard errors.
+N_VARIANCE_BATCHES = 20
+CURVE_SAMPLE_COUNTS = (1, 2, 5, 10, 20, 50, 100)  # samples of IWAE and of the EUBO
+N_CURVE_GRADIENTS = 4000
 
 
 class Noise(NamedTuple):
@@ -163,23 +164,40 @@ class Spot(NamedTuple):
     effective: float  # mean effective number of samples, 1 / sum of squared shares
 
 
-def measure(case: Place, seed: int, steps: int = STEPS) -> dict[str, Noise]:
-    """Measure every estimator that the posterior allows, in turns, with the same random numbers.
+def measure(case: Place, seed: int, steps: int = N_GRADIENTS) -> dict[str, Noise]:
+    """Return the relative gradient variance and time of every estimator that the posterior allows.
 
-    A batch of one follows a batch of the other, so that a busy moment of the machine
-    is shared.
+    The estimators take turns, with the same random numbers: a batch of one follows a batch of the
+    other, so that a busy moment of the machine is shared.
+
+    Parameters
+    ----------
+    case : Place
+        Model, posterior and rows at which gradients are drawn.
+    seed : int
+        Of the noise; every estimator starts from the same generator.
+    steps : int
+        Number of gradients of each estimator.
+
+    Returns
+    -------
+    dict of str to Noise
+        Variance, and variance x time, relative to `REFERENCE`, by estimator.
     """
     independent = isinstance(case.posterior, MeanField)
-    names = [name for name in ESTIMATORS if independent or name not in ROWWISE]
+    names = [
+        name for name in ESTIMATORS if independent or name not in ROWWISE_ESTIMATORS
+    ]
     estimators = {name: ESTIMATORS[name](case.model, case.posterior) for name in names}
     rngs = {name: np.random.default_rng(seed) for name in names}
     buffers = {name: Buffers() for name in names}
     noises = {
-        n: np.empty(e.noise_shape(SAMPLES, len(case.x))) for n, e in estimators.items()
+        n: np.empty(e.noise_shape(N_STEP_SAMPLES, len(case.x)))
+        for n, e in estimators.items()
     }
     grads = {name: np.empty((steps, case.theta.size)) for name in names}
     times = {name: np.empty(steps) for name in names}
-    for batch in np.array_split(np.arange(steps), BATCHES):
+    for batch in np.array_split(np.arange(steps), N_VARIANCE_BATCHES):
         for name, estimator in estimators.items():
             for step in batch:
                 started = perf_counter()
@@ -195,7 +213,8 @@ def measure(case: Place, seed: int, steps: int = STEPS) -> dict[str, Noise]:
                 times[name][step] = perf_counter() - started
                 grads[name][step] = grad
     cut = case.model.layout.size
-    reference, clock = grads[REFERENCE], float(np.median(times[REFERENCE]))
+    reference = grads[REFERENCE]
+    clock = float(np.median(times[REFERENCE]))
     ratios = {name: ratio(grads[name], reference) for name in names}
     return {
         name: Noise(
@@ -214,33 +233,64 @@ def ratio(grads: Array, reference: Array) -> Estimate:
     """Return the ratio of summed variances, with the jackknife error over batches.
 
     Both have one gradient per row, drawn in the same order with the same random numbers.
+
+    Parameters
+    ----------
+    grads : array (steps, K)
+        Gradients of the estimator, one in a row.
+    reference : array (steps, K)
+        Gradients of the reference estimator.
+
+    Returns
+    -------
+    Estimate
+        The ratio, and its jackknife standard error.
     """
-    squares, reference_squares = (_batch_squares(g) for g in (grads, reference))
+    squares = _batch_squares(grads)
+    reference_squares = _batch_squares(reference)
     left_out = (squares.sum() - squares) / (reference_squares.sum() - reference_squares)
-    spread = (BATCHES - 1) * np.mean((left_out - left_out.mean()) ** 2)
+    spread = (N_VARIANCE_BATCHES - 1) * np.mean((left_out - left_out.mean()) ** 2)
     return Estimate(
         float(squares.sum() / reference_squares.sum()), float(np.sqrt(spread))
     )
 
 
 def _batch_squares(grads: Array) -> Array:
-    """Return the squared distance to the mean, summed, of every batch (BATCHES,)."""
+    """Return the squared distance to the mean, summed, of every batch (N_VARIANCE_BATCHES,)."""
     squares = np.sum((grads - grads.mean(axis=0)) ** 2, axis=1)
-    return np.array([part.sum() for part in np.array_split(squares, BATCHES)])
+    return np.array(
+        [part.sum() for part in np.array_split(squares, N_VARIANCE_BATCHES)]
+    )
 
 
 def curves(
-    seed: int, steps: int = CURVE_STEPS, *, report: ReportWork = ignore_work
+    seed: int, steps: int = N_CURVE_GRADIENTS, *, report: ReportWork = ignore_work
 ) -> dict[str, list[Spot]]:
-    """Measure IWAE's two gradients and the EUBO's against the number of samples.
+    """Return bias and noise of IWAE's two gradients and of the EUBO's, by the number of samples.
 
-    On linear regression, at a q beside the inclusive optimum and wider: there no gradient is 0,
-    and the importance weights have all moments that matter here.
+    They are measured on linear regression, at a q beside the inclusive optimum and wider: there no
+    gradient is 0, and the importance weights have all moments that matter here.
+
+    Parameters
+    ----------
+    seed : int
+        Of the data and the noise.
+    steps : int
+        Number of gradients of each estimator at each number of samples.
+    report : callable
+        Called with 1 after each number of samples.
+
+    Returns
+    -------
+    dict of str to list of Spot
+        One `Spot` for each of `CURVE_SAMPLE_COUNTS`, by estimator.
     """
     model, x, y = problem = exact.draw(np.random.default_rng(seed), correlation=0.3)
-    posterior, family = exact.exact(problem).posterior, MeanField()
+    posterior = exact.exact(problem).posterior
+    family = MeanField()
     v = posterior.deviation**2
-    sigma, gap = 1.5 * posterior.deviation, 0.5 * posterior.deviation
+    sigma = 1.5 * posterior.deviation
+    gap = 0.5 * posterior.deviation
     theta = family.pack(posterior.mean - gap, sigma)
     case = Place("linear, beside the optimum", model, family, theta, x, y, 1.0)
     # G8 in expectation: -(m - mu) / sigma^2 and [1 / sigma - (v + (m - mu)^2) / sigma^3] s(rho)
@@ -252,7 +302,7 @@ def curves(
         "EUBO": SelfNormalised(model, family, EUBO()),
     }
     spots: dict[str, list[Spot]] = {name: [] for name in estimators}
-    for count in counted(COUNTS, report):
+    for count in counted(CURVE_SAMPLE_COUNTS, report):
         drawn = {n: sampled(e, case, count, steps, seed) for n, e in estimators.items()}
         iwae = drawn["doubly"][0].mean(axis=0)  # unbiased, and the less noisy one
         for name, (grads, effective) in drawn.items():
@@ -267,9 +317,32 @@ def curves(
 def sampled(
     estimator: Estimator, case: Place, count: int, steps: int, seed: int
 ) -> tuple[Array, float]:
-    """Return gradients (steps, ...) and the mean effective number of samples."""
-    rng, buffers = np.random.default_rng(seed), Buffers()
-    grads, effective = np.empty((steps, case.theta.size)), np.empty(steps)
+    """Return gradients (steps, ...) and the mean effective number of samples.
+
+    Parameters
+    ----------
+    estimator : GradientEstimator
+        Estimator with an importance-weighted objective.
+    case : Place
+        Model, posterior and rows at which gradients are drawn.
+    count : int
+        Weight samples of one gradient.
+    steps : int
+        Number of gradients.
+    seed : int
+        Of the noise.
+
+    Returns
+    -------
+    grads : array (steps, K)
+        One gradient in a row.
+    effective : float
+        Effective number of samples, 1 / sum of squared shares, mean over gradients.
+    """
+    rng = np.random.default_rng(seed)
+    buffers = Buffers()
+    grads = np.empty((steps, case.theta.size))
+    effective = np.empty(steps)
     for step in range(steps):
         inputs = (
             estimator.draw(rng, count),
@@ -297,7 +370,22 @@ def draw_variances(
     spots: Mapping[str, Sequence[Spot]],
     names: Sequence[str],
 ) -> Figure:
-    """Draw ratios of variances at every place, and the noise of IWAE and EUBO against samples."""
+    """Draw the variance ratios at every place, and the noise of IWAE and EUBO by number of samples.
+
+    Parameters
+    ----------
+    noises : mapping of str to mapping of str to Noise
+        Results of `measure`, by place.
+    spots : mapping of str to sequence of Spot
+        Results of `curves`.
+    names : sequence of str
+        Estimators from top to bottom.
+
+    Returns
+    -------
+    matplotlib Figure
+        A panel for each place above, two panels of curves below.
+    """
     figure = Figure(figsize=(13.0, 7.6), layout="constrained")
     above, below = cast(Any, figure.subfigures(2, 1, height_ratios=(1.15, 1.0)))
     panels = above.subplots(1, len(noises), sharey=True)
@@ -317,9 +405,8 @@ def draw_variances(
         ax.plot(
             counts, [s.deviation for s in spots[key]], marks, color=colour, label=label
         )
-    bias, errors = (
-        [getattr(s, part) for s in spots["EUBO"]] for part in ("bias", "error")
-    )
+    bias = [s.bias for s in spots["EUBO"]]
+    errors = [s.error for s in spots["EUBO"]]
     right.errorbar(
         counts,
         bias,
@@ -397,13 +484,22 @@ def _draw_ratios(ax: Axes, names: Sequence[str], rows: Mapping[str, Noise]) -> N
 
 
 def lay_out(noises: dict[str, dict[str, Noise]], curves: dict[str, list[Spot]]) -> str:
-    """Return every number that is printed, and which results of the derivations are seen."""
-    at_end, posterior = noises["network, end"], noises["linear, full rank"]
+    """Return the text of the study: every printed number, and which derivations it shows.
+
+    Parameters
+    ----------
+    noises : dict of str to dict of str to Noise
+        Results of `measure`, by place.
+    curves : dict of str to list of Spot
+        Results of the function `curves`.
+    """
+    at_end = noises["network, end"]
+    posterior = noises["linear, full rank"]
     best_first = sorted(at_end.items(), key=lambda item: item[1].cost.mean)
     spots = zip(*curves.values(), strict=True)
     return text(
-        f"Network 13-50-1, 32 rows of 256; linear regression, 40 rows; variance of {STEPS} "
-        f"gradients\nof {SAMPLES} weight samples, relative (error of last digits).",
+        f"Network 13-50-1, 32 rows of 256; linear regression, 40 rows; variance of {N_GRADIENTS} "
+        f"gradients\nof {N_STEP_SAMPLES} weight samples, relative (error of last digits).",
         ratios(noises),
         listed(
             "Linear regression at the full-rank optimum, where q is the posterior.",
@@ -449,9 +545,24 @@ def ratios(found: dict[str, dict[str, Noise]]) -> str:
 
 
 def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
-    """Measure, write ``estimator-variance.png`` and ``.json``, and return the tables."""
+    """Measure, write ``estimator-variance.png`` and ``.json``, and return the tables.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the results.
+    seed : int
+        Of everything that is drawn.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+
+    Returns
+    -------
+    str
+        The tables.
+    """
     cases = [*network_places(seed), *linear_places(seed)]
-    with steps(len(cases) + len(COUNTS), progress) as report:
+    with steps(len(cases) + len(CURVE_SAMPLE_COUNTS), progress) as report:
         noises = {case.name: measure(case, seed + 1) for case in counted(cases, report)}
         spots = curves(seed, report=report)
     figure = draw_variances(noises, spots, order(noises["network, end"]))

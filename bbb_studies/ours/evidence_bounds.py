@@ -39,7 +39,20 @@ def problem(seed: int = 0) -> Regression:
 
 
 def choices(truth: Exact, prior_scale: float) -> dict[str, Gaussian]:
-    """Return the four q, from the prior to the posterior."""
+    """Return the four q, from the prior to the posterior.
+
+    Parameters
+    ----------
+    truth : Exact
+        Posterior and evidence of the regression.
+    prior_scale : float
+        Standard deviation of every weight under the prior.
+
+    Returns
+    -------
+    dict of str to Gaussian
+        The four q, by name.
+    """
     size = len(truth.precision)
     return {
         "the prior": Gaussian(np.zeros(size), prior_scale**2 * np.eye(size)),
@@ -50,7 +63,20 @@ def choices(truth: Exact, prior_scale: float) -> dict[str, Gaussian]:
 
 
 def place(data: Regression, q: Gaussian) -> tuple[Estimator, Array]:
-    """Return an estimator whose family has `q`, and the theta that is `q`."""
+    """Return an estimator whose posterior can be `q`, and the theta that describes `q`.
+
+    Parameters
+    ----------
+    data : Regression
+        Model and rows.
+    q : Gaussian
+        Its covariance decides between `MeanField` and `FullRank`.
+
+    Returns
+    -------
+    estimator : GradientEstimator
+    theta : array (K,)
+    """
     if np.array_equal(q.covariance, np.diag(np.diag(q.covariance))):
         family = MeanField()
         return Reparameterised(data.model, family), family.pack(q.mean, q.deviation)
@@ -58,10 +84,12 @@ def place(data: Regression, q: Gaussian) -> tuple[Estimator, Array]:
     return Reparameterised(data.model, full), full.pack(q.mean, q.covariance)
 
 
-COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # samples k; all divide the last
-KINDS = ("IWAE", "Renyi 1/2", "EUBO")
-REPEATS = 1000  # independent sets of as many samples as the last of COUNTS
-AT_ONCE = 10  # of these sets in one pass through the model
+# Numbers k of samples of a bound; all divide the last.
+BOUND_SAMPLE_COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+BOUND_NAMES = ("IWAE", "Renyi 1/2", "EUBO")
+# Independent sets, each of as many samples as the last of these numbers.
+N_SAMPLE_SETS = 1000
+N_SETS_PER_PASS = 10  # of these sets in one pass through the model
 
 
 class Case(NamedTuple):
@@ -83,14 +111,33 @@ def draw(
     data: Regression,
     q: Gaussian,
     rng: np.random.Generator,
-    repeats: int = REPEATS,
-    n_samples: int = COUNTS[-1],
+    repeats: int = N_SAMPLE_SETS,
+    n_samples: int = BOUND_SAMPLE_COUNTS[-1],
 ) -> Array:
-    """Return log weights (repeats, most) of samples from `q`, by the library's own pass."""
+    """Return the log importance weights of samples from `q`, by the library's own forward pass.
+
+    Parameters
+    ----------
+    data : Regression
+        Model and rows.
+    q : Gaussian
+        Distribution of the samples.
+    rng : numpy.random.Generator
+        Draws the noise.
+    repeats : int
+        Number R of independent sets.
+    n_samples : int
+        Samples in each set.
+
+    Returns
+    -------
+    array (repeats, n_samples)
+        log P(w, D) - log q(w), in nats.
+    """
     estimator, theta = place(data, q)
     rows = []
-    for start in range(0, repeats, AT_ONCE):
-        sets = min(AT_ONCE, repeats - start)
+    for start in range(0, repeats, N_SETS_PER_PASS):
+        sets = min(N_SETS_PER_PASS, repeats - start)
         terms = exact.log_densities(
             estimator, theta, estimator.draw(rng, sets * n_samples), data
         )
@@ -101,9 +148,28 @@ def draw(
 def draw_posterior(
     data: Regression, q: Gaussian, truth: Exact, rng: np.random.Generator, samples: int
 ) -> Array:
-    """Return log P(w, D) - log q(w) (S,) of weights drawn from the posterior.
+    """Return log P(w, D) - log q(w) of weights that are drawn from the posterior.
 
-    Noise is an argument: eps = (w - mu) / sigma, or L^-1 (w - mu), makes any w we like.
+    The noise of an estimator is an argument: eps = (w - mu) / sigma, or L^-1 (w - mu), makes any w
+    that one likes.
+
+    Parameters
+    ----------
+    data : Regression
+        Model and rows.
+    q : Gaussian
+        Distribution whose density is evaluated.
+    truth : Exact
+        Holds the posterior.
+    rng : numpy.random.Generator
+        Draws the weights.
+    samples : int
+        Number S of weights.
+
+    Returns
+    -------
+    array (samples,)
+        In nats.
     """
     estimator, theta = place(data, q)
     factor = np.linalg.cholesky(truth.posterior.covariance)
@@ -115,9 +181,17 @@ def draw_posterior(
 def bound(bound_name: str, logs: Array, count: int) -> Array:
     """Return the bound (R,) of `count` samples, averaged over the sets that each row holds.
 
-    `bound_name` is one of `KINDS`, `logs` (R, k_max) are log weights, `count` divides k_max. Rows
-    keep their samples at every `count`, so differences between counts have the Monte Carlo error
-    of the difference alone.
+    Rows keep their samples at every `count`, so differences between counts have the Monte Carlo
+    error of the difference alone.
+
+    Parameters
+    ----------
+    bound_name : str
+        One of `BOUND_NAMES`.
+    logs : array (R, k_max)
+        Log weights of R sets of samples.
+    count : int
+        Number k of samples of the bound, a divisor of k_max.
     """
     sets = logs.reshape(len(logs), -1, count)
     if bound_name == "EUBO":
@@ -130,16 +204,38 @@ def bound(bound_name: str, logs: Array, count: int) -> Array:
 def measure(
     data: Regression, name: str, q: Gaussian, truth: Exact, rng: np.random.Generator
 ) -> Case:
-    """Estimate every bound for one q."""
+    """Return every bound of one q, exact and estimated, less the log evidence.
+
+    Parameters
+    ----------
+    data : Regression
+        Model and rows.
+    name : str
+        Name of q in tables and pictures.
+    q : Gaussian
+        Distribution to measure.
+    truth : Exact
+        Posterior and evidence.
+    rng : numpy.random.Generator
+        Draws the samples of q, then those of the posterior.
+
+    Returns
+    -------
+    Case
+        All values in nats.
+    """
     logs = draw(data, q, rng) - truth.log_evidence
-    bounds, steps = {}, {}
-    for bound_name in KINDS:
-        values = [bound(bound_name, logs, count) for count in COUNTS]
+    bounds = {}
+    steps = {}
+    for bound_name in BOUND_NAMES:
+        values = [bound(bound_name, logs, count) for count in BOUND_SAMPLE_COUNTS]
         bounds[bound_name] = tuple(map(estimate, values))
         steps[bound_name] = tuple(
             estimate(higher - lower) for lower, higher in pairwise(values)
         )
-    above = draw_posterior(data, q, truth, rng, 100 * REPEATS) - truth.log_evidence
+    above = (
+        draw_posterior(data, q, truth, rng, 100 * N_SAMPLE_SETS) - truth.log_evidence
+    )
     spread = 2.0 * truth.precision - np.linalg.inv(q.covariance)
     return Case(
         name,
@@ -155,7 +251,7 @@ def measure(
     )
 
 
-STYLES = {  # colour, marker, line, name
+BOUND_STYLES = {  # colour, marker, line, name
     "IWAE": (BLUE, "o", "-", "importance-weighted bound"),
     "Renyi 1/2": (GREEN, "^", "--", "Rényi bound, α = 1/2"),
     "EUBO": (VERMILLION, "s", ":", "self-normalised EUBO"),
@@ -165,7 +261,22 @@ STYLES = {  # colour, marker, line, name
 def draw_bounds(
     cases: Sequence[Case], counts: Sequence[int], figure: Figure | None = None
 ) -> Figure:
-    """Draw all bounds against the number of samples, one panel for each q."""
+    """Draw all bounds against the number of samples, one panel for each q.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        One panel each, at most four.
+    counts : sequence of int
+        Numbers of samples at which `cases` have bounds.
+    figure : matplotlib Figure, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib Figure
+        The figure with its panels.
+    """
     figure = figure or Figure(figsize=(12.6, 4.2), layout="constrained")
     panels = figure.subplots(1, len(cases))
     for ax, letter, case in zip(panels, "abcd", cases, strict=True):
@@ -188,7 +299,7 @@ def _draw_panel(ax: Axes, case: Case, counts: Sequence[int]) -> None:
     ax.axhline(
         case.eubo, color=GREY, linewidth=1.4, linestyle=(0, (6, 2)), label="exact EUBO"
     )
-    for bound_name, (colour, marker, line, label) in STYLES.items():
+    for bound_name, (colour, marker, line, label) in BOUND_STYLES.items():
         means = [b.mean for b in case.bounds[bound_name]]
         errors = [2.0 * b.error for b in case.bounds[bound_name]]
         ax.errorbar(
@@ -214,7 +325,7 @@ def _draw_panel(ax: Axes, case: Case, counts: Sequence[int]) -> None:
         )
     elif reach < 1e-6:
         largest = max(
-            abs(b.mean) for bound_name in STYLES for b in case.bounds[bound_name]
+            abs(b.mean) for bound_name in BOUND_STYLES for b in case.bounds[bound_name]
         )
         ax.set_ylim(-1.0, 1.0)
         ax.text(
@@ -226,14 +337,26 @@ def _draw_panel(ax: Axes, case: Case, counts: Sequence[int]) -> None:
         )
 
 
-EQUAL = 1e-9  # nats: where q is the posterior all bounds are the log evidence
+# Nats: where q is the posterior all bounds are the log evidence.
+BOUNDS_EQUAL_ATOL = 1e-9
 
 
 def lay_out(data: Regression, log_evidence: float, cases: Sequence[Case]) -> str:
-    """Return every number that is printed, and which results of the derivations are seen."""
+    """Return the text of the study: every printed number, and which derivations it shows.
+
+    Parameters
+    ----------
+    data : Regression
+        Model and rows.
+    log_evidence : float
+        In nats.
+    cases : sequence of Case
+        Results of `measure`.
+    """
     rows, d_in = data.x.shape
     exact = listed(
-        f"Exact, less log evidence (nats); below, {REPEATS} sets of {COUNTS[-1]} samples.",
+        f"Exact, less log evidence (nats); below, {N_SAMPLE_SETS} sets of "
+        f"{BOUND_SAMPLE_COUNTS[-1]} samples.",
         f"{rows} rows, {d_in} inputs, a bias; log evidence {log_evidence:.4f} | ELBO | Renyi 1/2 | "
         "EUBO | variance of weights",
         ((f"q: {case.name}", case) for case in cases),
@@ -242,7 +365,7 @@ def lay_out(data: Regression, log_evidence: float, cases: Sequence[Case]) -> str
             f"{'finite' if case.finite else 'infinite'}"
         ),
     )
-    bounds = [_bounds(case) for case in cases if case.eubo > EQUAL]
+    bounds = [_bounds(case) for case in cases if case.eubo > BOUNDS_EQUAL_ATOL]
     return text(
         exact, *bounds, "'EUBO' is the self-normalised estimate from samples of q."
     )
@@ -251,16 +374,33 @@ def lay_out(data: Regression, log_evidence: float, cases: Sequence[Case]) -> str
 def _bounds(case: Case) -> str:
     rows = []
     for k, *bounds in zip(
-        COUNTS, *(case.bounds[bound_name] for bound_name in KINDS), strict=True
+        BOUND_SAMPLE_COUNTS,
+        *(case.bounds[bound_name] for bound_name in BOUND_NAMES),
+        strict=True,
     ):
         short = concise(case.eubo - bounds[-1].mean, bounds[-1].error)
         rows.append([str(k), *(concise(*bound) for bound in bounds), short])
     caption = f"q: {case.name}. Bounds of k samples, less the log evidence (nats)."
-    return f"{caption}\n\n{table(('k', *KINDS, 'EUBO below its limit'), rows)}"
+    return f"{caption}\n\n{table(('k', *BOUND_NAMES, 'EUBO below its limit'), rows)}"
 
 
 def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
-    """Measure every q, write ``evidence-bounds.png`` and ``.json``, and return the tables."""
+    """Measure every q, write ``evidence-bounds.png`` and ``.json``, and return the tables.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the results.
+    seed : int
+        Of data and samples.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+
+    Returns
+    -------
+    str
+        The tables.
+    """
     data_rng_seed, *seeds = np.random.SeedSequence(seed).spawn(6)
     data = problem(int(data_rng_seed.generate_state(1)[0]))
     truth = exact.exact(data)
@@ -271,8 +411,15 @@ def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
             measure(data, name, q, truth, rng)
             for (name, q), rng in counted(asked, report)
         ]
-    stored = {"log_evidence": truth.log_evidence, "counts": COUNTS, "cases": cases}
+    stored = {
+        "log_evidence": truth.log_evidence,
+        "counts": BOUND_SAMPLE_COUNTS,
+        "cases": cases,
+    }
     write(
-        out, {"evidence-bounds": draw_bounds(cases, COUNTS)}, stored, "evidence-bounds"
+        out,
+        {"evidence-bounds": draw_bounds(cases, BOUND_SAMPLE_COUNTS)},
+        stored,
+        "evidence-bounds",
     )
     return lay_out(data, truth.log_evidence, cases)

@@ -28,10 +28,10 @@ from .records import Record
 from .tables import grid
 from .trials import AnyTrial, measured, now
 
-METHODS = tuple(inferences())
-RIVALS = tuple(baselines("classification", 0, 0))
-USUAL = ("mean-field", "hmc")
-METRICS = {
+INFERENCE_NAMES = tuple(inferences())
+BASELINE_NAMES = tuple(baselines("classification", 0, 0))
+DEFAULT_CLASSIFIERS = ("mean-field", "hmc")
+METRIC_TITLES = {
     "log_loss": "log loss",
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced",
@@ -72,8 +72,8 @@ class ClassTrial(AnyTrial):
     settings: Any = ClassSettings()
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS + RIVALS:
-            accepted = ", ".join(METHODS)
+        if self.method not in INFERENCE_NAMES + BASELINE_NAMES:
+            accepted = ", ".join(INFERENCE_NAMES)
             raise ValueError(
                 f"--method {self.method} is not for classes; accepted are {accepted}"
             )
@@ -85,24 +85,39 @@ class ClassTrial(AnyTrial):
             200.0
             if self.method in sampler_names()
             else 1.0
-            if self.method in RIVALS
+            if self.method in BASELINE_NAMES
             else 30.0
         )
 
 
 def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
-    """Fit to 90 % of the rows that `own.keep` has written at `path`, score the others."""
+    """Fit a classifier on 90 % of the rows of a table, and return its scores on the others.
+
+    Parameters
+    ----------
+    path : str
+        File that `trials.keep` has written.
+    trial : ClassTrial
+        Method, split and settings.
+
+    Returns
+    -------
+    dict
+        What is recorded of the trial.
+    """
     from sklearn.model_selection import StratifiedShuffleSplit
 
     table = read_arrays(Path(path), ("x", "y"))
-    x, y = table["x"], table["y"][:, 0].astype(int)
+    x = table["x"]
+    y = table["y"][:, 0].astype(int)
     settings = trial.settings
     seed = zlib.crc32(f"{settings.seed}/{trial.data}/{trial.split}".encode())
     size = max(round(0.1 * len(y)), y.max() + 1)
     cut = StratifiedShuffleSplit(1, test_size=size, random_state=seed)
     ((train, test),) = cut.split(x, y)
-    began, rng = now(), np.random.default_rng(seed)
-    if trial.method in RIVALS:
+    began = now()
+    rng = np.random.default_rng(seed)
+    if trial.method in BASELINE_NAMES:
         model = baselines("classification", len(train), seed)[trial.method]
         rows = (x[train], y[train]), (x[test], y[test])
         forecast = forecast_baseline(model, "classification", *rows, rng)
@@ -119,25 +134,36 @@ def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
         )
     scores = score_forecast(forecast, y[test])
     return {
-        "metrics": {metric: scores[metric].value for metric in METRICS},
+        "metrics": {metric: scores[metric].value for metric in METRIC_TITLES},
         **measured({"train": train, "test": test}, began),
     }
 
 
 def write(out: Path, records: Iterable[Record], command: str) -> str:
-    """Write ``table.md`` and ``trials.csv``; return the table."""
-    successful, rows = [one for one in records if one["status"] == "ok"], []
+    """Write ``table.md`` and ``trials.csv``, and return the table.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    records : iterable of Record
+        Of all trials.
+    command : str
+        What one types to repeat the run.
+    """
+    successful = [one for one in records if one["status"] == "ok"]
+    rows = []
     if not successful:
         return "no trial has succeeded"
     trials = pd.json_normalize(successful).rename(
         columns=lambda name: name.removeprefix("metrics.")
     )
-    trials = trials[["method", "split", *METRICS, "seconds.wall"]]
+    trials = trials[["method", "split", *METRIC_TITLES, "seconds.wall"]]
     write_text(out / "trials.csv", csv_text(trials))
     for method, trials_of_method in trials.groupby("method", sort=False):
         means = [
             str(Score(trials_of_method[one].mean(), trials_of_method[one].sem()))
-            for one in METRICS
+            for one in METRIC_TITLES
         ]
         rows.append(
             [
@@ -147,7 +173,7 @@ def write(out: Path, records: Iterable[Record], command: str) -> str:
                 f"{trials_of_method['seconds.wall'].mean():.1f}",
             ]
         )
-    table = grid(["method", *METRICS.values(), "splits", "seconds each"], rows)
+    table = grid(["method", *METRIC_TITLES.values(), "splits", "seconds each"], rows)
     about = {"name": successful[0]["set"], "units": successful[0]["settings"]["units"]}
     write_text(out / "table.md", PAGE.format(table=table, command=command, **about))
     return table

@@ -19,9 +19,10 @@ from .trials import AnyTrial, fit_part, load, measured, mixing, now, score, sett
 
 Array = NDArray[Any]
 GAP_SETS = ("boston", "concrete", "energy", "yacht")
-FOLDER = "gaps"  # in the output folder, with records of its own
-HELD_OUT = 0.1  # of the outer thirds, the rows outside the gap that are tested
-FEWEST = 0.1  # of all rows in the gap, or the input has too few values for one
+GAPS_FOLDER = "gaps"  # in the output folder, with records of its own
+# Of the outer thirds, the rows outside the gap that are tested.
+OUTSIDE_TEST_SHARE = 0.1
+MIN_GAP_SHARE = 0.1  # of all rows in the gap, or the input has too few values for one
 
 
 class Part(NamedTuple):
@@ -50,19 +51,27 @@ class GapTrial(AnyTrial):
 
 
 def gap(values: Array, seed: int = 0) -> Part | None:
-    """Return the rows of the gap in one input (N,), or None if it has too few values.
+    """Return the rows of a gap split by one input, or None if the input has too few values.
 
     The gap lies strictly between the last value of the lower third and the first of the upper one:
     rows that share those values stay outside, so no training row is in it.
+
+    Parameters
+    ----------
+    values : array (N,)
+        The input.
+    seed : int
+        Of the choice of test rows outside the gap.
     """
     count = len(values)
     ordered = np.sort(values)
-    low, high = ordered[count // 3 - 1], ordered[count - count // 3]
+    low = ordered[count // 3 - 1]
+    high = ordered[count - count // 3]
     between = (values > low) & (values < high)
-    if between.sum() < FEWEST * count:
+    if between.sum() < MIN_GAP_SHARE * count:
         return None
     outside = np.random.default_rng(seed).permutation(np.flatnonzero(~between))
-    held_out = max(1, round(HELD_OUT * len(outside)))
+    held_out = max(1, round(OUTSIDE_TEST_SHARE * len(outside)))
     return Part(
         np.sort(outside[held_out:]),
         np.flatnonzero(between),
@@ -73,7 +82,17 @@ def gap(values: Array, seed: int = 0) -> Part | None:
 def trials(
     sets: tuple[str, ...], methods: tuple[str, ...], **changed: Any
 ) -> list[GapTrial]:
-    """Return a trial for each set, method, and input that has a gap."""
+    """Return a trial for each set, method, and input that has a gap.
+
+    Parameters
+    ----------
+    sets : tuple of str
+        Names of the sets.
+    methods : tuple of str
+        Names of the methods.
+    **changed : Any
+        Settings that differ from the set's usual ones.
+    """
     gap_trials = []
     for name in sets:
         usable = [
@@ -88,7 +107,8 @@ def trials(
 
 def measure(trial: GapTrial) -> dict[str, Any]:
     """Run a trial and return what is recorded of it: scores inside the gap and outside."""
-    began, (x, y, _, names) = now(), load(trial.set)
+    began = now()
+    (x, y, _, names) = load(trial.set)
     part = gap(x[:, trial.input])
     if part is None:
         raise ValueError(

@@ -34,7 +34,8 @@ CORRELATION = 0.1  # a tenth of the rows is for testing
 SPREAD = 0.3  # of the half-Cauchy of tau, in nats or in units of log RMSE
 FEWEST_SETS = 3
 PRECISIONS = 40  # of the mixture that a Student t is
-REACH, POINTS = 5.0, 81  # of the grids of delta_0 and log tau
+REACH = 5.0
+N_GRID_POINTS = 81  # of the grids of delta_0 and log tau
 SMALLEST = 1e-9  # of a scale: two methods that are one
 
 
@@ -54,7 +55,15 @@ class Difference(NamedTuple):
 
 
 def correlated(gaps: Iterable[float], correlation: float = CORRELATION) -> Difference:
-    """Return what differences (n,), n >= 2, of overlapping splits say of their mean."""
+    """Return the posterior of a mean difference, given those on overlapping splits.
+
+    Parameters
+    ----------
+    gaps : iterable of float
+        Differences on n >= 2 splits.
+    correlation : float
+        Of two differences: the share of the rows that is for testing.
+    """
     d = np.asarray(list(gaps), float)
     inflated = 1.0 / len(d) + correlation / (1.0 - correlation)
     return Difference(
@@ -67,9 +76,9 @@ def chance(sets: Sequence[Difference]) -> float:
     means = np.array([difference.mean for difference in sets])
     scales = np.maximum([difference.scale for difference in sets], SMALLEST)
     unit = max(float(np.ptp(means)), float(scales.max()))
-    u = np.linspace(-REACH, REACH, POINTS)
+    u = np.linspace(-REACH, REACH, N_GRID_POINTS)
     centre = float(np.median(means)) + unit * np.sinh(u)  # (U,) values of delta_0
-    tau = unit * np.exp(np.linspace(-8.0, 6.0, POINTS))  # (V,)
+    tau = unit * np.exp(np.linspace(-8.0, 6.0, N_GRID_POINTS))  # (V,)
     # a flat prior of delta_0, half-Cauchy of tau; the grids' own densities are their slopes
     logs = np.log(np.cosh(u))[:, None] + (np.log(tau) - np.log1p((tau / SPREAD) ** 2))
     for mean, scale, freedom in zip(
@@ -86,12 +95,25 @@ def chance(sets: Sequence[Difference]) -> float:
 
 
 def chances(records: Records, metric: str) -> dict[tuple[str, str], float]:
-    """Return for each two methods the chance that the first is better on another set.
+    """Return the probability that one method is better than another on a new set, for each pair.
 
     RMSE is taken by its logarithm. Pairs with fewer than three sets in common, of two splits of
     both at least, which say nothing of how sets differ, are left out.
+
+    Parameters
+    ----------
+    records : records or DataFrame
+        Of all trials.
+    metric : str
+        "rmse" or "nll"; lower is better.
+
+    Returns
+    -------
+    dict of (first, second) to float
+        Probability that the first method is better.
     """
-    table, probability = frame(records), {}
+    table = frame(records)
+    probability = {}
     fine = table[table["status"] == "ok"].astype({"set": str, "method": str})
     wide = fine.pivot_table(index=["set", "split"], columns="method", values=metric)
     wide = np.log(wide) if metric == "rmse" else wide  # so that units are no matter

@@ -45,10 +45,10 @@ from bbb_studies.dropout import Dropout
 from bbb_studies.replicates import fit_replicates
 
 Array = NDArray[Any]
-NOISE = GaussianLikelihood(0.3, learn=True)
+LEARNED_NOISE_LIKELIHOOD = GaussianLikelihood(0.3, learn=True)
 SWAG_RATE = 10.0  # step sizes of SGD on the mean squared error, in units of Adam's
 # of SGD's path for SWAG, an epoch apart or more, in a quarter of the steps
-SNAPSHOTS = 30
+N_SNAPSHOTS = 30
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,13 @@ class Fit:
     draws: Draws | None = None  # of a sampler, to be judged
 
     def members(self, samples: int) -> Iterator[tuple[Any, Array, int]]:
-        """Yield each source with what it learned and its share of `samples`."""
+        """Yield each source of weights with its theta and its share of `samples`.
+
+        Parameters
+        ----------
+        samples : int
+            Weight vectors of the whole mixture, at least; a point estimate has 1.
+        """
         for source, theta in zip(self.sources, self.thetas, strict=True):
             yield (
                 source,
@@ -126,9 +132,21 @@ def model(
     inputs: int,
     candidate: Candidate,
     settings: Settings,
-    likelihood: Likelihood = NOISE,
+    likelihood: Likelihood = LEARNED_NOISE_LIKELIHOOD,
 ) -> Model:
-    """Return network, prior and likelihood."""
+    """Return the network of the benchmark with its prior and likelihood.
+
+    Parameters
+    ----------
+    inputs : int
+        Number of inputs.
+    candidate : Candidate
+        Gives the scales of the prior.
+    settings : Settings
+        Gives the number of hidden units.
+    likelihood : Likelihood
+        By default Gaussian with learned noise.
+    """
     scale = candidate.prior
     scales = (1.0, 1.0) if scale is None else (scale, scale * settings.units**-0.5)
     network = MLP((inputs, settings.units, likelihood.heads(1)))
@@ -210,10 +228,25 @@ def fit(
     settings: Settings,
     seed: Sequence[int],
 ) -> list[Fit]:
-    """Fit a method to standardised rows `x` (N, d_in), `y` (N, 1), once for each candidate.
+    """Return the fits of one method, one for each candidate.
 
-    Candidates differ in their prior alone, and are trained as one computation where that wins.
-    All have the same random numbers.
+    Candidates are trained as one computation where that is faster, all with the same random
+    numbers.
+
+    Parameters
+    ----------
+    x : array (N, d_in)
+        Inputs, standardised.
+    y : array (N, 1)
+        Targets, standardised.
+    method : str
+        A key of `METHODS`.
+    candidates : sequence of Candidate
+        They differ in their prior alone.
+    settings : Settings
+        Sizes of the computation.
+    seed : sequence of int
+        Of every candidate's generator.
     """
     rngs = [np.random.default_rng(seed) for _ in candidates]
     definition = METHODS[method]
@@ -245,7 +278,8 @@ def _ensemble(
 ) -> Fit:
     """Fit point estimates from several starts (Lakshminarayanan et al. 2017), equally weighted."""
     estimator = _points(model(x.shape[1], candidate, settings))
-    starts, size = rng.spawn(settings.members), (settings.steps, settings.batch_size)
+    starts = rng.spawn(settings.members)
+    size = (settings.steps, settings.batch_size)
     members = _train([estimator] * settings.members, x, y, candidate, starts, *size)
     return Fit(
         (estimator,) * settings.members, tuple(member.thetas[0] for member in members)
@@ -280,16 +314,18 @@ def _swag(
     of the mean squared error, in units of the noise, lest little noise make SGD diverge.
     """
     point = _points(model(x.shape[1], candidate, settings))
-    batch, size = min(settings.batch_size, len(x)), point.model.layout.size
+    batch = min(settings.batch_size, len(x))
+    size = point.model.layout.size
     (trained,) = _train([point], x, y, candidate, [rng], settings.steps, batch)
     theta = trained.thetas[0]  # the weights and the logarithm of the noise
     rule = SGD(
         SWAG_RATE * candidate.learning_rate * np.exp(2.0 * float(theta[-1])) / batch
     )
-    epochs = round(settings.steps / 4 / SNAPSHOTS / -(-len(x) // batch))
+    epochs = round(settings.steps / 4 / N_SNAPSHOTS / -(-len(x) // batch))
     recipe = training.Recipe(rule, max(1, epochs), batch)
-    state, path = Training(theta, rule.init(theta)), list[Array]()
-    for _ in range(SNAPSHOTS):
+    state = Training(theta, rule.init(theta))
+    path = list[Array]()
+    for _ in range(N_SNAPSHOTS):
         state = training.fit(point, state, x, y, recipe, rng=rng, progress=False)
         path.append(state.theta)
     mean = np.mean(path, axis=0)
@@ -351,7 +387,8 @@ def _default(
         learner = BayesianMLPRegressor(random_state=seed, progress=False)
         learner.fit(x.astype(np.float64), y[:, 0].astype(np.float64))
     notes = {"warnings": float(len(caught)), "epochs": float(learner.n_iter_)}
-    source, theta = learner.estimator_, learner.theta_
+    source = learner.estimator_
+    theta = learner.theta_
     if hasattr(learner, "x_axes_"):  # D60: draws of the weights, turned back
         w = source.weights(theta, source.draw_weights(rng, settings.samples))  # (S, P)
         first = source.model.network.layout.views(w)["W0"]  # (S, d_in, units)
@@ -363,7 +400,7 @@ def _default(
 
 
 def _sampled(
-    kernel: Callable[[Settings], Any], likelihood: Likelihood = NOISE
+    kernel: Callable[[Settings], Any], likelihood: Likelihood = LEARNED_NOISE_LIKELIHOOD
 ) -> Fitted:
     """Return what draws from the posterior of weights and noise, each chain from a point (W2)."""
 
@@ -375,10 +412,8 @@ def _sampled(
         rng: np.random.Generator,
     ) -> Fit:
         full_model = model(x.shape[1], candidate, settings, likelihood)
-        rngs, size = (
-            rng.spawn(settings.chains),
-            (settings.start_steps, settings.start_batch),
-        )
+        rngs = rng.spawn(settings.chains)
+        size = (settings.start_steps, settings.start_batch)
         starts = _train(
             [_points(full_model)] * settings.chains, x, y, candidate, rngs, *size
         )
@@ -423,7 +458,15 @@ QS = MeanField(rho_offset=-4.0)
 
 
 def natural_rows(rows: int, settings: Settings) -> int:
-    """Return the rows of a step of IVON: few estimate too noisy a curvature (D62)."""
+    """Return the batch size of IVON: few rows estimate too noisy a curvature (D62).
+
+    Parameters
+    ----------
+    rows : int
+        Number of training rows.
+    settings : Settings
+        Gives the usual batch size.
+    """
     return min(max(2 * settings.batch_size, rows // 32), 8 * settings.batch_size, rows)
 
 

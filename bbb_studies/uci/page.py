@@ -21,8 +21,8 @@ from bbb_numpy.numeric.files import path_in_errors, write_text
 from . import hierarchy, pictures, tables, verdicts
 from .gaps import GAP_SETS
 from .tables import (
-    COLUMNS,
-    LABELS,
+    DATASETS,
+    METHOD_LABELS,
     METRICS,
     SPLITS,
     Cell,
@@ -65,12 +65,27 @@ def page(
 ) -> str:
     """Return the text of ``benchmarks/uci.md``, or of ``table.md`` in a run's folder.
 
-    Of a repeated trial the last record counts; `gaps` are those of gap splits; `command` wrote
-    them; `in_folder`: name the files as in the output folder of a run.
+    Parameters
+    ----------
+    records : iterable of Record
+        Of all trials; the last record of a trial counts.
+    command : str
+        What one types to repeat the run.
+    gaps : sequence of Record
+        Records of gap splits; by default none.
+    in_folder : bool
+        Whether to name the files as in the output folder of a run.
+
+    Raises
+    ------
+    ValueError
+        If there is no record.
     """
     rows = list(records)
     have = {(record["set"], record["method"]) for record in rows}
-    absent = {name: [m for m in LABELS if (name, m) not in have] for name in COLUMNS}
+    absent = {
+        name: [m for m in METHOD_LABELS if (name, m) not in have] for name in DATASETS
+    }
     return _render(
         "uci.md.j2",
         rows,
@@ -85,14 +100,22 @@ def page(
 
 
 def gap_section(records: Iterable[Record], prefix: str = "uci_") -> str:
-    """Return the part of the page about gap splits; names of pictures begin with `prefix`."""
+    """Return the part of the page about gap splits.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        Records of gap splits.
+    prefix : str
+        With which the names of pictures begin.
+    """
     rows = list(records)
     table = pictures.gap_table(rows)
     text = TEMPLATES.get_template("gaps.md.j2").render(
         rows=rows,
         failed=sum(record["status"] != "ok" for record in rows),
         table=table,
-        level=pictures.LEVEL,
+        level=pictures.GAP_COVERAGE_LEVEL,
         methods=list(table.groupby("method", observed=True, sort=False)),
         open=_open_gaps(table),
         gap_sets=GAP_SETS,
@@ -109,17 +132,31 @@ def _open_gaps(table: pd.DataFrame) -> dict[str, list[str]]:
         have = dict(zip(rows_of_set["method"], rows_of_set["gaps"], strict=True))
         max_gaps = max(have.values(), default=0)
         open_cells[name] = [
-            LABELS[m] + (f" {have[m]} of {max_gaps} gaps" if m in have else "")
-            for m in sorted(LABELS, key=have.__contains__)
+            METHOD_LABELS[m] + (f" {have[m]} of {max_gaps} gaps" if m in have else "")
+            for m in sorted(METHOD_LABELS, key=have.__contains__)
             if have.get(m, 0) < max_gaps
         ] or ([] if have else ["all methods"])
     return {name: methods for name, methods in open_cells.items() if methods}
 
 
 def write(out: Path, records: Iterable[Record], command: str) -> str:
-    """Write ``table.md``, ``trials.csv`` and the pictures into `out`; return text for the terminal.
+    """Write ``table.md``, ``trials.csv`` and the pictures, and return text for the terminal.
 
-    The table and how many cells reach what. ValueError if there is no record.
+    The text has the table, and how many cells reach what was published.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    records : iterable of Record
+        Of all trials.
+    command : str
+        What one types to repeat the run.
+
+    Raises
+    ------
+    ValueError
+        If there is no record.
     """
     rows = current(records)
     table = _write_files(out, rows, page(rows, command, in_folder=True))
@@ -134,13 +171,43 @@ def write(out: Path, records: Iterable[Record], command: str) -> str:
 
 
 def write_own(out: Path, records: Iterable[Record], command: str) -> str:
-    """Write what `write` does about a table of one's own, without published numbers."""
+    """Write the files of `write` for a table of one's own, without published numbers.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    records : iterable of Record
+        Of all trials.
+    command : str
+        What one types to repeat the run.
+
+    Returns
+    -------
+    str
+        Text for the terminal.
+
+    Raises
+    ------
+    ValueError
+        If there is no record.
+    """
     rows = current(records)
     return _plain(_write_files(out, rows, _render("own.md.j2", rows, command=command)))
 
 
 def write_gaps(out: Path, records: Iterable[Record], command: str) -> str:
-    """Write ``table.md`` and ``gaps.png`` about gap splits; return the text for the terminal."""
+    """Write ``table.md`` and ``gaps.png`` about gap splits, and return text for the terminal.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    records : iterable of Record
+        Records of gap splits.
+    command : str
+        What one types to repeat the run.
+    """
     rows = list(records)
     write_text(
         out / "table.md", f"{gap_section(rows, prefix='')}\n\n```\n{command}\n```\n"
@@ -148,7 +215,7 @@ def write_gaps(out: Path, records: Iterable[Record], command: str) -> str:
     if any(record["status"] == "ok" for record in rows):
         _save(out, rows, pictures.gaps)
     grid = TEMPLATES.get_template("macros.md.j2").module.gap_grid  # type: ignore[attr-defined]
-    return str(grid(pictures.gap_table(rows), pictures.LEVEL)).rstrip()
+    return str(grid(pictures.gap_table(rows), pictures.GAP_COVERAGE_LEVEL)).rstrip()
 
 
 def _write_files(out: Path, rows: Sequence[Record], text: str) -> pd.DataFrame:
@@ -156,7 +223,7 @@ def _write_files(out: Path, rows: Sequence[Record], text: str) -> pd.DataFrame:
     table = tables.frame(rows)
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / "table.md", text)
-    write_text(out / "trials.csv", csv_text(table[tables.ORDER]))
+    write_text(out / "trials.csv", csv_text(table[tables.COLUMN_ORDER]))
     if tables.succeeded(rows):
         _save(out, rows, pictures.scores, pictures.calibration, pictures.pit)
     return table
@@ -320,9 +387,8 @@ def _signed(gap: tables.Summary) -> str:
 
 def _spread(table: pd.DataFrame, space: str) -> str:
     """Return R-hat and effective sample sizes: the median, in brackets the worst."""
-    r_hat, size = (
-        table[f"{statistic}_{space}"].dropna() for statistic in ("r_hat", "ess")
-    )
+    r_hat = table[f"{'r_hat'}_{space}"].dropna()
+    size = table[f"{'ess'}_{space}"].dropna()
     if not len(r_hat):
         return "–"
     return f"{r_hat.median():.2f} ({r_hat.max():.2f}), ESS {size.median():.0f} ({size.min():.0f})"

@@ -22,11 +22,12 @@ from ..kit import panels
 from . import tables
 from .methods import METHODS
 from .tables import METRICS, Cell, Record, Records, cells, frame, known_first, label
-from .trials import LEVELS
+from .trials import INTERVAL_LEVELS
 
 Array = NDArray[Any]
 DARK_ORANGE = "#B87F00"
-STYLES: dict[str, tuple[str, Any, Any]] = {  # colour (its shades: kin), marker, line
+# Colour (related methods have shades of one), marker and line style.
+METHOD_STYLES: dict[str, tuple[str, Any, Any]] = {
     "mean-field": (BLUE, "o", "-"),
     "local-reparam": ("#56A0D3", "s", "--"),
     "ivon": ("#7FB2E5", (4, 1, 0), (0, (1, 1))),
@@ -48,8 +49,8 @@ STYLES: dict[str, tuple[str, Any, Any]] = {  # colour (its shades: kin), marker,
     "hmc-heteroscedastic": ("#E08A5A", "d", (0, (6, 1, 1, 1))),
     "default": ("#003E66", "<", (0, (4, 2))),
 }
-OTHER = (BLACK, ".", "-")
-SHORT = {
+OTHER_STYLE = (BLACK, ".", "-")
+SHORT_LABELS = {
     "local-reparam": "local reparam.",
     "ivon": "IVON",
     "last-layer": "last layer",
@@ -58,11 +59,13 @@ SHORT = {
     "hmc-heteroscedastic": "HMC, noise of x",
 }
 GROUPS = ("variational", "points", "samplers")
-ABREAST = 5  # sets side by side; more go below
-OFF = 0.2  # a panel of coverage ends here; curves may leave it
-TALL = 3.0  # a panel of PIT values ends here; higher bars have their height beside them
-FAR = 2.5  # a panel ends this many times its useful width above the lowest number
-LEVEL = 0.9  # of the central intervals in the gaps
+MAX_SETS_ABREAST = 5  # sets side by side; more go below
+COVERAGE_ERROR_LIMIT = 0.2  # a panel of coverage ends here; curves may leave it
+# A panel of PIT values ends here; higher bars have their height beside them.
+PIT_LIMIT = 3.0
+# A panel ends this many times its useful width above the lowest number.
+AXIS_STRETCH = 2.5
+GAP_COVERAGE_LEVEL = 0.9  # of the central intervals in the gaps
 PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
 AT_EDGE: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsize": 8}
 AT_EDGE["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
@@ -90,7 +93,8 @@ def scores(records: Records) -> Figure:
     scored = {key: cell for key, cell in cells(records).items() if cell.scores}
     sets, methods = _present(scored)
     blocks = _blocks(sets)
-    wide, high = len(blocks[0]), len(blocks)
+    wide = len(blocks[0])
+    high = len(blocks)
     size = (max(4.2, 1.6 + 2.3 * wide), 0.6 + high * (1.2 + 0.5 * len(methods)))
     figure, axes = panels(*size, 2 * high, wide, sharey=True, squeeze=False)
     for index, block in enumerate(blocks):
@@ -127,17 +131,19 @@ def _scores(
     published = least[0], tables.BASELINE.score(name, metric)
     bars = [bar for bar in published if bar is not None]
     values = np.array([score.mean for score in means.values()])
-    low, usual = min([*values, *bars]), max([*bars, float(np.median(values))])
+    low = min([*values, *bars])
+    usual = max([*bars, float(np.median(values))])
     width = usual - low
     if not bars:  # nothing published says what is far
         width = max(
             [width, *(score.error for score in means.values() if score.count > 1)]
         )
     width = width or 0.1 * abs(low) or 1.0
-    limit = low + FAR * width
+    limit = low + AXIS_STRETCH * width
     visible = [score for score in means.values() if score.mean <= limit]
     ends = [s.mean + sign * np.nan_to_num(s.error) for s in visible for sign in (-1, 1)]
-    low, high = min([*ends, *bars, low]), max([*ends, *bars], default=limit)
+    low = min([*ends, *bars, low])
+    high = max([*ends, *bars], default=limit)
     margin = 0.12 * (high - low or width)
     ax.set_xlim(low - 0.5 * margin, high + margin)
     lines = (
@@ -149,7 +155,7 @@ def _scores(
             bar, color=colour, linestyle=style, linewidth=1.4, label=text, zorder=1
         )
     for method, score in means.items():
-        colour, marker, _ = STYLES.get(method, OTHER)
+        colour, marker, _ = METHOD_STYLES.get(method, OTHER_STYLE)
         at = methods.index(method)
         if score.mean > limit:
             edge = high + 0.75 * margin
@@ -220,7 +226,9 @@ def calibration(records: Records) -> Figure:
                 if (name, method) in stacked:
                     _coverage(ax, method, stacked[name, method], i)
         low, high = row[0].get_ylim()
-        row[0].set_ylim(max(low, -OFF), min(high, OFF))
+        row[0].set_ylim(
+            max(low, -COVERAGE_ERROR_LIMIT), min(high, COVERAGE_ERROR_LIMIT)
+        )
         row[0].set_ylabel(f"{title}\ncoverage − level")
     handles: dict[str, Any] = {}
     for ax in figure.axes:
@@ -238,8 +246,8 @@ def calibration(records: Records) -> Figure:
 
 def _coverage(ax: Axes, method: str, shares: Array, offset: int) -> None:
     """Draw one curve; markers of different methods at different levels, lest they overlap."""
-    colour, marker, style = STYLES.get(method, OTHER)
-    off = shares.mean(axis=0) - LEVELS
+    colour, marker, style = METHOD_STYLES.get(method, OTHER_STYLE)
+    off = shares.mean(axis=0) - INTERVAL_LEVELS
     line: dict[str, Any] = {
         "color": colour,
         "linestyle": style,
@@ -247,7 +255,7 @@ def _coverage(ax: Axes, method: str, shares: Array, offset: int) -> None:
         "zorder": 3,
     }
     line |= {"marker": marker, "markevery": (offset % 4, 4), "markersize": 5.5}
-    ax.plot(LEVELS, off, label=_short(method), **line)
+    ax.plot(INTERVAL_LEVELS, off, label=_short(method), **line)
     if len(shares) > 1:
         error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
         at = slice(offset % 4, None, 4)
@@ -257,7 +265,7 @@ def _coverage(ax: Axes, method: str, shares: Array, offset: int) -> None:
             "linewidth": 0.9,
             "zorder": 2,
         }
-        ax.errorbar(LEVELS[at], off[at], error[at], **bars)
+        ax.errorbar(INTERVAL_LEVELS[at], off[at], error[at], **bars)
 
 
 def pit(records: Records) -> Figure:
@@ -268,14 +276,14 @@ def pit(records: Records) -> Figure:
     stacked = _stacked(records, "pit")
     sets, methods = _present(stacked)
     size = (
-        (1.7 if len(sets) <= ABREAST else 1.3) * len(sets) + 1.2,
+        (1.7 if len(sets) <= MAX_SETS_ABREAST else 1.3) * len(sets) + 1.2,
         0.7 + 0.95 * len(methods),
     )
     shared: dict[str, Any] = {"sharex": True, "sharey": True, "squeeze": False}
     figure, axes = panels(*size, len(methods), len(sets), **shared)
     for row, method in zip(axes, methods, strict=True):
         for ax, name in zip(row, sets, strict=True):
-            ax.set_ylim(0.0, TALL)
+            ax.set_ylim(0.0, PIT_LIMIT)
             ax.axhline(1.0, color=BLACK, linestyle="--", linewidth=0.9, zorder=3)
             if (name, method) in stacked:
                 _histogram(ax, stacked[name, method].sum(axis=0))
@@ -297,15 +305,18 @@ def _histogram(ax: Axes, counts: Array) -> None:
     """Draw a density; the highest bar of each run of them that leaves the panel has its number."""
     bins = len(counts)
     density = counts * bins / counts.sum()
-    tall = np.flatnonzero(density > TALL)
+    tall = np.flatnonzero(density > PIT_LIMIT)
     for run in (
         np.split(tall, np.flatnonzero(np.diff(tall) > 1) + 1) if len(tall) else []
     ):
         at = run[np.argmax(density[run])]
         side = "left" if at < bins / 2 else "right"
         text = f" {density[at]:.1f} "
-        ax.text((at + (side == "left")) / bins, 0.9 * TALL, text, ha=side, va="top")
-    edges, width = np.arange(bins) / bins, 1.0 / bins
+        ax.text(
+            (at + (side == "left")) / bins, 0.9 * PIT_LIMIT, text, ha=side, va="top"
+        )
+    edges = np.arange(bins) / bins
+    width = 1.0 / bins
     ax.bar(
         edges, density, width, align="edge", color=PALE, edgecolor=BLUE, linewidth=0.7
     )
@@ -323,7 +334,9 @@ def gap_table(records: Iterable[Record]) -> pd.DataFrame:
             continue
         row = {"set": record["set"], "method": record["method"], "gaps": 1}
         for where, part in record["metrics"].items():
-            share = part["coverage"][int(np.argmin(np.abs(LEVELS - LEVEL)))]
+            share = part["coverage"][
+                int(np.argmin(np.abs(INTERVAL_LEVELS - GAP_COVERAGE_LEVEL)))
+            ]
             part = {"nll": part["nll"], "rmse": part["rmse"], "coverage": share} | {
                 "spread": np.log(part["epistemic"])
                 if part["epistemic"] > 0
@@ -352,10 +365,10 @@ def gaps(records: Iterable[Record]) -> Figure:
     sets, methods = _present([*zip(table["set"], table["method"], strict=True)])
     size = (2.0 + 2.3 * len(sets), 1.2 + 3 * (0.55 + 0.26 * len(methods)))
     figure, axes = panels(*size, 3, len(sets), sharey=True, squeeze=False)
-    texts = ("NLL (nats per point)", f"coverage of {LEVEL:.0%} intervals")
+    texts = ("NLL (nats per point)", f"coverage of {GAP_COVERAGE_LEVEL:.0%} intervals")
     for column, name in zip(axes.T, sets, strict=True):
         _title(column[0], name)
-        for ax, line in zip(column[1:], (LEVEL, 1.0), strict=True):
+        for ax, line in zip(column[1:], (GAP_COVERAGE_LEVEL, 1.0), strict=True):
             ax.axvline(line, color=BLACK, linestyle="--", linewidth=1.2, zorder=1)
         for ax, text in zip(
             column, (*texts, "deviation, inside / outside"), strict=True
@@ -374,9 +387,9 @@ def _gaps(
 ) -> None:
     """Draw the methods of one set; an NLL far above the others' is at the edge, with its number."""
     outside = rows_of_set["nll_outside"]
-    limit = outside.max() + FAR * max(outside.max() - outside.min(), 1.0)
+    limit = outside.max() + AXIS_STRETCH * max(outside.max() - outside.min(), 1.0)
     for row in rows_of_set.itertuples():
-        colour, marker, _ = STYLES.get(row.method, OTHER)
+        colour, marker, _ = METHOD_STYLES.get(row.method, OTHER_STYLE)
         at = methods.index(row.method)
         nll = [min(value, limit) for value in (row.nll_outside, row.nll_inside)]
         shares = [row.coverage_outside, row.coverage_inside]
@@ -402,7 +415,8 @@ def _gaps(
 def _blocks(sets: Sequence[str]) -> list[list[str]]:
     """Return the sets in rows of panels."""
     return [
-        list(sets[first : first + ABREAST]) for first in range(0, len(sets), ABREAST)
+        list(sets[first : first + MAX_SETS_ABREAST])
+        for first in range(0, len(sets), MAX_SETS_ABREAST)
     ]
 
 
@@ -425,4 +439,4 @@ def _present(pairs: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:
 
 
 def _short(method: str) -> str:
-    return SHORT.get(method, label(method))
+    return SHORT_LABELS.get(method, label(method))

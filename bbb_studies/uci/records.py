@@ -22,7 +22,7 @@ from bbb_numpy.version import __version__
 from bbb_studies.threads import blas_kernels
 
 Record = dict[str, Any]
-FOLDER = "records"
+RECORDS_FOLDER = "records"
 
 
 class RecordsError(ValueError):
@@ -63,12 +63,28 @@ def _check(text: str) -> str:
 
 
 def path_of(out: Path, key: str) -> Path:
-    """Return where the record of a trial lies in the output folder."""
-    return out / FOLDER / f"{key}.json"
+    """Return the path of a trial's record.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    key : str
+        Key of the trial, e.g. ``boston/hmc/03``.
+    """
+    return out / RECORDS_FOLDER / f"{key}.json"
 
 
 def write(out: Path, record: Record) -> None:
-    """Write a record and see it on the disk; one of the same key is replaced."""
+    """Write a record to the disk, in place of one with the same key.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    record : Record
+        With its ``key``.
+    """
     path = path_of(out, record["key"])
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, line(record))
@@ -90,12 +106,20 @@ def read(path: Path) -> list[Record]:
 
 
 def set_aside(out: Path, paths: Iterable[Path]) -> Path:
-    """Move files of the record folder into a new folder beside it; return that."""
+    """Move records into a new folder beside that of the records, and return its path.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    paths : iterable of Path
+        Files of records.
+    """
     number = 1
-    while (aside := out / f"{FOLDER}.previous-{number}").exists():
+    while (aside := out / f"{RECORDS_FOLDER}.previous-{number}").exists():
         number += 1
     for path in paths:
-        target = aside / path.relative_to(out / FOLDER)
+        target = aside / path.relative_to(out / RECORDS_FOLDER)
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(path, target)
     return aside

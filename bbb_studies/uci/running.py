@@ -43,7 +43,8 @@ class Outcome:
 
     def said(self) -> str:
         """Return how many trials there are of each kind."""
-        count, failed = len(self.records), len(self.failed)
+        count = len(self.records)
+        failed = len(self.failed)
         return (
             f"{self.done} trials measured now in {self.seconds:.0f} s, "
             f"{count} of {count + failed} finished, {failed} failed"
@@ -93,7 +94,7 @@ def run(
     planned: dict[str, Record] = {
         k: json.loads(json.dumps(asdict(t))) for k, t in trial_by_key.items()
     }
-    (out / records.FOLDER).mkdir(parents=True, exist_ok=True)
+    (out / records.RECORDS_FOLDER).mkdir(parents=True, exist_ok=True)
     recorded, messages = _recorded(out, planned, resume)
     todo = [
         trial
@@ -181,7 +182,7 @@ def _recorded(
     out: Path, planned: Mapping[str, Record], resume: bool
 ) -> tuple[dict[str, Record], list[str]]:
     """Return what is known of the trials asked for; set aside what does not count, and say so."""
-    earlier = sorted((out / records.FOLDER).rglob("*.json"))
+    earlier = sorted((out / records.RECORDS_FOLDER).rglob("*.json"))
     if not resume and earlier:
         return {}, [f"earlier records are kept in {records.set_aside(out, earlier)}"]
     recorded: dict[str, Record] = {}
@@ -227,12 +228,20 @@ def _difference(record: Record, planned: Record) -> str:
 
 
 def attempt(measure: Measure, trial: Any) -> str:
-    """Measure one trial, in a worker, and return its record as JSON, a failed one too.
+    """Measure one trial in a worker, and return its record as JSON, also if it failed.
 
     Text always finds its way back; an exception or an array of a trial's own might not.
+
+    Parameters
+    ----------
+    measure : callable
+        From a trial to what is recorded of it.
+    trial : Trial
+        Any frozen dataclass that `measure` accepts.
     """
     one_blas_thread()  # for good: a worker may have several trials at a time
-    wall, cpu = perf_counter(), process_time()
+    wall = perf_counter()
+    cpu = process_time()
     try:
         return json.dumps(
             {**measure(trial), "status": "ok", "error": None}, allow_nan=False

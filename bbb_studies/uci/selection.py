@@ -24,7 +24,7 @@ from bbb_numpy.numeric.elementary import logsumexp
 from .methods import METHODS, SAMPLERS, Candidate, Fit, Settings, fit
 
 Array = NDArray[Any]
-HELD_OUT = 0.2  # of the training rows
+VALIDATION_SHARE = 0.2  # of the training rows
 PILOT_SAMPLES = 100  # of the predictive mixture by which candidates are compared
 
 
@@ -51,7 +51,15 @@ def candidates(method: str) -> list[Candidate]:
 
 
 def refinements(method: str, best: Candidate) -> list[Candidate]:
-    """Return other step sizes and lengths of training, to try with the best prior."""
+    """Return the candidates to try with the best prior: other step sizes and lengths of training.
+
+    Parameters
+    ----------
+    method : str
+        A key of `METHODS`.
+    best : Candidate
+        The best of `candidates`.
+    """
     if method in (*SAMPLERS, "eubo", "dropout", "swag"):
         return []
     if METHODS[method].by == "bound":
@@ -62,16 +70,39 @@ def refinements(method: str, best: Candidate) -> list[Candidate]:
 def select_and_fit(
     x: Array, y: Array, method: str, settings: Settings, seed: int
 ) -> tuple[Fit, dict[str, Any]]:
-    """Return the fit with the best hyperparameters to the standardised `x` (N, d_in), `y` (N, 1).
+    """Return the fit with the best hyperparameters, and what they are.
 
-    And what they are, under ``tried`` the criterion of each candidate in nats per row.
+    Parameters
+    ----------
+    x : array (N, d_in)
+        Inputs of the training part, standardised.
+    y : array (N, 1)
+        Targets of the training part, standardised.
+    method : str
+        A key of `METHODS`.
+    settings : Settings
+        Sizes of the computation.
+    seed : int
+        Of everything random.
+
+    Returns
+    -------
+    fit : Fit
+        On all N rows.
+    chosen : dict
+        The hyperparameters; ``tried`` has the criterion of each candidate, nats per row.
+
+    Raises
+    ------
+    ArithmeticError
+        If every candidate diverged.
     """
     by = METHODS[method].by
     if by == "nothing":
         only = fit(x, y, method, [Candidate(None)], settings, [seed, 0])[0]
         return only, {"by": by, "tried": {}}
     order = np.random.default_rng([seed, 2]).permutation(len(x))
-    held_out = max(1, int(HELD_OUT * len(x)))
+    held_out = max(1, int(VALIDATION_SHARE * len(x)))
     folds = [order[k * held_out : (k + 1) * held_out] for k in range(settings.folds)]
     pilot = replace(  # shorter runs
         settings,
@@ -164,7 +195,8 @@ def _loss(fitted: Fit, x: Array, y: Array, seed: int) -> float:
 
 def _label(candidate: Candidate) -> str:
     left_out = f", left out {candidate.left_out:g}" if candidate.left_out else ""
-    rate, length = candidate.learning_rate, candidate.length
+    rate = candidate.learning_rate
+    length = candidate.length
     return f"{_prior(candidate)}, rate {rate:g}, length {length:g}{left_out}"
 
 

@@ -27,27 +27,39 @@ from .trials import SPACES, usual_splits
 Record = Mapping[str, Any]
 Records: TypeAlias = Iterable[Record] | pd.DataFrame
 METRICS = ("rmse", "nll")
-COLUMNS = (  # sets in the order of print
+DATASETS = (  # sets in the order of print
     *("boston", "concrete", "energy", "protein", "wine_red"),
     *("yacht", "power", "kin8nm", "naval"),
 )
 # in the order of the rows
-LABELS = {name: method.label for name, method in METHODS.items()}
-SPLITS = {name: usual_splits(name) for name in COLUMNS}
+METHOD_LABELS = {name: method.label for name, method in METHODS.items()}
+SPLITS = {name: usual_splits(name) for name in DATASETS}
 # what three digits would show as 0.000; a table of one's own may be in any units
-SMALL = 5e-4
-MIXED = 1.05  # R-hat of functions above which a sampler's cell is marked
-TRIAL = ["set", "method", "split"]  # what tells one from another
-FLAT = {f"metrics.{name}": name for name in (*METRICS, "crps", "pit", "coverage")}
-FLAT |= {f"rows.{part}": f"{part}_rows" for part in ("train", "test")}
-FLAT |= {f"seconds.{clock}": f"{clock}_seconds" for clock in ("wall", "cpu")}
-MIXING = [f"{what}_{space}" for space in SPACES for what in ("r_hat", "ess")]
-FLAT |= {f"notes.{name}": name for name in MIXING}
-TYPES = dict.fromkeys(
+SHOWN_AS_ZERO = 5e-4
+MAX_R_HAT = 1.05  # R-hat of functions above which a sampler's cell is marked
+TRIAL_KEY = ["set", "method", "split"]  # what tells one from another
+FLAT_COLUMNS = {
+    f"metrics.{name}": name for name in (*METRICS, "crps", "pit", "coverage")
+}
+FLAT_COLUMNS |= {f"rows.{part}": f"{part}_rows" for part in ("train", "test")}
+FLAT_COLUMNS |= {f"seconds.{clock}": f"{clock}_seconds" for clock in ("wall", "cpu")}
+MIXING_COLUMNS = [f"{what}_{space}" for space in SPACES for what in ("r_hat", "ess")]
+FLAT_COLUMNS |= {f"notes.{name}": name for name in MIXING_COLUMNS}
+COLUMN_DTYPES = dict.fromkeys(
     ("split", "seed", "train_rows", "test_rows"), "Int64"
-) | dict.fromkeys((*METRICS, "crps", "wall_seconds", "cpu_seconds", *MIXING), "float64")
-ORDER = [*TRIAL, "status", "seed", *METRICS, "crps", "train_rows", "test_rows"]
-ORDER += ["wall_seconds", "cpu_seconds", "error"]
+) | dict.fromkeys(
+    (*METRICS, "crps", "wall_seconds", "cpu_seconds", *MIXING_COLUMNS), "float64"
+)
+COLUMN_ORDER = [
+    *TRIAL_KEY,
+    "status",
+    "seed",
+    *METRICS,
+    "crps",
+    "train_rows",
+    "test_rows",
+]
+COLUMN_ORDER += ["wall_seconds", "cpu_seconds", "error"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,15 @@ class Published:
     reported_false: bool = False  # never a number to reach
 
     def score(self, name: str, metric: str) -> float | None:
-        """Return the number printed for a set and a metric; None if there is none here."""
+        """Return the number printed for a set and a metric; None if there is none here.
+
+        Parameters
+        ----------
+        name : str
+            Name of the set.
+        metric : str
+            "rmse" or "nll".
+        """
         return self.scores.get(name, (None, None))[METRICS.index(metric)]
 
 
@@ -79,7 +99,17 @@ NETWORKS = tuple(row for row in PUBLISHED if row.bayesian)
 def lowest(
     name: str, metric: str, rows: Sequence[Published]
 ) -> tuple[float, str] | None:
-    """Return the lowest number of some rows that are not reported false, and who has it."""
+    """Return the lowest published number of a cell, and whose it is; None if there is none.
+
+    Parameters
+    ----------
+    name : str
+        Name of the set.
+    metric : str
+        "rmse" or "nll".
+    rows : sequence of Published
+        Rows to look at; those reported false are left out.
+    """
     value_by_name = {
         row.name: row.score(name, metric) for row in rows if not row.reported_false
     }
@@ -99,7 +129,7 @@ def printed(value: float | None) -> str:
 
 def label(method: str) -> str:
     """Return the name of a method for print."""
-    return LABELS.get(method, method)
+    return METHOD_LABELS.get(method, method)
 
 
 @dataclass(frozen=True)
@@ -112,8 +142,14 @@ class Summary:
 
     def __str__(self) -> str:
         if self.count < 2:
-            return f"{self.mean:.3f}" if abs(self.mean) >= SMALL else f"{self.mean:.3g}"
-        digits = 3 if not 0 < self.error < SMALL else 1 - floor(log10(self.error))
+            return (
+                f"{self.mean:.3f}"
+                if abs(self.mean) >= SHOWN_AS_ZERO
+                else f"{self.mean:.3g}"
+            )
+        digits = (
+            3 if not 0 < self.error < SHOWN_AS_ZERO else 1 - floor(log10(self.error))
+        )
         return f"{self.mean:.{digits}f} ± {self.error:.{digits}f}"
 
 
@@ -136,7 +172,8 @@ class Cell:
     @property
     def rests_on(self) -> str:
         """How many splits its means rest on, e.g. ``3 of 20 splits``."""
-        n_published, count = SPLITS.get(self.set), len(self.splits)
+        n_published = SPLITS.get(self.set)
+        count = len(self.splits)
         if (
             n_published is None or count >= n_published
         ):  # as many as published, but others
@@ -159,15 +196,17 @@ def frame(records: Records) -> pd.DataFrame:
     if isinstance(records, pd.DataFrame):
         return records
     table = pd.json_normalize([dict(record) for record in records], max_level=1).rename(
-        columns=FLAT
+        columns=FLAT_COLUMNS
     )
-    table = table.reindex(columns=[*ORDER, "pit", "coverage", *MIXING]).astype(TYPES)
-    table = table.drop_duplicates(TRIAL, keep="last")
-    for key, order in (("set", COLUMNS), ("method", LABELS)):
+    table = table.reindex(
+        columns=[*COLUMN_ORDER, "pit", "coverage", *MIXING_COLUMNS]
+    ).astype(COLUMN_DTYPES)
+    table = table.drop_duplicates(TRIAL_KEY, keep="last")
+    for key, order in (("set", DATASETS), ("method", METHOD_LABELS)):
         table[key] = pd.Categorical(
             table[key], known_first(table[key], order), ordered=True
         )
-    return table.sort_values(TRIAL)
+    return table.sort_values(TRIAL_KEY)
 
 
 def current(records: Iterable[Record]) -> list[Record]:
@@ -177,10 +216,19 @@ def current(records: Iterable[Record]) -> list[Record]:
 
 
 def known_first(
-    names: Iterable[str], order: Iterable[str] = tuple(LABELS)
+    names: Iterable[str], order: Iterable[str] = tuple(METHOD_LABELS)
 ) -> list[str]:
-    """Return the different names, those `order` in their order before the others."""
-    present, order = set(names), list(order)
+    """Return the different names: first those of `order` in its order, then the others sorted.
+
+    Parameters
+    ----------
+    names : iterable of str
+        May hold a name several times.
+    order : iterable of str
+        By default that of `METHOD_LABELS`.
+    """
+    present = set(names)
+    order = list(order)
     return [name for name in order if name in present] + sorted(present - set(order))
 
 
@@ -195,7 +243,8 @@ def cells(records: Records) -> dict[tuple[str, str], Cell]:
     for (name, method), group in frame(records).groupby(
         ["set", "method"], observed=True
     ):
-        fine, failed = group[group["status"] == "ok"], group[group["status"] != "ok"]
+        fine = group[group["status"] == "ok"]
+        failed = group[group["status"] != "ok"]
         cell_by_key[name, method] = Cell(
             name,
             method,
@@ -211,6 +260,13 @@ def leading(candidates: Iterable[Cell], metric: str) -> Cell | None:
     """Return the cell of the lowest mean, of those with all splits if there are any.
 
     Splits differ far more than methods do: one that has met only easy ones would lead.
+
+    Parameters
+    ----------
+    candidates : iterable of Cell
+        Cells of one set; those without scores are left out.
+    metric : str
+        "rmse" or "nll".
     """
     scored = [cell for cell in candidates if cell.scores]
     complete = [cell for cell in scored if cell.complete]
@@ -222,14 +278,26 @@ def leading(candidates: Iterable[Cell], metric: str) -> Cell | None:
 def paired(
     records: Records, name: str, first: str, second: str, metric: str
 ) -> Summary | None:
-    """Return the mean of metric(one) - metric(other) over their common splits; None without any.
+    """Return the mean difference of two methods over their common splits; None if there are none.
 
     Splits differ far more than methods do: the error of this difference is what decides, not
     the errors of the two means.
+
+    Parameters
+    ----------
+    records : records or DataFrame
+        Of all trials.
+    name : str
+        Name of the set.
+    first, second : str
+        The methods; the difference is that of `first` less `second`.
+    metric : str
+        "rmse" or "nll".
     """
     table = frame(records)
     fine = table[(table["status"] == "ok") & (table["set"] == name)].set_index("split")
-    a, b = (fine.loc[fine["method"] == method, metric] for method in (first, second))
+    a = fine.loc[fine["method"] == first, metric]
+    b = fine.loc[fine["method"] == second, metric]
     gap = (a - b).dropna()  # aligned by split
     return summary(gap) if len(gap) else None
 
@@ -242,13 +310,21 @@ def mixing(records: Records) -> dict[tuple[str, str], pd.DataFrame]:
     table = frame(records)
     fine = table[(table["status"] == "ok") & table["method"].isin(SAMPLERS)]
     return {
-        key: group[MIXING]
+        key: group[MIXING_COLUMNS]
         for key, group in fine.groupby(["set", "method"], observed=True)
     }
 
 
 def grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table, aligned in plain text, too."""
+    """Return a Markdown table, aligned in plain text, too.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Titles of the columns.
+    rows : iterable of sequence of str
+        One cell for each title.
+    """
     lines = [list(header), *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = [
@@ -261,15 +337,22 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def markdown(records: Records, published: bool = True) -> str:
-    """Return the table: methods as rows, sets as columns, "rmse / nll" with standard errors.
+    """Return the results as a Markdown table: methods as rows, sets as columns, "rmse / nll".
 
     The lowest mean of ours in each column is bold, RMSE and NLL each for itself (see `leading`).
     A number of splits is given where some are missing; failed trials are named below. A sampler's
-    cell has R-hat of its functions, the median over splits. Published rows in italics are those
-    reported false.
+    cell has R-hat of its functions, the median over splits.
+
+    Parameters
+    ----------
+    records : records or DataFrame
+        Of all trials.
+    published : bool
+        Whether to add published rows; those reported false are in italics.
     """
     table = frame(records)
-    cell_by_key, mixed = cells(table), mixing(table)
+    cell_by_key = cells(table)
+    mixed = mixing(table)
     sets = list(dict.fromkeys(name for name, _ in cell_by_key))
     first = {
         (name, metric): leading(
@@ -320,7 +403,7 @@ def markdown(records: Records, published: bool = True) -> str:
 
 
 def _r_hat(mixed: pd.DataFrame) -> str:
-    """Return the median R-hat, marked above `MIXED`, and of how many splits it is if not of all."""
+    """Return the median R-hat, marked above `MAX_R_HAT`, and its number of splits if not all."""
     values = mixed["r_hat_functions"].dropna()
     if not len(values):
         return "R̂ –"
@@ -330,7 +413,7 @@ def _r_hat(mixed: pd.DataFrame) -> str:
         if len(values) == len(mixed)
         else f" of {len(values)} split{'s' * (len(values) != 1)}"
     )
-    return f"R̂ {middle:.2f}{'†' if middle > MIXED else ''}{of}"
+    return f"R̂ {middle:.2f}{'†' if middle > MAX_R_HAT else ''}{of}"
 
 
 def failures(cells_with_failures: Iterable[Cell]) -> list[str]:

@@ -34,15 +34,16 @@ from .records import said_versions
 from .selection import select_and_fit
 
 Array = NDArray[Any]
-SETS = uci.NAMES
+SETS = uci.UCI_NAMES
 # sets of which the first 5 splits are measured, as of protein
-FEW = ("power", "kin8nm", "naval")
-ROWS = {  # thousands
+FIRST_SPLITS_SETS = ("power", "kin8nm", "naval")
+THOUSANDS_OF_ROWS = {
     **{"boston": 0.5, "concrete": 0.9, "energy": 0.7, "protein": 12.0, "wine_red": 1.4},
     **{"yacht": 0.3, "power": 8.6, "kin8nm": 7.4, "naval": 10.7},
 }
-BINS = 20  # of the histogram of F(y)
-LEVELS = np.arange(1, 20) / 20  # of the central intervals whose coverage is scored
+N_PIT_BINS = 20  # of the histogram of F(y)
+# Levels of the central intervals whose coverage is scored.
+INTERVAL_LEVELS = np.arange(1, 20) / 20
 CRPS_SAMPLES = 100  # their pairs are summed
 # The literature's 100 units. Passes over 41,157 rows are dear: chains begin at better point
 # estimates, and are shorter.
@@ -51,8 +52,8 @@ PROTEIN: dict[str, Any] = {
     **{"thin": 1, "warm_up": 60, "start_batch": 256, "start_steps": 30_000},
     **{"path": 0.3, "leaps": 30, "depth": 4},
 }
-DATA = "data.npz"  # a table of one's own, in the folder of its run
-FEWEST = 20  # rows of it: two in a test part, and folds of the others
+DATA_FILE = "data.npz"  # a table of one's own, in the folder of its run
+MIN_ROWS = 20  # rows of it: two in a test part, and folds of the others
 
 
 class AnyTrial:
@@ -81,7 +82,7 @@ class AnyTrial:
     @property
     def cost(self) -> float:
         """About how many seconds it takes on one core."""
-        return METHODS[self.method].cost * ROWS.get(self.set, 1.0)
+        return METHODS[self.method].cost * THOUSANDS_OF_ROWS.get(self.set, 1.0)
 
 
 @dataclass(frozen=True)
@@ -111,22 +112,39 @@ class OwnTrial(AnyTrial):
 
 
 def settings_for(name: str, **changed: Any) -> Settings:
-    """Return the settings of a set: those of the literature for `protein`, with `changed`."""
+    """Return the settings of a set: the literature's for ``protein``, else the defaults.
+
+    Parameters
+    ----------
+    name : str
+        Name of the set.
+    **changed : Any
+        Settings that differ from these.
+    """
     return Settings(**(PROTEIN | changed if name == "protein" else changed))
 
 
 def usual_splits(name: str) -> int:
     """Return how many of the published splits are measured: all, of large sets the first 5."""
-    return 5 if name in FEW else published_splits(name)
+    return 5 if name in FIRST_SPLITS_SETS else published_splits(name)
 
 
 def trials(
     sets: tuple[str, ...], methods: tuple[str, ...], splits: int | None, **changed: Any
 ) -> list[Trial]:
-    """Return all trials that are asked for, with settings `changed`, splits of a set side by side.
+    """Return the trials of all sets and methods, splits of a set side by side.
 
-    `splits` of each set, by default those of `usual_splits`. Up to 20 are published, of protein 5;
-    more than 20 continue the published recipe.
+    Parameters
+    ----------
+    sets : tuple of str
+        Names of the sets.
+    methods : tuple of str
+        Names of the methods.
+    splits : int or None
+        Splits of each set; None takes those of `usual_splits`. Up to 20 are published, of
+        protein 5; more than 20 continue the published recipe.
+    **changed : Any
+        Settings that differ from the set's usual ones.
     """
     all_trials = []
     for name in sets:
@@ -172,24 +190,44 @@ def set_name(source: str) -> str:
 
 
 def keep(out: Path, x: Array, y: Array) -> str:
-    """Write the rows `x` (N, d_in), `y` (N, 1) for the workers; return the digest of them."""
-    x, y = (np.ascontiguousarray(part, np.float64) for part in (x, y))
+    """Write the rows of a table for the workers, and return a digest of them.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    x : array (N, d_in)
+        Inputs.
+    y : array (N, 1)
+        Targets.
+    """
+    x = np.ascontiguousarray(x, np.float64)
+    y = np.ascontiguousarray(y, np.float64)
     out.mkdir(parents=True, exist_ok=True)
-    write_arrays(out / DATA, {"x": x, "y": y})
+    write_arrays(out / DATA_FILE, {"x": x, "y": y})
     return sha256(
         repr((x.shape, y.shape)).encode() + x.tobytes() + y.tobytes()
     ).hexdigest()[:16]
 
 
 def measure_own(path: str, trial: OwnTrial) -> dict[str, Any]:
-    """Run a trial on the rows that `keep` has written at `path`, as `measure`."""
+    """Run a trial on a table of one's own, and return what is recorded of it.
+
+    Parameters
+    ----------
+    path : str
+        File that `keep` has written.
+    trial : OwnTrial
+        Method, split and settings.
+    """
     x, y = read_arrays(Path(path), ("x", "y")).values()
     return _on_split(x, y, standard_splits(len(y), trial.split + 1)[-1], trial)
 
 
 def _on_split(x: Array, y: Array, test: Array, trial: AnyTrial) -> dict[str, Any]:
     """Fit to the rows of `x` (N, d_in), `y` (N, 1) that are not in `test`, score those."""
-    began, train = now(), np.setdiff1d(np.arange(len(y)), test)
+    began = now()
+    train = np.setdiff1d(np.arange(len(y)), test)
     fit, chosen, scaled = fit_part(x[train], y[train], trial)
     metrics, notes = score(fit, scaled, x[test], y[test], trial)
     inside, _ = score(fit, scaled, x[train], y[train], trial, brief=True)
@@ -210,7 +248,15 @@ def now() -> dict[str, float]:
 
 
 def measured(rows: Mapping[str, Array], began: Mapping[str, float]) -> dict[str, Any]:
-    """Return what records of all kinds of trials have, of row numbers and of when it `began`."""
+    """Return what records of all kinds of trials have: numbers of rows, seconds and versions.
+
+    Parameters
+    ----------
+    rows : mapping of str to array
+        Row numbers of each part.
+    began : mapping of str to float
+        What `now` returned at the start.
+    """
     return {
         "rows": {name: len(numbers) for name, numbers in rows.items()},
         "seconds": {clock: time - began[clock] for clock, time in now().items()},
@@ -227,18 +273,50 @@ class Scaled(NamedTuple):
     y_scale: Array
 
     def inputs(self, x: Array, dtype: Any) -> Array:
-        """Return `x` in units of the training part."""
+        """Return `x` in units of the training part.
+
+        Parameters
+        ----------
+        x : array (N, d_in)
+            Inputs in their own units.
+        dtype : dtype
+            Of the result.
+        """
         return standardise(x, self.x_mean, self.x_scale, dtype, "x")
 
     def targets(self, y: Array, dtype: Any) -> Array:
-        """Return `y` in units of the training part."""
+        """Return `y` in units of the training part.
+
+        Parameters
+        ----------
+        y : array (N, 1)
+            Targets in their own units.
+        dtype : dtype
+            Of the result.
+        """
         return standardise(y, self.y_mean, self.y_scale, dtype, "y")
 
 
 def fit_part(x: Array, y: Array, trial: AnyTrial) -> tuple[Fit, dict[str, Any], Scaled]:
-    """Choose hyperparameters and fit, from the training part `x` (N, d_in), `y` (N, 1) alone.
+    """Choose hyperparameters and fit, by the training part alone.
 
-    Returns the fit, in units of the training part, and what spoke for its hyperparameters.
+    Parameters
+    ----------
+    x : array (N, d_in)
+        Inputs of the training part.
+    y : array (N, 1)
+        Targets of the training part.
+    trial : AnyTrial
+        Method, settings and seed.
+
+    Returns
+    -------
+    fit : Fit
+        In units of the training part.
+    chosen : dict
+        Hyperparameters, and what spoke for them.
+    scaled : Scaled
+        Moments of the training part.
     """
     scaled = Scaled(*moments(x, True), *moments(y, True))
     dtype = np.dtype(trial.settings.dtype)
@@ -249,14 +327,37 @@ def fit_part(x: Array, y: Array, trial: AnyTrial) -> tuple[Fit, dict[str, Any], 
 def score(
     fit: Fit, scaled: Scaled, x: Array, y: Array, trial: AnyTrial, brief: bool = False
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    """Return metrics and notes for rows `x` (N, d_in), `y` (N, 1), in the target's own units.
+    """Return metrics and notes of a fit on test rows, in the units of the target.
 
     The predictive distribution is the mixture over all posterior samples (D5), or the Gaussian that
     a linearised network predicts (D54).
+
+    Parameters
+    ----------
+    fit : Fit
+        In units of the training part.
+    scaled : Scaled
+        Moments of the training part.
+    x : array (N, d_in)
+        Inputs.
+    y : array (N, 1)
+        Targets.
+    trial : AnyTrial
+        Gives the seed and the number of samples.
+    brief : bool
+        Compute RMSE and NLL alone, from at most 100 samples.
+
+    Returns
+    -------
+    metrics : dict
+        ``rmse``, ``nll`` (nats per row), ``crps``, ``pit`` and ``coverage``.
+    notes : dict
+        Standard deviations, and NLL of simpler predictive distributions.
     """
     rng = np.random.default_rng([trial.seed, 1])
     samples = trial.settings.samples if not brief else min(trial.settings.samples, 100)
-    means, scales = [], []
+    means = []
+    scales = []
     within: Array = np.zeros(1)
     for source, theta, share in fit.members(samples):
         # at equal steps, as in all records
@@ -269,7 +370,8 @@ def score(
             mean, epistemic, noise = (
                 p.astype(float) for p in predict(source, theta, at, rng=rng)
             )
-            mean, scale = mean[None], np.hypot(epistemic, noise)[None]
+            mean = mean[None]
+            scale = np.hypot(epistemic, noise)[None]
             within = (epistemic * scaled.y_scale) ** 2
         else:
             mean, scale = mixture(source, theta, at, rng=rng, samples=share)
@@ -290,10 +392,11 @@ def score(
     transformed = np.clip(pit(mean, deviation, y), 0.0, 1.0)
     metrics |= {
         "crps": float(crps_mixture(mean[thin], deviation[thin], y).mean()),
-        "pit": np.histogram(transformed, BINS, (0.0, 1.0))[0].tolist(),
-        "coverage": coverage(transformed, LEVELS).share.tolist(),
+        "pit": np.histogram(transformed, N_PIT_BINS, (0.0, 1.0))[0].tolist(),
+        "coverage": coverage(transformed, INTERVAL_LEVELS).share.tolist(),
     }
-    middle, noise = mean.mean(axis=0), (deviation**2).mean(axis=0) - within
+    middle = mean.mean(axis=0)
+    noise = (deviation**2).mean(axis=0) - within
     epistemic = mean.var(axis=0) + within
     total = np.sqrt(epistemic + noise)
     return metrics, {
@@ -338,7 +441,8 @@ def mixing(draws: Draws | None) -> dict[str, float]:
                 else ""
             )
         if space:
-            worst, least = f"r_hat_{space}", f"ess_{space}"
+            worst = f"r_hat_{space}"
+            least = f"ess_{space}"
             notes[worst] = min(LARGEST, max(notes.get(worst, 0.0), line.r_hat))
             notes[least] = min(notes.get(least, np.inf), line.ess_bulk)
     return notes

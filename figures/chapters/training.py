@@ -226,7 +226,9 @@ def valleys() -> Figure:
         ("another function, aligned", "to the other minimum, straight", BLACK, "--"),
         ("the same by a bend", "to the other minimum, bent", GREEN, "-"),
     ):
-        right.plot(elbo_minima.PLACES, found.ways[name], dash, color=colour, lw=1.8, label=label)
+        right.plot(
+            elbo_minima.PATH_SHARES, found.ways[name], dash, color=colour, lw=1.8, label=label
+        )
     left.set(xlim=(-2.4, 2.4), xlabel="x (dimensionless)", ylabel="mean of $f(x)$ (dimensionless)")
     right.set(xlim=(0, 1), yscale="log", ylim=(20, 1500), ylabel="free energy (nats)")
     right.set_xlabel("share of the way")

@@ -25,10 +25,10 @@ def test_a_short_run_finds_no_defect(kind):
 
 
 def test_all_that_the_package_exports_is_called():
-    called = fuzz.public()
+    called = fuzz.public_calls()
     assert {"bbb.prove", "bbb.sample", "regressor.fit", "calibration.pit"} <= set(called)
     assert "*hidden_layer_sizes" in called["bbb.BayesianMLPRegressor"]
-    done = [text for text in called if fuzz.call(fuzz.usual(text)) == "done"]
+    done = [text for text in called if fuzz.try_call(fuzz.valid_call(text)) == "done"]
     assert len(done) > 50
 
 
@@ -60,7 +60,7 @@ def test_a_part_that_stores_what_it_is_given_or_does_not_name_what_it_refuses_is
     monkeypatch.setattr(fuzz_settings, "parts", lambda: {"Loose": Loose()})
     monkeypatch.setattr(fuzz_settings, "fields", lambda: {("Loose", "scale"): float})
     with pytest.raises(AssertionError, match=said):
-        fuzz.set_to(("Loose", "scale", text))
+        fuzz.try_setting(("Loose", "scale", text))
 
 
 def test_all_settings_of_the_registry_are_tried():
@@ -68,7 +68,9 @@ def test_all_settings_of_the_registry_are_tried():
     assert {("StudentTPrior", "df"), ("SGHMC", "friction"), ("Adam", "clip"), ("MLP", "sizes"),
             ("LayerwiseGaussianPrior", "scales"), ("LogJoint", "power"),
             ("BayesianMLPRegressor", "prior__scale")} <= set(tried)  # fmt: skip
-    assert {fuzz.set_to((*one, "2.0" if kind is float else "2")) for one, kind in tried.items()}
+    assert {
+        fuzz.try_setting((*one, "2.0" if kind is float else "2")) for one, kind in tried.items()
+    }
 
 
 RIGHT = fuzz_proofs.Program("right", (), "prove", 0)
@@ -81,13 +83,13 @@ RIGHT = fuzz_proofs.Program("right", (), "prove", 0)
 def test_a_prover_that_is_wrong_is_found(verdict, program, monkeypatch):
     monkeypatch.setattr("exactgrad.prove", lambda *_: Proof(verdict, 2), raising=False)
     with pytest.raises(AssertionError, match=r"a (right|wrong) gradient"):
-        fuzz.asked(program)
+        fuzz.try_proof(program)
 
 
 def test_a_prover_that_raises_where_a_program_is_right_is_found(monkeypatch):
     monkeypatch.setattr("exactgrad.prove", lambda: None, raising=False)  # takes no arguments
     with pytest.raises(AssertionError, match="it raises"):
-        fuzz.asked(RIGHT)
+        fuzz.try_proof(RIGHT)
 
 
 def test_a_prover_that_leaves_something_behind_is_found(monkeypatch):
@@ -101,11 +103,11 @@ def test_a_prover_that_leaves_something_behind_is_found(monkeypatch):
 
     monkeypatch.setattr("exactgrad.prove", replaces, raising=False)
     with pytest.raises(AssertionError, match=r"other objects: \[\('victim', 'zeros'\)\]"):
-        fuzz.asked(RIGHT)
+        fuzz.try_proof(RIGHT)
 
 
 def test_a_proof_is_interrupted_at_the_line_that_is_asked_for():
-    verdicts = {fuzz.asked(RIGHT._replace(interrupted=line)) for line in (1, 30, 10**9)}
+    verdicts = {fuzz.try_proof(RIGHT._replace(interrupt_line=line)) for line in (1, 30, 10**9)}
     assert verdicts == {"None", "proved"}
 
 

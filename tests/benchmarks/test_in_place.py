@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from benchmarks import mutation
-from benchmarks.in_place import NOT_HERE, Answers, functions_of, swap
+from benchmarks.in_place import NOT_IN_PLACE, Answers, functions_of, swap
 from benchmarks.mutants import keyed
 from benchmarks.oracles import SURVIVED, TESTS
 
@@ -162,7 +162,7 @@ def test_tests_that_call_the_function_and_pass_alone_are_asked(tmp_path):
         ]
         assert len(names) > 1
         assert answers.ask("numeric/buffers", {"Buffers.ones: `1` -> `0`": ()}, 10.0) == {
-            "Buffers.ones: `1` -> `0`": NOT_HERE  # no test that was collected calls it
+            "Buffers.ones: `1` -> `0`": NOT_IN_PLACE  # no test that was collected calls it
         }
         assert answers.process.pid is not None
         os.kill(answers.process.pid, signal.SIGKILL)

@@ -161,7 +161,7 @@ def test_survivors_that_are_run_again_are_counted_once_and_those_gone_from_the_c
     before = mutation.pruned("numeric/layout", counts | {"survivors": [first, second, "gone"]})
     assert before == counts | {"run": 8, "survivors": [first, second]}
     now = {"run": 1, "proof": 0, "tests": 1, "stopped": 0, "survivors": []}
-    after = mutation.again(before, now, [second])
+    after = mutation.merge_reruns(before, now, [second])
     assert after == counts | {"run": 8, "tests": 5, "survivors": [first]}
 
 

@@ -5,9 +5,9 @@ import json
 import numpy as np
 
 from benchmarks import racing, replicates
-from benchmarks.replicates import ALONE, BATCH, Shape
+from benchmarks.replicates import ALONE, BATCH_SIZE, Shape
 
-SMALL = Shape((3, 5, 1), rows=BATCH + 3, samples=2, dtype="float64", epochs=2)
+SMALL = Shape((3, 5, 1), rows=BATCH_SIZE + 3, samples=2, dtype="float64", epochs=2)
 
 
 def test_trials_together_are_the_trials_one_at_a_time():

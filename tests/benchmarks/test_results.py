@@ -64,7 +64,7 @@ def test_pytorch_takes_the_same_step_as_ours(kind, samples, form, adam):
     from benchmarks import peer_torch
 
     case = replace(SMALL, samples=samples, kind=kind)
-    peer = peer_torch.PEERS.get(kind, peer_torch.Peer)(case, np.float64, form, adam)
+    peer = peer_torch.PEER_CLASSES.get(kind, peer_torch.Peer)(case, np.float64, form, adam)
 
     def advance(noise):
         return float(peer.advance(peer.noise(noise)).detach()), peer.gradient()
@@ -187,7 +187,7 @@ def test_the_table_of_estimators_says_what_was_measured(capsys, monkeypatch, tmp
 def test_ratios_are_taken_round_by_round_and_judged_by_their_bars():
     # A machine that slows down threefold half-way leaves the ratio of every round alone.
     times = {"ours": np.array([2.0, 2.0, 6.0]), "floor": np.array([1.0, 1.0, 3.0])}
-    result = Result({}, times | {"JAX usual": 1.5 * times["ours"]}, step_time.PAIRS)
+    result = Result({}, times | {"JAX usual": 1.5 * times["ours"]}, step_time.STEP_RATIOS)
     assert result.ratios()["ours/floor"] == racing.Spread(2.0, 2.0, 2.0)
     for bars in ({"ours/floor": 2.0, "JAX/ours": 1.5}, {"ours/floor": 1.9, "JAX/ours": 1.6}):
         met = bars["ours/floor"] == 2.0
@@ -206,7 +206,7 @@ def test_every_contestant_runs_once_in_every_round(monkeypatch):
 
 
 def test_a_partial_run_never_replaces_the_committed_results():
-    peers = dict.fromkeys(step_time.PEERS)
+    peers = dict.fromkeys(step_time.PEER_TITLES)
     full = step_time.parse([])
     assert step_time.complete(full, peers)
     assert not step_time.complete(step_time.parse(["--quick"]), peers)

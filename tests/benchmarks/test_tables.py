@@ -19,7 +19,7 @@ def test_a_model_is_judged_on_every_row_once_by_what_the_other_folds_said(monkey
     monkeypatch.setattr(tables, "models", lambda classes: {"base": DummyRegressor})
     found = tables.measure(tables.Table(X, Y, False), ["base"], 3)["base"]
     density = []
-    for _, test in tables.KFold(3, shuffle=True, random_state=tables.SEED).split(X):
+    for _, test in tables.KFold(3, shuffle=True, random_state=tables.SPLIT_SEED).split(X):
         rest = np.delete(Y, test)
         z = (Y[test] - rest.mean()) / rest.std()
         density.append(-0.5 * z**2 - np.log(rest.std()) - 0.5 * np.log(2 * np.pi))
@@ -50,7 +50,7 @@ def test_a_run_keeps_what_it_does_not_repeat(capsys, tmp_path):
 
 
 def test_readme_shows_what_was_measured():
-    found = json.loads(tables.RESULTS.read_text("utf-8"))
+    found = json.loads(tables.TABLES_PATH.read_text("utf-8"))
     assert [*found] == [*tables.TABLES]
     readme = Path(__file__).parents[2].joinpath("README.md").read_text("utf-8")
     assert tables.markdown(found) in readme

@@ -70,7 +70,12 @@ from bbb_numpy.training.optimizers import IVON, SGD, Adam, Constant, Cosine, Mom
 from bbb_studies.blundell import mnist
 from bbb_studies.ours import certificate
 
-FORMATS = (checkpoint._format(), resuming._format(), mnist.RUN_FORMAT, certificate.STATE)
+FORMATS = (
+    checkpoint._format(),
+    resuming._format(),
+    mnist.RUN_FORMAT,
+    certificate.CERTIFICATE_FORMAT,
+)
 DATA = Path(__file__).parent
 N_ROWS = 8
 # Without rounding, so that they are the same numbers on every machine: runs hold a digest of them

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import pytest
 
+from benchmarks.snapshots import identities, snapshot
 from exactgrad import prove
 from exactgrad.fields.finite import Prime
 from exactgrad.trace.arrays import Exact
@@ -441,18 +442,8 @@ def test_an_object_is_as_it_was_and_its_copy_is_not():
 
 
 def state():
-    """The dictionaries of all modules, and what they hold, by identity.
-
-    Without those of the tests' tools, which count in them whenever memory is collected.
-    """
-    tools = ("hypothesis", "_hypothesis", "_pytest", "pytest", "xdist", "execnet")
-    names = {
-        name: vars(one)
-        for name, one in [*sys.modules.items()]
-        if hasattr(one, "__dict__") and not name.startswith(tools)
-    }
-    held = {name: {key: id(one) for key, one in [*own.items()]} for name, own in names.items()}
-    return held, id(np.vectorize.__call__), {id(cls) for cls in Scaled.__subclasses__()}
+    """Return by identity what the dictionaries of all modules hold, and the test's own classes."""
+    return identities(snapshot()), {id(cls) for cls in Scaled.__subclasses__()}
 
 
 def test_another_thread_sees_nothing_of_a_proof():

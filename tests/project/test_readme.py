@@ -104,7 +104,7 @@ ALONE = {
 
 
 def test_the_table_of_the_learners_as_they_come_is_the_one_that_was_measured():
-    assert tables.markdown(json.loads(tables.RESULTS.read_text("utf-8"))) in README
+    assert tables.markdown(json.loads(tables.TABLES_PATH.read_text("utf-8"))) in README
 
 
 def test_the_map_has_every_folder_and_the_modules_that_stand_alone_once():

@@ -98,7 +98,7 @@ def of_random_weights(sizes, start):
     mu = estimator.layout.views(theta)["mu"]
     start(model.layout.views(mu))
     x = np.linspace(-1, 1, 60)[:, None]
-    count = models.FUNCTIONS
+    count = models.N_FUNCTIONS
     f = sample_functions(estimator, theta, x, rng=np.random.default_rng(1), samples=count)
     p = Predictive(f.mean(axis=0), f.std(axis=0, ddof=1), np.ones((60, 1)))
     return x, models._gap(p, model.predict(mu[None], x)[0])
@@ -127,7 +127,7 @@ def test_the_mean_of_outputs_is_the_output_of_the_mean_without_a_hidden_layer_on
 @pytest.mark.parametrize("epochs", [150, pytest.param(800, marks=pytest.mark.slow)])
 def test_the_learned_prior_widens_its_narrow_half_and_at_last_the_band_outside(epochs, monkeypatch):
     if epochs < 800:
-        monkeypatch.setattr(models, "FUNCTIONS", 50)
+        monkeypatch.setattr(models, "N_FUNCTIONS", 50)
     post, fixed = (run(name, epochs=epochs).numbers for name in ("post", "fixed"))
     assert post.sigma1 > post.sigma2 > 3 * 0.1
     assert post.free_energy < fixed.free_energy - 50

@@ -7,7 +7,7 @@ from tables import cells_of
 from bbb_studies.ours import elbo_minima as minima
 
 RNG = np.random.default_rng
-X = np.linspace(-2, 2, minima.ROWS)[:, None]
+X = np.linspace(-2, 2, minima.N_TRAIN_ROWS)[:, None]
 Y = np.sin(3 * X) + 0.2 * RNG(1).standard_normal(X.shape)
 SIZE = minima.ESTIMATOR.model.layout.size
 
@@ -59,7 +59,9 @@ def test_the_centre_of_all_images_is_constant_and_above_the_level_that_no_such_t
         centre = np.mean(list(minima.images(some_theta(seed))), axis=0)
         mean, _ = minima.moments(centre, X)
         assert np.ptp(mean) < 1e-12
-        level = ((Y - Y.mean()) ** 2).sum() / (2 * minima.NOISE**2) + minima.CONSTANT
+        level = ((Y - Y.mean()) ** 2).sum() / (
+            2 * minima.NOISE_SCALE**2
+        ) + minima.FREE_ENERGY_CONSTANT
         assert minima.free_energy(centre, X, Y) > level
 
 

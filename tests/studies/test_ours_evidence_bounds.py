@@ -15,7 +15,7 @@ def reproduced(short):
 
 
 def test_all_counts_and_distributions_are_written(reproduced):
-    assert reproduced["counts"] == list(bounds.COUNTS)
+    assert reproduced["counts"] == list(bounds.BOUND_SAMPLE_COUNTS)
     assert [case["name"] for case in reproduced["cases"]] == [
         "the prior", "reverse-KL mean field", "inclusive-KL mean field", "full rank",
     ]  # fmt: skip
@@ -34,7 +34,7 @@ def test_every_bound_rises_with_the_samples_and_stays_below_its_limit(reproduced
 @pytest.mark.equation("D28")
 def test_at_the_posterior_all_bounds_are_the_log_evidence(reproduced):
     case = reproduced["cases"][3]
-    everything = [one["mean"] for kind in bounds.KINDS for one in case["bounds"][kind]]
+    everything = [one["mean"] for kind in bounds.BOUND_NAMES for one in case["bounds"][kind]]
     assert np.abs([case["elbo"], case["eubo"], *everything]).max() < 1e-11
 
 

@@ -9,7 +9,15 @@ from synthetic_data import needs_data
 
 from bbb_studies.data import powerball
 from bbb_studies.data.locate import DamagedDataError
-from bbb_studies.data.powerball import COLUMNS, FILE, exact, examples, load, mass_of_place, rules
+from bbb_studies.data.powerball import (
+    FILE,
+    FILE_COLUMNS,
+    exact,
+    examples,
+    load,
+    mass_of_place,
+    rules,
+)
 
 
 def every_draw(balls):
@@ -99,7 +107,7 @@ def test_the_draws_agree_with_the_rules():
 
 def written(root, *rows):
     (root / "powerball").mkdir(exist_ok=True)
-    text = "\n".join([",".join(COLUMNS), *rows])
+    text = "\n".join([",".join(FILE_COLUMNS), *rows])
     (root / "powerball" / FILE).write_text(text + "\n")
 
 

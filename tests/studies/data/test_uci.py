@@ -16,7 +16,7 @@ from bbb_studies.data.locate import (
     find,
     read,
 )
-from bbb_studies.data.uci import NAMES, load, standard_splits
+from bbb_studies.data.uci import UCI_NAMES, load, standard_splits
 
 
 def test_the_splits_follow_the_published_recipe():
@@ -32,7 +32,7 @@ def test_the_splits_follow_the_published_recipe():
 
 
 @needs_data
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", UCI_NAMES)
 def test_a_set_has_the_published_splits(name):
     found = load(name)
     rows = len(found.y)
@@ -59,7 +59,7 @@ def test_openml_gives_the_same_set(monkeypatch):
 
 
 @needs_data
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "protein"])
+@pytest.mark.parametrize("name", [name for name in UCI_NAMES if name != "protein"])
 def test_other_rows_or_another_order_are_refused(tmp_path, monkeypatch, name):
     head, rows = read(find(name, SETS[name]["file"]), SETS[name]["columns"])
     (tmp_path / name).mkdir()

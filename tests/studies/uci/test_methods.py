@@ -163,7 +163,7 @@ def test_swag_is_the_gaussian_of_half_the_snapshots_covariance_and_half_its_diag
     (source,), (theta,) = found.sources, found.thetas
     _, *path = path  # the first is the point
     size, blocks = source.model.layout.size, source.layout.views(theta)
-    assert len(path) == methods.SNAPSHOTS
+    assert len(path) == methods.N_SNAPSHOTS
     np.testing.assert_allclose(blocks["mu"], np.mean(path, axis=0)[:size], rtol=1e-12)
     parts = source.posterior.factor(blocks, Buffers())
     sigma = parts.diagonal.softplus

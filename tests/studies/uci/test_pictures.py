@@ -55,8 +55,10 @@ def test_coverage_is_the_mean_over_splits_less_the_level():
         row["metrics"]["coverage"] for row in rows if row["set"] == "energy"
         and row["method"] == "hmc"
     ]  # fmt: skip
-    assert np.allclose(curve.get_ydata(), np.mean(own, axis=0) - pictures.LEVELS, atol=1e-15)
-    assert np.allclose(pictures.LEVELS, np.arange(0.05, 0.96, 0.05))
+    assert np.allclose(
+        curve.get_ydata(), np.mean(own, axis=0) - pictures.INTERVAL_LEVELS, atol=1e-15
+    )
+    assert np.allclose(pictures.INTERVAL_LEVELS, np.arange(0.05, 0.96, 0.05))
 
 
 def test_a_bar_above_the_panel_has_its_height_written():
@@ -79,12 +81,12 @@ def test_pictures_are_drawn_of_any_records(draw):
 
 
 def test_every_method_has_a_style_that_survives_grey_print():
-    assert set(pictures.STYLES) == set(METHODS) == set(tables.LABELS)
-    assert len({marker for _, marker, _ in pictures.STYLES.values()}) == len(METHODS)
+    assert set(pictures.METHOD_STYLES) == set(METHODS) == set(tables.METHOD_LABELS)
+    assert len({marker for _, marker, _ in pictures.METHOD_STYLES.values()}) == len(METHODS)
     for group in pictures.GROUPS:
         members = [name for name, method in TABLE.items() if method.group == group]
-        styles = [pictures.STYLES[method] for method in members]
+        styles = [pictures.METHOD_STYLES[method] for method in members]
         assert len({str(line) for _, _, line in styles}) == len(members)
         assert len({colour for colour, _, _ in styles}) == len(members)
     grey = np.array([0.299, 0.587, 0.114])
-    assert max(grey @ to_rgb(colour) for colour, _, _ in pictures.STYLES.values()) < 0.7
+    assert max(grey @ to_rgb(colour) for colour, _, _ in pictures.METHOD_STYLES.values()) < 0.7

@@ -50,4 +50,4 @@ def test_a_kill_while_a_file_is_written_leaves_the_one_before(tmp_path, monkeypa
             write(tmp_path, {"key": key})
             os._exit(0)
         assert os.waitpid(child, 0)[1] == signal.SIGKILL
-    assert read(tmp_path / records.FOLDER) == [RECORD]
+    assert read(tmp_path / records.RECORDS_FOLDER) == [RECORD]

@@ -18,7 +18,7 @@ from toy_trials import Settings, Trial, noted, numbers, quick, trials, wait_for
 from uci_trials import dask
 
 from bbb_studies.uci import running
-from bbb_studies.uci.records import FOLDER, line, path_of, read
+from bbb_studies.uci.records import RECORDS_FOLDER, line, path_of, read
 from bbb_studies.uci.running import run
 
 pytestmark = dask
@@ -34,7 +34,7 @@ def go(threads):
 
 
 def recorded(out):
-    return read(out / FOLDER)
+    return read(out / RECORDS_FOLDER)
 
 
 @contextmanager
@@ -190,7 +190,7 @@ def test_trials_whose_worker_dies_are_run_again_and_a_deadly_one_is_named(tmp_pa
 def test_ctrl_c_records_what_is_finished_and_ends_at_once(tmp_path):
     out = tmp_path / "out"
     with start(out, tmp_path, 40, 0.0, 2, 60.0) as process:
-        wait_for(lambda: (out / FOLDER).exists() and len(recorded(out)) == 4)
+        wait_for(lambda: (out / RECORDS_FOLDER).exists() and len(recorded(out)) == 4)
         started = psutil.Process(process.pid).children()
         for one in (process, *started):  # as a terminal sends it
             one.send_signal(signal.SIGINT)

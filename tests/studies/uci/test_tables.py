@@ -7,7 +7,7 @@ import pytest
 from sample_records import failure, record, sample
 
 from bbb_studies.uci import page, tables, verdicts
-from bbb_studies.uci.tables import BASELINE, COLUMNS, METRICS, NETWORKS, PUBLISHED, lowest
+from bbb_studies.uci.tables import BASELINE, DATASETS, METRICS, NETWORKS, PUBLISHED, lowest
 from bbb_studies.uci.verdicts import TARGETS
 
 (SAGAR,) = (row for row in PUBLISHED if row.reported_false)
@@ -136,12 +136,12 @@ def test_the_best_published_number_is_never_the_one_reported_false():
         **{"protein": (4.27, 2.77), "wine_red": (0.61, 0.90), "yacht": (0.67, 0.47)},
         **{"power": (4.01, 2.78), "kin8nm": (0.079, -1.28), "naval": (0.00074, -6.33)},
     }
-    assert {n: tuple(best(n, m) for m in METRICS) for n in COLUMNS} == expected
+    assert {n: tuple(best(n, m) for m in METRICS) for n in DATASETS} == expected
     assert SAGAR.score("boston", "rmse") < best("boston", "rmse")  # it would have been
     networks = NETWORKS
     shared = "Chen et al. 2018a and MC dropout, grid search per split"
     assert lowest("boston", "nll", networks)[1] == shared
-    holders = {lowest(n, m, networks)[1] for n in COLUMNS for m in METRICS}
+    holders = {lowest(n, m, networks)[1] for n in DATASETS for m in METRICS}
     assert not any(row.name in name for row in PUBLISHED if not row.bayesian for name in holders)
     # a column of Sagar's tables, in which no cell is the lowest
     (quoted,) = [row for row in PUBLISHED if row.name == "Hoffman et al. 2013"]

@@ -112,7 +112,7 @@ def test_a_cluster_whose_scheduler_dies_ends_the_run_with_its_records(tmp_path, 
         there.scheduler.kill()
         with pytest.raises(WorkersError, match="the scheduler is gone; what is finished is rec"):
             running.result(60)
-    assert len(records.read(out / records.FOLDER)) >= 2
+    assert len(records.read(out / records.RECORDS_FOLDER)) >= 2
 
 
 def test_workers_have_one_blas_thread_and_the_malloc_of_everybody(processes):
