@@ -185,7 +185,15 @@ def kept(path: Path, settings: Settings, make: Callable[[], Array]) -> Array:
 
 
 def prepare(digits: MNIST, settings: Settings) -> tuple[Images, Images, Images]:
-    """Return the images that teach a prior, those that certify, and those of the test."""
+    """Return the images that teach a prior, those that certify, and the test images.
+
+    Parameters
+    ----------
+    digits : MNIST
+        Bytes from 0 to 255.
+    settings : Settings
+        Gives the number of images in each part.
+    """
     half = settings.half
     eye = np.eye(10, dtype=np.float32)
     scale = np.float32(1.0 / 126.0)

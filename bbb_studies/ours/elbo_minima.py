@@ -123,7 +123,15 @@ def images(theta: Array) -> Iterator[Array]:
 
 
 def nearest(theta: Array, reference: Array) -> Array:
-    """Return the image of `theta` that is nearest to `reference`: it is then aligned."""
+    """Return the image of `theta` that is nearest to `reference`: the two are then aligned.
+
+    Parameters
+    ----------
+    theta : array (2P,)
+        Whose images are searched.
+    reference : array (2P,)
+        What the image is to be near to.
+    """
     return min(
         images(theta), key=lambda image: float(np.linalg.norm(image - reference))
     )
