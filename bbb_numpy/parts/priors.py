@@ -88,8 +88,9 @@ class Prior:
     def blocks(self) -> Blocks:
         """Return names and shapes of the learned blocks; () if nothing is learned.
 
-        By default there is one block of shape (1,) for each of `initial_values`. No name may be that of a block of a posterior or a likelihood. A block whose name begins
-        with ``log_`` or ``prior_log_`` holds logarithms of scales.
+        By default there is one block of shape (1,) for each of `initial_values`. No name may be
+        that of a block of a posterior or a likelihood. A block whose name begins with ``log_`` or
+        ``prior_log_`` holds logarithms of scales.
         """
         return tuple((name, (1,)) for name in self.initial_values())
 
