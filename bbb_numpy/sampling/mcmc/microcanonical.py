@@ -251,7 +251,7 @@ class Decoherence(NamedTuple):
         return self._replace(length=length, jumps=np.zeros(size))
 
     def current(self, last: bool) -> float:
-        """Return the decoherence length."""
+        """Return the decoherence length, the same during the warm-up and after it."""
         return self.length
 
 
