@@ -423,7 +423,7 @@ def _weighted(values: Function, outputs: Tree) -> Function:
 
 
 def _vjp_program(values: Function, vjp: Function, outputs: Tree) -> Function:
-    """Return u . f and its gradient u J, as a function of theta, further arguments and u."""
+    """Return the function of theta, further arguments and u for u . f and its gradient u J."""
     weighted = _weighted(values, outputs)
 
     def value_and_vjp(theta: Any, *arguments_and_u: Any) -> Any:
@@ -453,11 +453,11 @@ def _jvp_program(
 def _jacobian_program(
     shape: str, values: Function, jacobian: Function, outputs: Tree
 ) -> Function:
-    """Return u . f and its gradient u J of a whole Jacobian, as `_vjp_program` does."""
+    """Return the function of u . f and its gradient u J, computed from a whole Jacobian J."""
     rows = outputs.shapes.get(outputs.name)
     if rows is None:
         raise ValueError(
-            f"f must return one array for a {shape}; got {[*outputs.shapes]}"
+            f"f must return a single array for a {shape}; got arrays at {[*outputs.shapes]}"
         )
     weighted = _weighted(values, outputs)
 

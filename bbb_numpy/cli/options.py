@@ -58,6 +58,7 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
         return text if "\n" in text else super()._fill_text(text, width, indent)
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
+        """Return the help text of an option, with its default if one is to be shown."""
         default = action.default
         is_silent = default is None or default is False or default == []
         return action.help if is_silent else super()._get_help_string(action)

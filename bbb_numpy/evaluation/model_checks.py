@@ -57,7 +57,7 @@ accept_old_attributes(Predicted, {"deviation": "sd"})
 def predicted(
     joint: LogJoint, positions: Array, rng: np.random.Generator, x: Array | None = None
 ) -> Predicted:
-    """Return what each draw of a posterior predicts, and targets drawn given it.
+    """Return the mean and standard deviation of y for each draw, and targets drawn given it.
 
     Parameters
     ----------

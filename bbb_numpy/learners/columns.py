@@ -143,7 +143,7 @@ class Column:
                 categories = list_names(self.categories, MAX_CATEGORIES_LISTED)
                 raise ValueError(
                     f"{location}: {quote_cell(texts[0])} is none of the categories of fit, "
-                    f"{categories}; mend it, or take such cells as none of them with "
+                    f"{categories}; correct it, or give such cells no category with "
                     "--unknown ignore"
                 )
             examples = list_names(texts, MAX_CATEGORIES_LISTED)

@@ -192,7 +192,23 @@ def _symptoms(
     parts: Mapping[str, Any],
     history: Sequence[Epoch],
 ) -> dict[str, Any]:
-    """Return what tells the causes of a failure apart; it costs two more predictions."""
+    """Return the fields of a `FitReport` that tell the causes of a failed fit apart.
+
+    They cost two more predictions.
+
+    Parameters
+    ----------
+    learner : Learner
+        The fitted one.
+    fit : JudgedFit
+        Its posterior, and the rows on which it is judged.
+    n_rows : int
+        Number of training rows.
+    parts : mapping
+        Arguments that were fitted with, by name, such as 'batch_size'.
+    history : sequence of Epoch
+        Losses of training; empty if the posterior was sampled.
+    """
     symptoms: dict[str, Any] = {"posterior_function_sd": fit.posterior_function_sd()}
     if fit.estimator.model.likelihood.target_kind == "real":
         symptoms["rmse"] = fit.rmse()

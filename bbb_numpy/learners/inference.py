@@ -167,7 +167,7 @@ class Sampling(Method):
             )
 
     def build(self, model: Model, parts: Mapping[str, Any]) -> DrawnWeights:
-        """Return the model, with the layout of its draws."""
+        """Return the model with the layout of its draws; nothing of `parts` is needed."""
         return DrawnWeights(model)
 
     def fit(

@@ -63,7 +63,10 @@ def _refuse_cells(labels: str = "", **arguments: Any) -> None:
 
 
 def _float64(**arrays: Any) -> list[Array]:
-    """Convert what scikit-learn has let pass: dates are no numbers, nor is text."""
+    """Return copies of arrays as float64 in C order; raise TypeError for dates and text.
+
+    The names of the arguments are those of the messages.
+    """
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufO":
             dtype = getattr(array, "dtype", type(array).__name__)

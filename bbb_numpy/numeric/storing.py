@@ -250,7 +250,19 @@ def _read_fields(
     form: Format,
     read_array: Callable[[str], Array],
 ) -> Any:
-    """Return an object of a class, given what a file holds of its fields."""
+    """Return an object of class `cls` from the stored values of its fields.
+
+    Parameters
+    ----------
+    cls : type
+        A dataclass or named tuple.
+    stored : mapping
+        Stored values by field name, as in JSON; arrays are names for `read_array`.
+    form : Format
+        Classes that the file may hold, and names of fields in earlier versions.
+    read_array : callable
+        Returns the array of a name.
+    """
     field_names = getattr(cls, "__match_args__", ())
     local = set(field_names) - set(
         _stored_fields(cls)

@@ -432,7 +432,11 @@ def MappingOf(check_item: Check, example: str = "") -> Check:
 
 
 def PathOf(content: str) -> Check:
-    """Return a check for a path; the empty one, which is the working folder, is refused."""
+    """Return a check for a path, a str or os.PathLike that is not empty.
+
+    `content` says what the path leads to, for the message, such as 'file'. An empty path would be
+    the working folder.
+    """
     expected = f"the path of a {content}"
 
     def check(name: str, value: Any) -> Any:

@@ -19,7 +19,8 @@ from .likelihoods import Likelihood, check_shape
 
 __all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "PoissonLikelihood"]
 
-MAX_LOG_RATE = 43.6  # NumPy draws counts of rates up to 9e18
+# the log of about 9e18, the largest rate of which NumPy draws counts
+MAX_LOG_RATE = 43.6
 
 
 def _check_all(y: Array, allowed: Array, requirement: str) -> None:
@@ -189,6 +190,7 @@ class CategoricalLikelihood(_Discrete):
         p = np.exp(z)
         total = np.add.reduce(p, axis=-1, keepdims=True)
         z -= np.log(total)  # log softmax
+        # log likelihood, and its derivative y - softmax(f)
         return np.add.reduce(z * y, axis=-1), np.subtract(y, p / total, out=p)  # D14
 
     def mean(self, params: Params, f: Array) -> Array:

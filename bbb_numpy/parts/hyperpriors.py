@@ -71,7 +71,7 @@ class Hyperprior(Protocol):
 
 
 def check_hyperpriors(hyperpriors: Any) -> dict[str, Hyperprior]:
-    """Return the hyperpriors by name of the learned block; None stands for no hyperpriors."""
+    """Return the hyperpriors, checked, as a dict by name of the learned block; {} for None."""
     density = HasMethods("HalfNormal(1.0)", "log_density", "slope", "draw")
     check = MappingOf(density, "{'log_noise': HalfNormal(1.0)}")
     return dict(check("hyperpriors", {} if hyperpriors is None else hyperpriors))
@@ -115,7 +115,7 @@ class LogNormal:
         return -0.5 * z * z - log(self.width) - 0.5 * LOG_2PI
 
     def slope(self, u: Array, start: Array) -> Array:
-        """Return -(u - m) / width^2 (D32)."""
+        """Return the derivative -(u - m) / width^2 of the log density, m the log median (D32)."""
         return -(u - self._centre(start)) / self.width**2  # D32
 
     def draw(
@@ -136,7 +136,10 @@ class LogNormal:
 
 @dataclass(frozen=True)
 class _ScaleDensity:
-    """Base class of densities of a scale s = e^u > 0 with one parameter c, in units of s."""
+    """Base class of hyperpriors of a scale s = e^u > 0 with one parameter c, in units of s.
+
+    Arguments of their methods are those of `Hyperprior`.
+    """
 
     scale: float = 1.0
 
@@ -168,7 +171,7 @@ class HalfNormal(_ScaleDensity):
         return 0.5 * log(2.0 / np.pi) - log(self.scale) - 0.5 * ratio**2 + u
 
     def slope(self, u: Array, start: Array) -> Array:
-        """Return 1 - s^2 / c^2 (D32)."""
+        """Return the derivative 1 - s^2 / c^2 of the log density; `start` is not used (D32)."""
         return 1.0 - np.exp(self._log_ratio(u)) ** 2
 
     def draw(
@@ -211,7 +214,7 @@ class HalfCauchy(_ScaleDensity):
         return log(2.0 / np.pi) - magnitude - np.log(1.0 + np.exp(-2.0 * magnitude))
 
     def slope(self, u: Array, start: Array) -> Array:
-        """Return -tanh(u - log c) (D32)."""
+        """Return the derivative -tanh(u - log c) of the log density; `start` is not used (D32)."""
         return -np.tanh(self._log_ratio(u))
 
     def draw(

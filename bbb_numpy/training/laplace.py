@@ -60,7 +60,7 @@ class Block(NamedTuple):
     """Weights that are correlated with one another: a matrix, stored row by row."""
 
     begin: int  # index in the flat vector of its first weight
-    rows: int  # inputs of a layer and 1; a single one where all weights are correlated
+    rows: int  # inputs of the layer plus 1 for the bias; 1 where all weights are correlated
     columns: int
 
     @property
@@ -629,7 +629,7 @@ def _solve_last_layer(
 ) -> Array:
     """Return `mu` with the last layer where its gradient is 0: by one Newton step (D56)."""
     n_prior_scales = Layout(estimator.model.prior.blocks()).size
-    # the theta of `Mode` has no scales of the prior
+    # the prior's scales are fixed numbers in `Mode`, so that its theta has none
     theta = np.concatenate([mu, learned[n_prior_scales:]])
     noise = np.zeros((1, 0))
     evaluated = _mode(estimator.model, learned).value_and_grad(

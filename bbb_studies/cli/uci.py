@@ -101,7 +101,17 @@ def check_packages(methods: tuple[str, ...]) -> None:
 
 
 def as_typed(command: str, args: argparse.Namespace, *options: str) -> str:
-    """Return the command that makes these records, as one would type it, with those `options`."""
+    """Return the command line that repeats a run.
+
+    Parameters
+    ----------
+    command : str
+        Subcommand and positional arguments, quoted for a shell.
+    args : argparse.Namespace
+        Parsed options.
+    options : str
+        Names of the options to repeat; those left out or false are not.
+    """
     words = ["bbb-numpy", *shlex.split(command)]
     for name in (*options, "quick"):
         value = getattr(args, name)

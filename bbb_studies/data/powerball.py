@@ -106,11 +106,21 @@ class Exact(NamedTuple):
 
 
 def mass_of_place(balls: int, rank: int) -> Array:
-    r"""Return P(w_k = v) at v = 0 to `balls` (balls + 1,), for place k (D37).
+    r"""Return the distribution of the k-th smallest of five white balls (D37).
 
     .. math:: P(w_k = v) = \binom{v - 1}{k - 1} \binom{N - v}{5 - k} \Big/ \binom N5
 
-    Of N >= 5 `balls`; k = 1 is the smallest of the five.
+    Parameters
+    ----------
+    balls : int
+        White balls N >= 5 in the urn.
+    rank : int
+        k; 1 is the smallest of the five.
+
+    Returns
+    -------
+    array (balls + 1,)
+        P(w_k = v) at v = 0 to `balls`.
     """
     ways = [
         comb(v - 1, rank - 1) * comb(balls - v, N_WHITE_BALLS - rank)
@@ -167,7 +177,19 @@ def load(until: str | None = None) -> Draws:
 
 
 def urn(days: NDArray[np.datetime64], rules: tuple[tuple[str, int], ...]) -> Int:
-    """Return how many balls were in the urn on each day, by `BALLS` or `REDS`."""
+    """Return the number of balls in the urn on each day.
+
+    Parameters
+    ----------
+    days : array (L,) of datetime64
+        Days of the draws.
+    rules : tuple of (day, count)
+        `BALLS` or `REDS`.
+
+    Returns
+    -------
+    array (L,) of int
+    """
     balls = np.zeros(len(days), int)
     for day, count in rules:
         balls[days >= np.datetime64(day)] = count

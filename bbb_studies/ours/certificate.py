@@ -98,7 +98,17 @@ class Row(NamedTuple):
 def built(
     settings: Settings, prior: GaussianPrior, objective: Any
 ) -> LocalReparameterisation:
-    """Return the network with a prior and an objective; every sigma starts at the prior's scale."""
+    """Return the network with this prior and objective, every sigma at the start the prior's scale.
+
+    Parameters
+    ----------
+    settings : Settings
+        Gives the hidden units.
+    prior : GaussianPrior
+        Prior of the weights.
+    objective : FreeEnergy or PACBayes
+        What the training minimises.
+    """
     sizes = (784, settings.hidden, settings.hidden, 10)
     model = Model(MLP(sizes), prior, CategoricalLikelihood())
     return LocalReparameterisation(model, MeanField(0.05, -5.0), objective)
@@ -112,7 +122,33 @@ def trained(
     rate: float,
     initial: Array | None,
 ) -> Array:
-    """Return theta after so many epochs of Adam, from `initial` or from the posterior's start."""
+    """Return theta after `epochs` of Adam, from `initial` or from the start of the posterior.
+
+    Parameters
+    ----------
+    estimator : LocalReparameterisation
+        What is trained.
+    images : Images
+        Training rows.
+    settings : Settings
+        Gives the seed and the batch size.
+    epochs : int
+        Passes over the images.
+    rate : float
+        Learning rate of Adam at the start; it falls to 0 by half a cosine.
+    initial : array, optional
+        Theta to start from.
+
+    Returns
+    -------
+    array
+        Theta in float32.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C, since a half-trained q must not be stored.
+    """
     rng = np.random.default_rng(settings.seed)
     optimizer = Adam(rate, schedule=Cosine())
     state = start(estimator, rng, optimizer, np.float32, initial)
@@ -124,7 +160,22 @@ def trained(
 
 
 def kept(path: Path, settings: Settings, make: Callable[[], Array]) -> Array:
-    """Return the theta that is stored there; if there is none, make it and store it."""
+    """Return the theta stored at `path`; if there is no such file, compute and store it first.
+
+    Parameters
+    ----------
+    path : Path
+        File of one q.
+    settings : Settings
+        Settings of this call, stored with theta.
+    make : callable
+        Called without arguments to compute theta.
+
+    Raises
+    ------
+    ValueError
+        If the file was written with other settings.
+    """
     if not path.exists():
         write_state(path, Stored(settings, make()), CERTIFICATE_FORMAT)
     stored: Stored = read_state(path, Stored, CERTIFICATE_FORMAT)
@@ -134,7 +185,15 @@ def kept(path: Path, settings: Settings, make: Callable[[], Array]) -> Array:
 
 
 def prepare(digits: MNIST, settings: Settings) -> tuple[Images, Images, Images]:
-    """Return the images that teach a prior, those that certify, and those of the test."""
+    """Return the images that teach a prior, those that certify, and the test images.
+
+    Parameters
+    ----------
+    digits : MNIST
+        Bytes from 0 to 255.
+    settings : Settings
+        Gives the number of images in each part.
+    """
     half = settings.half
     eye = np.eye(10, dtype=np.float32)
     scale = np.float32(1.0 / 126.0)
@@ -155,7 +214,23 @@ def measure(
     settings: Settings,
     unseen: bool,
 ) -> Row:
-    """Return the certificate of a q, and what the test images say of it."""
+    """Return the certificate of a q, and its errors on the test images.
+
+    Parameters
+    ----------
+    estimator : LocalReparameterisation
+        Model and posterior.
+    theta : array
+        Parameters of q.
+    rows : Images
+        Rows that certify.
+    test : Images
+        Test rows.
+    settings : Settings
+        Gives the seed and the number of networks for every image.
+    unseen : bool
+        Whether q was trained without `rows`: only then they are a test set for its mean.
+    """
     rng = np.random.default_rng(settings.seed + 1)
     certificate_on_rows = certificate(
         estimator,
@@ -200,7 +275,23 @@ def run(
     settings: Settings,
     progress: bool | None,
 ) -> dict[str, Row]:
-    """Train and certify the four q, in the order of `POSTERIOR_NAMES`."""
+    """Train and certify the four q, and return their rows in the order of `POSTERIOR_NAMES`.
+
+    Parameters
+    ----------
+    out : Path
+        Folder in which every trained theta is stored.
+    first : Images
+        Half of the training images that teaches a prior.
+    second : Images
+        Half that trains q and certifies it.
+    test : Images
+        Test images.
+    settings : Settings
+        Size of the study.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+    """
     objective = PACBayes(settings.half, DELTA)
     zero = GaussianPrior(settings.wide)
     size = built(settings, zero, objective).model.layout.size
@@ -289,10 +380,32 @@ def reproduce(
     digits: MNIST | None = None,
     progress: bool | None = None,
 ) -> str:
-    """Train, certify, test; write ``certificate.png`` and ``.json``; return the tables.
+    """Train, certify and test; write ``certificate.png`` and ``.json``; return the tables.
 
-    What is trained is kept in `out`: the same call goes on from there. ValueError if it holds
-    something of other settings.
+    Every trained theta is stored in `out`: the same call goes on from there.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the results.
+    seed : int
+        Of training and certificates, if `settings` are not given.
+    settings : Settings, optional
+        Size of the study; by default ``Settings(seed)``.
+    digits : MNIST, optional
+        Images to use; by default those of the data folder.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+
+    Returns
+    -------
+    str
+        The tables.
+
+    Raises
+    ------
+    ValueError
+        If `out` holds a theta of other settings.
     """
     settings = settings or Settings(seed)
     out.mkdir(parents=True, exist_ok=True)
@@ -313,7 +426,15 @@ def percent(share: float) -> str:
 
 
 def lay_out(settings: Settings, rows: Mapping[str, Row]) -> str:
-    """Return every number that is printed, and which claims hold."""
+    """Return the text of the study: every printed number, and which claims hold.
+
+    Parameters
+    ----------
+    settings : Settings
+        Size of the study.
+    rows : mapping of str to Row
+        Results of `run`.
+    """
 
     def cells(row: Row) -> str:
         c = row.certificate

@@ -165,10 +165,24 @@ class Spot(NamedTuple):
 
 
 def measure(case: Place, seed: int, steps: int = N_GRADIENTS) -> dict[str, Noise]:
-    """Measure every estimator that the posterior allows, in turns, with the same random numbers.
+    """Return the relative gradient variance and time of every estimator that the posterior allows.
 
-    A batch of one follows a batch of the other, so that a busy moment of the machine
-    is shared.
+    The estimators take turns, with the same random numbers: a batch of one follows a batch of the
+    other, so that a busy moment of the machine is shared.
+
+    Parameters
+    ----------
+    case : Place
+        Model, posterior and rows at which gradients are drawn.
+    seed : int
+        Of the noise; every estimator starts from the same generator.
+    steps : int
+        Number of gradients of each estimator.
+
+    Returns
+    -------
+    dict of str to Noise
+        Variance, and variance x time, relative to `REFERENCE`, by estimator.
     """
     independent = isinstance(case.posterior, MeanField)
     names = [
@@ -219,6 +233,18 @@ def ratio(grads: Array, reference: Array) -> Estimate:
     """Return the ratio of summed variances, with the jackknife error over batches.
 
     Both have one gradient per row, drawn in the same order with the same random numbers.
+
+    Parameters
+    ----------
+    grads : array (steps, K)
+        Gradients of the estimator, one in a row.
+    reference : array (steps, K)
+        Gradients of the reference estimator.
+
+    Returns
+    -------
+    Estimate
+        The ratio, and its jackknife standard error.
     """
     squares = _batch_squares(grads)
     reference_squares = _batch_squares(reference)
@@ -240,10 +266,24 @@ def _batch_squares(grads: Array) -> Array:
 def curves(
     seed: int, steps: int = N_CURVE_GRADIENTS, *, report: ReportWork = ignore_work
 ) -> dict[str, list[Spot]]:
-    """Measure IWAE's two gradients and the EUBO's against the number of samples.
+    """Return bias and noise of IWAE's two gradients and of the EUBO's, by the number of samples.
 
-    On linear regression, at a q beside the inclusive optimum and wider: there no gradient is 0,
-    and the importance weights have all moments that matter here.
+    They are measured on linear regression, at a q beside the inclusive optimum and wider: there no
+    gradient is 0, and the importance weights have all moments that matter here.
+
+    Parameters
+    ----------
+    seed : int
+        Of the data and the noise.
+    steps : int
+        Number of gradients of each estimator at each number of samples.
+    report : callable
+        Called with 1 after each number of samples.
+
+    Returns
+    -------
+    dict of str to list of Spot
+        One `Spot` for each of `CURVE_SAMPLE_COUNTS`, by estimator.
     """
     model, x, y = problem = exact.draw(np.random.default_rng(seed), correlation=0.3)
     posterior = exact.exact(problem).posterior
@@ -277,7 +317,28 @@ def curves(
 def sampled(
     estimator: Estimator, case: Place, count: int, steps: int, seed: int
 ) -> tuple[Array, float]:
-    """Return gradients (steps, ...) and the mean effective number of samples."""
+    """Return gradients (steps, ...) and the mean effective number of samples.
+
+    Parameters
+    ----------
+    estimator : GradientEstimator
+        Estimator with an importance-weighted objective.
+    case : Place
+        Model, posterior and rows at which gradients are drawn.
+    count : int
+        Weight samples of one gradient.
+    steps : int
+        Number of gradients.
+    seed : int
+        Of the noise.
+
+    Returns
+    -------
+    grads : array (steps, K)
+        One gradient in a row.
+    effective : float
+        Effective number of samples, 1 / sum of squared shares, mean over gradients.
+    """
     rng = np.random.default_rng(seed)
     buffers = Buffers()
     grads = np.empty((steps, case.theta.size))
@@ -309,7 +370,22 @@ def draw_variances(
     spots: Mapping[str, Sequence[Spot]],
     names: Sequence[str],
 ) -> Figure:
-    """Draw ratios of variances at every place, and the noise of IWAE and EUBO against samples."""
+    """Draw the variance ratios at every place, and the noise of IWAE and EUBO by number of samples.
+
+    Parameters
+    ----------
+    noises : mapping of str to mapping of str to Noise
+        Results of `measure`, by place.
+    spots : mapping of str to sequence of Spot
+        Results of `curves`.
+    names : sequence of str
+        Estimators from top to bottom.
+
+    Returns
+    -------
+    matplotlib Figure
+        A panel for each place above, two panels of curves below.
+    """
     figure = Figure(figsize=(13.0, 7.6), layout="constrained")
     above, below = cast(Any, figure.subfigures(2, 1, height_ratios=(1.15, 1.0)))
     panels = above.subplots(1, len(noises), sharey=True)
@@ -408,7 +484,15 @@ def _draw_ratios(ax: Axes, names: Sequence[str], rows: Mapping[str, Noise]) -> N
 
 
 def lay_out(noises: dict[str, dict[str, Noise]], curves: dict[str, list[Spot]]) -> str:
-    """Return every number that is printed, and which results of the derivations are seen."""
+    """Return the text of the study: every printed number, and which derivations it shows.
+
+    Parameters
+    ----------
+    noises : dict of str to dict of str to Noise
+        Results of `measure`, by place.
+    curves : dict of str to list of Spot
+        Results of the function `curves`.
+    """
     at_end = noises["network, end"]
     posterior = noises["linear, full rank"]
     best_first = sorted(at_end.items(), key=lambda item: item[1].cost.mean)
@@ -461,7 +545,22 @@ def ratios(found: dict[str, dict[str, Noise]]) -> str:
 
 
 def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
-    """Measure, write ``estimator-variance.png`` and ``.json``, and return the tables."""
+    """Measure, write ``estimator-variance.png`` and ``.json``, and return the tables.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the results.
+    seed : int
+        Of everything that is drawn.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+
+    Returns
+    -------
+    str
+        The tables.
+    """
     cases = [*network_places(seed), *linear_places(seed)]
     with steps(len(cases) + len(CURVE_SAMPLE_COUNTS), progress) as report:
         noises = {case.name: measure(case, seed + 1) for case in counted(cases, report)}

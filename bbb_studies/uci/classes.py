@@ -91,7 +91,20 @@ class ClassTrial(AnyTrial):
 
 
 def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
-    """Fit to 90 % of the rows that `own.keep` has written at `path`, score the others."""
+    """Fit a classifier on 90 % of the rows of a table, and return its scores on the others.
+
+    Parameters
+    ----------
+    path : str
+        File that `trials.keep` has written.
+    trial : ClassTrial
+        Method, split and settings.
+
+    Returns
+    -------
+    dict
+        What is recorded of the trial.
+    """
     from sklearn.model_selection import StratifiedShuffleSplit
 
     table = read_arrays(Path(path), ("x", "y"))
@@ -127,7 +140,17 @@ def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
 
 
 def write(out: Path, records: Iterable[Record], command: str) -> str:
-    """Write ``table.md`` and ``trials.csv``; return the table."""
+    """Write ``table.md`` and ``trials.csv``, and return the table.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    records : iterable of Record
+        Of all trials.
+    command : str
+        What one types to repeat the run.
+    """
     successful = [one for one in records if one["status"] == "ok"]
     rows = []
     if not successful:

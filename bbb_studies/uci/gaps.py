@@ -51,10 +51,17 @@ class GapTrial(AnyTrial):
 
 
 def gap(values: Array, seed: int = 0) -> Part | None:
-    """Return the rows of the gap in one input (N,), or None if it has too few values.
+    """Return the rows of a gap split by one input, or None if the input has too few values.
 
     The gap lies strictly between the last value of the lower third and the first of the upper one:
     rows that share those values stay outside, so no training row is in it.
+
+    Parameters
+    ----------
+    values : array (N,)
+        The input.
+    seed : int
+        Of the choice of test rows outside the gap.
     """
     count = len(values)
     ordered = np.sort(values)
@@ -75,7 +82,17 @@ def gap(values: Array, seed: int = 0) -> Part | None:
 def trials(
     sets: tuple[str, ...], methods: tuple[str, ...], **changed: Any
 ) -> list[GapTrial]:
-    """Return a trial for each set, method, and input that has a gap."""
+    """Return a trial for each set, method, and input that has a gap.
+
+    Parameters
+    ----------
+    sets : tuple of str
+        Names of the sets.
+    methods : tuple of str
+        Names of the methods.
+    **changed : Any
+        Settings that differ from the set's usual ones.
+    """
     gap_trials = []
     for name in sets:
         usable = [

@@ -55,7 +55,15 @@ class Difference(NamedTuple):
 
 
 def correlated(gaps: Iterable[float], correlation: float = CORRELATION) -> Difference:
-    """Return what differences (n,), n >= 2, of overlapping splits say of their mean."""
+    """Return the posterior of a mean difference, given those on overlapping splits.
+
+    Parameters
+    ----------
+    gaps : iterable of float
+        Differences on n >= 2 splits.
+    correlation : float
+        Of two differences: the share of the rows that is for testing.
+    """
     d = np.asarray(list(gaps), float)
     inflated = 1.0 / len(d) + correlation / (1.0 - correlation)
     return Difference(
@@ -87,10 +95,22 @@ def chance(sets: Sequence[Difference]) -> float:
 
 
 def chances(records: Records, metric: str) -> dict[tuple[str, str], float]:
-    """Return for each two methods the chance that the first is better on another set.
+    """Return the probability that one method is better than another on a new set, for each pair.
 
     RMSE is taken by its logarithm. Pairs with fewer than three sets in common, of two splits of
     both at least, which say nothing of how sets differ, are left out.
+
+    Parameters
+    ----------
+    records : records or DataFrame
+        Of all trials.
+    metric : str
+        "rmse" or "nll"; lower is better.
+
+    Returns
+    -------
+    dict of (first, second) to float
+        Probability that the first method is better.
     """
     table = frame(records)
     probability = {}

@@ -107,7 +107,13 @@ class Fit:
     draws: Draws | None = None  # of a sampler, to be judged
 
     def members(self, samples: int) -> Iterator[tuple[Any, Array, int]]:
-        """Yield each source with what it learned and its share of `samples`."""
+        """Yield each source of weights with its theta and its share of `samples`.
+
+        Parameters
+        ----------
+        samples : int
+            Weight vectors of the whole mixture, at least; a point estimate has 1.
+        """
         for source, theta in zip(self.sources, self.thetas, strict=True):
             yield (
                 source,
@@ -128,7 +134,19 @@ def model(
     settings: Settings,
     likelihood: Likelihood = LEARNED_NOISE_LIKELIHOOD,
 ) -> Model:
-    """Return network, prior and likelihood."""
+    """Return the network of the benchmark with its prior and likelihood.
+
+    Parameters
+    ----------
+    inputs : int
+        Number of inputs.
+    candidate : Candidate
+        Gives the scales of the prior.
+    settings : Settings
+        Gives the number of hidden units.
+    likelihood : Likelihood
+        By default Gaussian with learned noise.
+    """
     scale = candidate.prior
     scales = (1.0, 1.0) if scale is None else (scale, scale * settings.units**-0.5)
     network = MLP((inputs, settings.units, likelihood.heads(1)))
@@ -210,10 +228,25 @@ def fit(
     settings: Settings,
     seed: Sequence[int],
 ) -> list[Fit]:
-    """Fit a method to standardised rows `x` (N, d_in), `y` (N, 1), once for each candidate.
+    """Return the fits of one method, one for each candidate.
 
-    Candidates differ in their prior alone, and are trained as one computation where that wins.
-    All have the same random numbers.
+    Candidates are trained as one computation where that is faster, all with the same random
+    numbers.
+
+    Parameters
+    ----------
+    x : array (N, d_in)
+        Inputs, standardised.
+    y : array (N, 1)
+        Targets, standardised.
+    method : str
+        A key of `METHODS`.
+    candidates : sequence of Candidate
+        They differ in their prior alone.
+    settings : Settings
+        Sizes of the computation.
+    seed : sequence of int
+        Of every candidate's generator.
     """
     rngs = [np.random.default_rng(seed) for _ in candidates]
     definition = METHODS[method]
@@ -425,7 +458,15 @@ QS = MeanField(rho_offset=-4.0)
 
 
 def natural_rows(rows: int, settings: Settings) -> int:
-    """Return the rows of a step of IVON: few estimate too noisy a curvature (D62)."""
+    """Return the batch size of IVON: few rows estimate too noisy a curvature (D62).
+
+    Parameters
+    ----------
+    rows : int
+        Number of training rows.
+    settings : Settings
+        Gives the usual batch size.
+    """
     return min(max(2 * settings.batch_size, rows // 32), 8 * settings.batch_size, rows)
 
 

@@ -22,7 +22,7 @@ from ..kit import panels
 from . import tables
 from .methods import METHODS
 from .tables import METRICS, Cell, Record, Records, cells, frame, known_first, label
-from .trials import COVERAGE_LEVELS
+from .trials import INTERVAL_LEVELS
 
 Array = NDArray[Any]
 DARK_ORANGE = "#B87F00"
@@ -247,7 +247,7 @@ def calibration(records: Records) -> Figure:
 def _coverage(ax: Axes, method: str, shares: Array, offset: int) -> None:
     """Draw one curve; markers of different methods at different levels, lest they overlap."""
     colour, marker, style = METHOD_STYLES.get(method, OTHER_STYLE)
-    off = shares.mean(axis=0) - COVERAGE_LEVELS
+    off = shares.mean(axis=0) - INTERVAL_LEVELS
     line: dict[str, Any] = {
         "color": colour,
         "linestyle": style,
@@ -255,7 +255,7 @@ def _coverage(ax: Axes, method: str, shares: Array, offset: int) -> None:
         "zorder": 3,
     }
     line |= {"marker": marker, "markevery": (offset % 4, 4), "markersize": 5.5}
-    ax.plot(COVERAGE_LEVELS, off, label=_short(method), **line)
+    ax.plot(INTERVAL_LEVELS, off, label=_short(method), **line)
     if len(shares) > 1:
         error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
         at = slice(offset % 4, None, 4)
@@ -265,7 +265,7 @@ def _coverage(ax: Axes, method: str, shares: Array, offset: int) -> None:
             "linewidth": 0.9,
             "zorder": 2,
         }
-        ax.errorbar(COVERAGE_LEVELS[at], off[at], error[at], **bars)
+        ax.errorbar(INTERVAL_LEVELS[at], off[at], error[at], **bars)
 
 
 def pit(records: Records) -> Figure:
@@ -335,7 +335,7 @@ def gap_table(records: Iterable[Record]) -> pd.DataFrame:
         row = {"set": record["set"], "method": record["method"], "gaps": 1}
         for where, part in record["metrics"].items():
             share = part["coverage"][
-                int(np.argmin(np.abs(COVERAGE_LEVELS - GAP_COVERAGE_LEVEL)))
+                int(np.argmin(np.abs(INTERVAL_LEVELS - GAP_COVERAGE_LEVEL)))
             ]
             part = {"nll": part["nll"], "rmse": part["rmse"], "coverage": share} | {
                 "spread": np.log(part["epistemic"])

@@ -228,9 +228,16 @@ def _difference(record: Record, planned: Record) -> str:
 
 
 def attempt(measure: Measure, trial: Any) -> str:
-    """Measure one trial, in a worker, and return its record as JSON, a failed one too.
+    """Measure one trial in a worker, and return its record as JSON, also if it failed.
 
     Text always finds its way back; an exception or an array of a trial's own might not.
+
+    Parameters
+    ----------
+    measure : callable
+        From a trial to what is recorded of it.
+    trial : Trial
+        Any frozen dataclass that `measure` accepts.
     """
     one_blas_thread()  # for good: a worker may have several trials at a time
     wall = perf_counter()

@@ -51,7 +51,15 @@ def candidates(method: str) -> list[Candidate]:
 
 
 def refinements(method: str, best: Candidate) -> list[Candidate]:
-    """Return other step sizes and lengths of training, to try with the best prior."""
+    """Return the candidates to try with the best prior: other step sizes and lengths of training.
+
+    Parameters
+    ----------
+    method : str
+        A key of `METHODS`.
+    best : Candidate
+        The best of `candidates`.
+    """
     if method in (*SAMPLERS, "eubo", "dropout", "swag"):
         return []
     if METHODS[method].by == "bound":
@@ -62,9 +70,32 @@ def refinements(method: str, best: Candidate) -> list[Candidate]:
 def select_and_fit(
     x: Array, y: Array, method: str, settings: Settings, seed: int
 ) -> tuple[Fit, dict[str, Any]]:
-    """Return the fit with the best hyperparameters to the standardised `x` (N, d_in), `y` (N, 1).
+    """Return the fit with the best hyperparameters, and what they are.
 
-    And what they are, under ``tried`` the criterion of each candidate in nats per row.
+    Parameters
+    ----------
+    x : array (N, d_in)
+        Inputs of the training part, standardised.
+    y : array (N, 1)
+        Targets of the training part, standardised.
+    method : str
+        A key of `METHODS`.
+    settings : Settings
+        Sizes of the computation.
+    seed : int
+        Of everything random.
+
+    Returns
+    -------
+    fit : Fit
+        On all N rows.
+    chosen : dict
+        The hyperparameters; ``tried`` has the criterion of each candidate, nats per row.
+
+    Raises
+    ------
+    ArithmeticError
+        If every candidate diverged.
     """
     by = METHODS[method].by
     if by == "nothing":

@@ -76,7 +76,15 @@ class Published:
     reported_false: bool = False  # never a number to reach
 
     def score(self, name: str, metric: str) -> float | None:
-        """Return the number printed for a set and a metric; None if there is none here."""
+        """Return the number printed for a set and a metric; None if there is none here.
+
+        Parameters
+        ----------
+        name : str
+            Name of the set.
+        metric : str
+            "rmse" or "nll".
+        """
         return self.scores.get(name, (None, None))[METRICS.index(metric)]
 
 
@@ -91,7 +99,17 @@ NETWORKS = tuple(row for row in PUBLISHED if row.bayesian)
 def lowest(
     name: str, metric: str, rows: Sequence[Published]
 ) -> tuple[float, str] | None:
-    """Return the lowest number of some rows that are not reported false, and who has it."""
+    """Return the lowest published number of a cell, and whose it is; None if there is none.
+
+    Parameters
+    ----------
+    name : str
+        Name of the set.
+    metric : str
+        "rmse" or "nll".
+    rows : sequence of Published
+        Rows to look at; those reported false are left out.
+    """
     value_by_name = {
         row.name: row.score(name, metric) for row in rows if not row.reported_false
     }
@@ -200,7 +218,15 @@ def current(records: Iterable[Record]) -> list[Record]:
 def known_first(
     names: Iterable[str], order: Iterable[str] = tuple(METHOD_LABELS)
 ) -> list[str]:
-    """Return the different names, those `order` in their order before the others."""
+    """Return the different names: first those of `order` in its order, then the others sorted.
+
+    Parameters
+    ----------
+    names : iterable of str
+        May hold a name several times.
+    order : iterable of str
+        By default that of `METHOD_LABELS`.
+    """
     present = set(names)
     order = list(order)
     return [name for name in order if name in present] + sorted(present - set(order))
@@ -234,6 +260,13 @@ def leading(candidates: Iterable[Cell], metric: str) -> Cell | None:
     """Return the cell of the lowest mean, of those with all splits if there are any.
 
     Splits differ far more than methods do: one that has met only easy ones would lead.
+
+    Parameters
+    ----------
+    candidates : iterable of Cell
+        Cells of one set; those without scores are left out.
+    metric : str
+        "rmse" or "nll".
     """
     scored = [cell for cell in candidates if cell.scores]
     complete = [cell for cell in scored if cell.complete]
@@ -245,10 +278,21 @@ def leading(candidates: Iterable[Cell], metric: str) -> Cell | None:
 def paired(
     records: Records, name: str, first: str, second: str, metric: str
 ) -> Summary | None:
-    """Return the mean of metric(one) - metric(other) over their common splits; None without any.
+    """Return the mean difference of two methods over their common splits; None if there are none.
 
     Splits differ far more than methods do: the error of this difference is what decides, not
     the errors of the two means.
+
+    Parameters
+    ----------
+    records : records or DataFrame
+        Of all trials.
+    name : str
+        Name of the set.
+    first, second : str
+        The methods; the difference is that of `first` less `second`.
+    metric : str
+        "rmse" or "nll".
     """
     table = frame(records)
     fine = table[(table["status"] == "ok") & (table["set"] == name)].set_index("split")
@@ -272,7 +316,15 @@ def mixing(records: Records) -> dict[tuple[str, str], pd.DataFrame]:
 
 
 def grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table, aligned in plain text, too."""
+    """Return a Markdown table, aligned in plain text, too.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Titles of the columns.
+    rows : iterable of sequence of str
+        One cell for each title.
+    """
     lines = [list(header), *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = [
@@ -285,12 +337,18 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def markdown(records: Records, published: bool = True) -> str:
-    """Return the table: methods as rows, sets as columns, "rmse / nll" with standard errors.
+    """Return the results as a Markdown table: methods as rows, sets as columns, "rmse / nll".
 
     The lowest mean of ours in each column is bold, RMSE and NLL each for itself (see `leading`).
     A number of splits is given where some are missing; failed trials are named below. A sampler's
-    cell has R-hat of its functions, the median over splits. Published rows in italics are those
-    reported false.
+    cell has R-hat of its functions, the median over splits.
+
+    Parameters
+    ----------
+    records : records or DataFrame
+        Of all trials.
+    published : bool
+        Whether to add published rows; those reported false are in italics.
     """
     table = frame(records)
     cell_by_key = cells(table)

@@ -43,7 +43,7 @@ THOUSANDS_OF_ROWS = {
 }
 N_PIT_BINS = 20  # of the histogram of F(y)
 # Levels of the central intervals whose coverage is scored.
-COVERAGE_LEVELS = np.arange(1, 20) / 20
+INTERVAL_LEVELS = np.arange(1, 20) / 20
 CRPS_SAMPLES = 100  # their pairs are summed
 # The literature's 100 units. Passes over 41,157 rows are dear: chains begin at better point
 # estimates, and are shorter.
@@ -112,7 +112,15 @@ class OwnTrial(AnyTrial):
 
 
 def settings_for(name: str, **changed: Any) -> Settings:
-    """Return the settings of a set: those of the literature for `protein`, with `changed`."""
+    """Return the settings of a set: the literature's for ``protein``, else the defaults.
+
+    Parameters
+    ----------
+    name : str
+        Name of the set.
+    **changed : Any
+        Settings that differ from these.
+    """
     return Settings(**(PROTEIN | changed if name == "protein" else changed))
 
 
@@ -124,10 +132,19 @@ def usual_splits(name: str) -> int:
 def trials(
     sets: tuple[str, ...], methods: tuple[str, ...], splits: int | None, **changed: Any
 ) -> list[Trial]:
-    """Return all trials that are asked for, with settings `changed`, splits of a set side by side.
+    """Return the trials of all sets and methods, splits of a set side by side.
 
-    `splits` of each set, by default those of `usual_splits`. Up to 20 are published, of protein 5;
-    more than 20 continue the published recipe.
+    Parameters
+    ----------
+    sets : tuple of str
+        Names of the sets.
+    methods : tuple of str
+        Names of the methods.
+    splits : int or None
+        Splits of each set; None takes those of `usual_splits`. Up to 20 are published, of
+        protein 5; more than 20 continue the published recipe.
+    **changed : Any
+        Settings that differ from the set's usual ones.
     """
     all_trials = []
     for name in sets:
@@ -173,7 +190,17 @@ def set_name(source: str) -> str:
 
 
 def keep(out: Path, x: Array, y: Array) -> str:
-    """Write the rows `x` (N, d_in), `y` (N, 1) for the workers; return the digest of them."""
+    """Write the rows of a table for the workers, and return a digest of them.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    x : array (N, d_in)
+        Inputs.
+    y : array (N, 1)
+        Targets.
+    """
     x = np.ascontiguousarray(x, np.float64)
     y = np.ascontiguousarray(y, np.float64)
     out.mkdir(parents=True, exist_ok=True)
@@ -184,7 +211,15 @@ def keep(out: Path, x: Array, y: Array) -> str:
 
 
 def measure_own(path: str, trial: OwnTrial) -> dict[str, Any]:
-    """Run a trial on the rows that `keep` has written at `path`, as `measure`."""
+    """Run a trial on a table of one's own, and return what is recorded of it.
+
+    Parameters
+    ----------
+    path : str
+        File that `keep` has written.
+    trial : OwnTrial
+        Method, split and settings.
+    """
     x, y = read_arrays(Path(path), ("x", "y")).values()
     return _on_split(x, y, standard_splits(len(y), trial.split + 1)[-1], trial)
 
@@ -213,7 +248,15 @@ def now() -> dict[str, float]:
 
 
 def measured(rows: Mapping[str, Array], began: Mapping[str, float]) -> dict[str, Any]:
-    """Return what records of all kinds of trials have, of row numbers and of when it `began`."""
+    """Return what records of all kinds of trials have: numbers of rows, seconds and versions.
+
+    Parameters
+    ----------
+    rows : mapping of str to array
+        Row numbers of each part.
+    began : mapping of str to float
+        What `now` returned at the start.
+    """
     return {
         "rows": {name: len(numbers) for name, numbers in rows.items()},
         "seconds": {clock: time - began[clock] for clock, time in now().items()},
@@ -230,18 +273,50 @@ class Scaled(NamedTuple):
     y_scale: Array
 
     def inputs(self, x: Array, dtype: Any) -> Array:
-        """Return `x` in units of the training part."""
+        """Return `x` in units of the training part.
+
+        Parameters
+        ----------
+        x : array (N, d_in)
+            Inputs in their own units.
+        dtype : dtype
+            Of the result.
+        """
         return standardise(x, self.x_mean, self.x_scale, dtype, "x")
 
     def targets(self, y: Array, dtype: Any) -> Array:
-        """Return `y` in units of the training part."""
+        """Return `y` in units of the training part.
+
+        Parameters
+        ----------
+        y : array (N, 1)
+            Targets in their own units.
+        dtype : dtype
+            Of the result.
+        """
         return standardise(y, self.y_mean, self.y_scale, dtype, "y")
 
 
 def fit_part(x: Array, y: Array, trial: AnyTrial) -> tuple[Fit, dict[str, Any], Scaled]:
-    """Choose hyperparameters and fit, from the training part `x` (N, d_in), `y` (N, 1) alone.
+    """Choose hyperparameters and fit, by the training part alone.
 
-    Returns the fit, in units of the training part, and what spoke for its hyperparameters.
+    Parameters
+    ----------
+    x : array (N, d_in)
+        Inputs of the training part.
+    y : array (N, 1)
+        Targets of the training part.
+    trial : AnyTrial
+        Method, settings and seed.
+
+    Returns
+    -------
+    fit : Fit
+        In units of the training part.
+    chosen : dict
+        Hyperparameters, and what spoke for them.
+    scaled : Scaled
+        Moments of the training part.
     """
     scaled = Scaled(*moments(x, True), *moments(y, True))
     dtype = np.dtype(trial.settings.dtype)
@@ -252,10 +327,32 @@ def fit_part(x: Array, y: Array, trial: AnyTrial) -> tuple[Fit, dict[str, Any], 
 def score(
     fit: Fit, scaled: Scaled, x: Array, y: Array, trial: AnyTrial, brief: bool = False
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    """Return metrics and notes for rows `x` (N, d_in), `y` (N, 1), in the target's own units.
+    """Return metrics and notes of a fit on test rows, in the units of the target.
 
     The predictive distribution is the mixture over all posterior samples (D5), or the Gaussian that
     a linearised network predicts (D54).
+
+    Parameters
+    ----------
+    fit : Fit
+        In units of the training part.
+    scaled : Scaled
+        Moments of the training part.
+    x : array (N, d_in)
+        Inputs.
+    y : array (N, 1)
+        Targets.
+    trial : AnyTrial
+        Gives the seed and the number of samples.
+    brief : bool
+        Compute RMSE and NLL alone, from at most 100 samples.
+
+    Returns
+    -------
+    metrics : dict
+        ``rmse``, ``nll`` (nats per row), ``crps``, ``pit`` and ``coverage``.
+    notes : dict
+        Standard deviations, and NLL of simpler predictive distributions.
     """
     rng = np.random.default_rng([trial.seed, 1])
     samples = trial.settings.samples if not brief else min(trial.settings.samples, 100)
@@ -296,7 +393,7 @@ def score(
     metrics |= {
         "crps": float(crps_mixture(mean[thin], deviation[thin], y).mean()),
         "pit": np.histogram(transformed, N_PIT_BINS, (0.0, 1.0))[0].tolist(),
-        "coverage": coverage(transformed, COVERAGE_LEVELS).share.tolist(),
+        "coverage": coverage(transformed, INTERVAL_LEVELS).share.tolist(),
     }
     middle = mean.mean(axis=0)
     noise = (deviation**2).mean(axis=0) - within

@@ -130,10 +130,19 @@ async def _stop(here: LocalCluster) -> None:
 
 @contextmanager
 def cluster(address: str, timeout: float = 5.0) -> Iterator[Client]:
-    """Connect to a cluster that somebody has started; its workers need bbb_numpy.
+    """Connect to a dask cluster that is already running; its workers need bbb_numpy.
 
-    Raises ConnectionError if no scheduler answers at `address`, e.g. ``tcp://192.168.0.1:8786``,
-    within `timeout` seconds.
+    Parameters
+    ----------
+    address : str
+        Of the scheduler, e.g. ``tcp://192.168.0.1:8786``.
+    timeout : float
+        Seconds to wait for an answer.
+
+    Raises
+    ------
+    ConnectionError
+        If no scheduler answers.
     """
     # dask logs each failed attempt with its stack
     with silence_logging_cmgr(logging.CRITICAL):
@@ -149,7 +158,15 @@ def cluster(address: str, timeout: float = 5.0) -> Iterator[Client]:
 
 
 def finished(client: Client, futures: Iterable[Future[Any]]) -> Iterable[Future[Any]]:
-    """Wait for a moment for what is finished; who keeps a future keeps its work from release."""
+    """Return the futures that are finished, after a wait of at most `BEAT` seconds.
+
+    Parameters
+    ----------
+    client : Client
+        Their client.
+    futures : iterable of Future
+        Who keeps a future keeps its work from release.
+    """
     with client.as_current(), suppress(TimeoutError):
         return wait(list(futures), BEAT, "FIRST_COMPLETED").done
     return ()

@@ -585,7 +585,10 @@ class Field:
         return np.array([self.one, 0 * self.one, self.one])
 
     def add_log_terms(self, first: Array, second: Array) -> Array:
-        """Return the log terms of a sum: merged where k is the same, else those with k = 1.
+        """Return the log terms (u, k log u, k) of a sum of two numbers.
+
+        Where both have the same factor k they are merged. Elsewhere those of one are kept: of the
+        second if the first has none, or if the second has k = 1, else of the first.
 
         Parameters
         ----------
@@ -658,7 +661,7 @@ class Field:
 
     def cos_and_sin(self, a: Array) -> tuple[Array, Array]:
         """Return cos a and sin a: a random point of the unit circle, mirrored for -a."""
-        t = self.opaque("tan", a, odd=True)  # of half the angle
+        t = self.opaque("tan", a, odd=True)  # t = tan(a / 2)
         square = self.mul(t, t)
         reciprocal = self.inv(self.add(self.one, square))
         cos = self.mul(self.sub(self.one, square), reciprocal)

@@ -221,7 +221,7 @@ class PathLength(NamedTuple):
         return self if last else PathLength.start(kernel.init_path(step_size))
 
     def current(self, last: bool) -> float:
-        """Return the path of the next draw; after the last draw of a warm-up the mean."""
+        """Return the path length of the next draw; if `last`, as a warm-up has ended, the mean."""
         return exp(self.log_mean if last else self.log_path)
 
 

@@ -163,12 +163,12 @@ class DenseMetric(Metric):
 
     @cached_property
     def _factor(self) -> Array:
-        """C with C C^T = M^-1."""
+        """Lower triangular C (D, D) with C C^T = M^-1."""
         return np.linalg.cholesky(self.covariance)
 
     @cached_property
     def _inverse_factor(self) -> Array:
-        """C^-1: z^T C^-1 has covariance C^-T C^-1 = M."""
+        """C^-1 (D, D): momenta z^T C^-1 of standard normal z have covariance C^-T C^-1 = M."""
         return np.linalg.solve(
             self._factor, np.eye(len(self._factor), dtype=self._factor.dtype)
         )

@@ -212,7 +212,7 @@ class Decoherence(NamedTuple):
         first: bool,
         last: bool,
     ) -> Decoherence:
-        """Learn from a whole window (D50).
+        """Update the length of decoherence from the draws of a whole window (D50).
 
         With the correlation rho of successive draws, as if it fell geometrically from there, an
         effective draw takes (1 + rho) / (1 - rho) draws.
@@ -251,7 +251,7 @@ class Decoherence(NamedTuple):
         return self._replace(length=length, jumps=np.zeros(size))
 
     def current(self, last: bool) -> float:
-        """Return the decoherence length."""
+        """Return the decoherence length, the same during the warm-up and after it."""
         return self.length
 
 
@@ -418,9 +418,9 @@ class MCLMC(_Microcanonical):
     def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, target_accept: Any
     ) -> float:
-        """Return by how much the squared energy error of a trial step is above v (D50).
+        """Return a tenth of the relative excess of a trial step's energy variance over v (D50).
 
-        It is a tenth of the share: near its zero about as steep in log eps as an acceptance.
+        By the factor of a tenth it is, near its zero, about as steep in log eps as an acceptance.
 
         Parameters
         ----------

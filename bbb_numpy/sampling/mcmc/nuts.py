@@ -354,8 +354,9 @@ class NUTS(Adaptable):
 def _draw_leaf(
     rng: Generator, candidate: Candidate, phase: Phase, energy: Array, error: Array
 ) -> Candidate:
-    """Return one of the leaves so far, each with probability exp(-H) over their sum (M10)."""
+    """Return one of the leaves so far, drawn with probability proportional to exp(-H) (M10)."""
     log_weight = np.logaddexp(candidate.log_weight, -error)
+    # with probability exp(-error - log_weight), whose logarithm is compared
     take = -rng.standard_exponential(len(error)) < -error - log_weight  # D52
     if take.any():  # late in a subtree seldom
         _put_rows(candidate.state, take, _rows(phase.state, take))
