@@ -420,7 +420,8 @@ class MCLMC(_Microcanonical):
     ) -> float:
         """Return a tenth of the relative excess of a trial step's energy variance (D50).
 
-        The excess is over `energy_variance` v, which the warm-up aims at. By the factor of a tenth it is, near its zero, about as steep in log eps as an acceptance.
+        The excess is over `energy_variance` v, which the warm-up aims at. By the factor of a tenth
+        it is, near its zero, about as steep in log eps as an acceptance.
 
         Parameters
         ----------
