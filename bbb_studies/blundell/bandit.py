@@ -529,7 +529,9 @@ def lay_out(seed: int, settings: Settings, numbers: Numbers) -> str:
     """
     rivals = [name for name in numbers if name != THOMPSON and THOMPSON in numbers]
 
-    def share(numbers_of_agent: Mapping[str, Any], action: str, among: str) -> str:
+    def _share_wrong(
+        numbers_of_agent: Mapping[str, Any], action: str, among: str
+    ) -> str:
         n_shown = sum(numbers_of_agent[f"{among} shown in the last tenth"])
         wrong = sum(numbers_of_agent[f"{among} {action} in the last tenth"])
         if not n_shown:
@@ -547,8 +549,8 @@ def lay_out(seed: int, settings: Settings, numbers: Numbers) -> str:
         return " | ".join(
             [
                 *regrets,
-                share(numbers_of_agent, "eaten", "poisonous"),
-                share(numbers_of_agent, "left", "edible"),
+                _share_wrong(numbers_of_agent, "eaten", "poisonous"),
+                _share_wrong(numbers_of_agent, "left", "edible"),
             ]
         )
 
