@@ -299,11 +299,9 @@ def _trained(bug: str) -> tuple[Array, Array, Array, Array]:
 def _convergence(bug: str) -> tuple[bool, float]:
     """Compare where training ends with the exact posterior, in its standard deviations."""
     _, y, mu, rho = _trained(bug)
-    mean, deviation = _posterior(y)
-    error_of_means = np.sqrt(np.mean((mu - mean) ** 2)) / deviation
-    error_of_scales = np.max(
-        np.abs(np.log(np.logaddexp(0, rho).mean(axis=0) / deviation))
-    )
+    mean, sd = _posterior(y)
+    error_of_means = np.sqrt(np.mean((mu - mean) ** 2)) / sd
+    error_of_scales = np.max(np.abs(np.log(np.logaddexp(0, rho).mean(axis=0) / sd)))
     largest_error = float(max(error_of_means, error_of_scales))
     return bool(largest_error > 0.15), largest_error
 

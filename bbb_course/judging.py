@@ -686,27 +686,29 @@ def _slopes_proved(exercise: Formula, answer: Answer) -> tuple[bool, int]:
     blocks = [exercise.returns.index(name) for name in exercise.slopes]
     total = 0
     for seed in PROOF_SEEDS:
-        drawn = exercise.draw(seed)
-        moved = [np.asarray(drawn[i]) for i in positions]
-        cuts = np.cumsum([argument.size for argument in moved])[:-1].tolist()
+        point = exercise.draw(seed)
+        variables = [np.asarray(point[i]) for i in positions]
+        cuts = np.cumsum([variable.size for variable in variables])[:-1].tolist()
 
         def value_and_grad(
-            theta: Any, *fixed: Any, cuts: Any = cuts, moved: Any = moved
+            theta: Any, *fixed: Any, cuts: Any = cuts, variables: Any = variables
         ) -> tuple[Any, Array]:
             arguments = list(fixed)
-            for i, part, like in zip(
-                positions, np.split(theta, cuts), moved, strict=True
-            ):
-                arguments[i] = part.reshape(like.shape) if like.ndim else part[0]
+            parts = np.split(theta, cuts)
+            for i, variable, part in zip(positions, variables, parts, strict=True):
+                if variable.ndim:
+                    arguments[i] = part.reshape(variable.shape)
+                else:
+                    arguments[i] = part[0]
             returned = exercise.blocks(answer(*arguments))
             slopes = [np.ravel(np.asarray(returned[i], object)) for i in blocks]
             return returned[0], np.concatenate(slopes)
 
-        theta = np.concatenate([argument.ravel() for argument in moved])
+        theta = np.concatenate([variable.ravel() for variable in variables])
         total = theta.size
         try:
             with redirect_stdout(_Silence()):
-                proof = prove(value_and_grad, theta, *drawn, n_points=0, seed=seed)
+                proof = prove(value_and_grad, theta, *point, n_points=0, seed=seed)
         except Exception:
             return False, total
         if not proof:

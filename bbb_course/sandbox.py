@@ -75,7 +75,7 @@ def _graded(
     exercise = find(name_of(path))
     limits = [str(path), f"{seconds}", f"{megabytes}"]
 
-    def asked(command: list[str], verdict_of: Callable[[Process], Verdict]) -> Verdict:
+    def run(command: list[str], verdict_of: Callable[[Process], Verdict]) -> Verdict:
         with Process([*command, *limits], seconds, _environment()) as process:
             running.add(process)
             try:
@@ -87,20 +87,20 @@ def _graded(
 
     answer_alone = [sys.executable, alone.__file__, exercise.name]
     if not isinstance(exercise, Formula):
-        return asked(
+        return run(
             answer_alone, lambda process: judge(exercise.name, _answer_of(process))
         )
-    verdict = asked(WORK, lambda process: _verdict_of(exercise, process.receive()))
+    verdict = run(WORK, lambda process: _verdict_of(exercise, process.receive()))
     if not verdict.passed:
         return verdict
 
-    def compared(process: Process) -> Verdict:
+    def compare_in_floats(process: Process) -> Verdict:
         if right_in_floats(exercise, _answer_of(process)):
             return verdict
         head = "it is right only where there is a key"
         return Verdict(exercise.name, False, "stopped", head)
 
-    return asked(answer_alone, compared)
+    return run(answer_alone, compare_in_floats)
 
 
 def _environment() -> dict[str, str]:

@@ -72,7 +72,7 @@ class Case(NamedTuple):
 
 
 def combinations() -> Iterator[Combination]:
-    """Yield all combinations of short names, valid or not."""
+    """Yield every combination of the registered parts' short names, also those that do not fit."""
     tables = (POSTERIORS, PRIORS, LIKELIHOODS, ESTIMATORS, CHECKED_OBJECTIVES)
     for names in product(*tables):
         yield Combination(*names)

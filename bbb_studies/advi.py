@@ -74,7 +74,15 @@ class Transform:
         raise NotImplementedError
 
     def pull_back(self, zeta: Array, d_theta: Array) -> Array:
-        """Return the gradient for zeta (..., K), given the one for theta."""
+        """Return the gradient for zeta (..., K), given the one for theta.
+
+        Parameters
+        ----------
+        zeta : array (..., K)
+            Real numbers at which the Jacobian is taken.
+        d_theta : array (..., K)
+            Gradient for theta.
+        """
         return d_theta * self._slope(zeta)
 
 
@@ -363,25 +371,64 @@ class ADVI:
         return Transformed(self.log_joint, self.transforms)
 
     def init(self, rng: np.random.Generator, dtype: Any = np.float64) -> Array:
-        """Draw the starting phi."""
+        """Draw the starting phi.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the means.
+        dtype : dtype
+            Of phi.
+        """
         return self.posterior.init(rng, self.size, dtype)
 
     def draw(
         self, rng: np.random.Generator, samples: int, dtype: Any = np.float64
     ) -> Array:
-        """Draw the noise eta ~ N(0, I) (samples, K)."""
+        """Draw the noise eta ~ N(0, I) (samples, K).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the noise.
+        samples : int
+            Number S of noise vectors.
+        dtype : dtype
+            Of the noise.
+        """
         return standard_normal(
             rng, np.empty((samples, self.posterior.noise_size(self.size)), dtype)
         )
 
     def standardise(self, phi: Array, zeta: Array) -> Array:
-        """Return eta = C^-1 (zeta - mu) (S, K), whose Jacobian has determinant 1/|det C| (M16)."""
+        """Return eta = C^-1 (zeta - mu) (S, K), whose Jacobian has determinant 1/|det C| (M16).
+
+        Parameters
+        ----------
+        phi : array
+            Parameters of q, flat, as `layout` names them.
+        zeta : array (S, K)
+            Real numbers.
+        """
         return self.posterior.from_weights(
             self.layout.views(phi), zeta, Buffers()
         ).eps  # M16
 
     def log_q(self, phi: Array, zeta: Array) -> Array:
-        """Return log q(zeta; phi) (S,): log N(eta; 0, I) - log |det C| (M16)."""
+        """Return log q(zeta; phi) (S,): log N(eta; 0, I) - log |det C| (M16).
+
+        Parameters
+        ----------
+        phi : array
+            Parameters of q, flat, as `layout` names them.
+        zeta : array (S, K)
+            Real numbers.
+
+        Returns
+        -------
+        array (S,)
+            In nats.
+        """
         sample: Any = self.posterior.from_weights(
             self.layout.views(phi), zeta, Buffers()
         )
@@ -441,7 +488,19 @@ class Approximation:
         return self.problem.posterior.sample(blocks, eta, Buffers()).w
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
-        """Draw theta (count, K) = T^-1(zeta), each within its range."""
+        """Draw theta = T^-1(zeta) from q, each within its range.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the noise.
+        count : int
+            Number of draws.
+
+        Returns
+        -------
+        array (count, K)
+        """
         return self.problem.transforms.inverse(self._zeta(rng, count))
 
     def named(self, theta: Array) -> dict[str, Array]:
@@ -460,6 +519,18 @@ class Approximation:
 
         With q sampled too, unlike in `value_and_grad`, its scatter falls as q nears the
         posterior: where they are equal every sample gives the log evidence.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the noise.
+        samples : int
+            Number S of draws from q.
+
+        Returns
+        -------
+        Estimate
+            In nats.
         """
         zeta = self._zeta(rng, samples)
         log_ratios = self.problem.target(zeta)[0] - self.problem.log_q(

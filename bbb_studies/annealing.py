@@ -29,7 +29,9 @@ Array = NDArray[Any]
 Path = Callable[[float], Target]
 
 
-GAIN = 0.5  # of log step size per temperature, for each unit of acceptance missed
+STEP_SIZE_GAIN = (
+    0.5  # of log step size per temperature, for each unit of acceptance missed
+)
 
 
 class Annealed(NamedTuple):
@@ -72,16 +74,36 @@ def powers(steps: int, first: float = 1e-4) -> Array:
     """Return powers (T + 1,): 0, then first^(1 - t/T), by equal factors up to 1.
 
     Where prior and posterior are far apart a tiny power, above 0 and below 1, already matters.
+
+    Parameters
+    ----------
+    steps : int
+        Number T of powers above 0.
+    first : float
+        The smallest power above 0.
     """
     return np.concatenate([[0.0], first ** (1.0 - np.arange(1, steps + 1) / steps)])
 
 
 def equalised(schedule: Array, spread: Array, steps: int) -> Array:
-    """Return T powers between which log f_t - log f_(t-1) scatters alike (M20).
+    """Return T powers between which log f_t - log f_(t-1) has equal variance (M20).
 
-    `schedule` (T' + 1,) is that of a pilot, `spread` (T',) what it found. The variance of a log
-    weight is about the sum of those of its T terms, each the square of spread times step; for a
-    given T the sum is least where all are equal.
+    The variance of a log weight is about the sum of those of its T terms, each the square of spread
+    times step; for a given T the sum is least where all are equal.
+
+    Parameters
+    ----------
+    schedule : array (T' + 1,)
+        Powers of a pilot.
+    spread : array (T',)
+        Standard deviation per unit of power that the pilot measured.
+    steps : int
+        Number T of steps of the new schedule.
+
+    Returns
+    -------
+    array (T + 1,)
+        Powers, strictly increasing.
     """
     # rising strictly, even without data
     spread = spread + 1e-6 * spread.mean() + 1e-300
@@ -93,7 +115,20 @@ def equalised(schedule: Array, spread: Array, steps: int) -> Array:
 
 
 def between(initial: Target, final: Target) -> Path:
-    """Return the path of densities start^(1 - beta) end^beta, of any two targets."""
+    """Return the path of densities initial^(1 - power) final^power between two targets.
+
+    Parameters
+    ----------
+    initial : callable
+        Target at power 0: positions (S, D) to log density (S,) and gradient (S, D).
+    final : callable
+        Target at power 1.
+
+    Returns
+    -------
+    callable
+        From a power to a target.
+    """
 
     def path(power: float) -> Target:
         def target(position: Array) -> tuple[Array, Array]:
@@ -181,15 +216,37 @@ def pilot(
     rng: np.random.Generator,
     sweeps: int = 1,
 ) -> Pilot:
-    """Tune `kernel` to every power, with chains that are thrown away (M20).
+    """Return `kernel` tuned to every power, by chains that are thrown away (M20).
 
     Each power gets the variances of all chains at the power before it as its diagonal metric,
     and the step size that the acceptances up to there led to: from each power to the next its
     logarithm rises by half of what the acceptance exceeds the wanted one.
 
-    Arguments as for `anneal`; `start` independent of the chains that will be weighted; `kernel` one
-    with something to tune to its `target_accept`, HMC, NUTS, or MetropolisHastings with a walk or
-    Langevin. Without Metropolis' correction no density is left as it is.
+    Parameters
+    ----------
+    path : callable
+        ``path(power)`` is a target.
+    start : array (S, D)
+        Draws from ``path(schedule[0])``, independent of the chains that will be weighted.
+    kernel : Kernel
+        One with something to tune to its `target_accept`: HMC, NUTS, or MetropolisHastings with
+        a walk or Langevin. Without Metropolis' correction no density is left as it is.
+    schedule : array (T + 1,)
+        Powers.
+    rng : numpy.random.Generator
+        The only source of randomness.
+    sweeps : int
+        Moves at each power.
+
+    Returns
+    -------
+    Pilot
+        A kernel for each power above the first, and the spread of the log weights.
+
+    Raises
+    ------
+    ValueError
+        If all chains lose their density, or one gains it, at the next power.
     """
     state = State(start, *evaluate(path(float(schedule[0])), start))
     step_size = kernel.step_size
@@ -207,7 +264,9 @@ def pilot(
         tuned.append(full)
         for _ in range(sweeps):
             state, info = full.step(target, rng, state)
-        step_size *= exp(GAIN * (float(info.acceptance.mean()) - kernel.target_accept))
+        step_size *= exp(
+            STEP_SIZE_GAIN * (float(info.acceptance.mean()) - kernel.target_accept)
+        )
     return Pilot(tuple(tuned), spread)
 
 
@@ -266,9 +325,12 @@ class BayesFactor(NamedTuple):
 
 
 def bayes_factor(first: Any, second: Any) -> BayesFactor:
-    """Return the Bayes factor of two models, of independent runs on the same data (M20).
+    """Return the Bayes factor of two models, from independent runs on the same data (M20).
 
-    Each has a `log_evidence` in nats and its standard `error`, as an `Annealed` does.
+    Parameters
+    ----------
+    first, second : Annealed
+        Or any object with a `log_evidence` in nats and its standard `error`.
     """
     error = float(np.hypot(first.error, second.error))
     return BayesFactor(first.log_evidence - second.log_evidence, error)

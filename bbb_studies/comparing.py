@@ -72,6 +72,18 @@ class Fitted:
         """Return the moments of the mixture at `x` (N, d_in); the same weights for any `x`.
 
         Between members the means vary too, which is epistemic (D4 with the member as part of w).
+
+        Parameters
+        ----------
+        x : array (N, d_in)
+            Inputs in the units of the data.
+        samples : int
+            Weight vectors of each member; 1 for a point estimate.
+
+        Returns
+        -------
+        Predictive
+            Mean, epistemic and aleatoric standard deviation (N, K), in the units of y.
         """
         parts = self._by_member(predictive.predict, samples, self._inputs(x))
         means, epistemic, aleatoric = (
@@ -86,13 +98,31 @@ class Fitted:
         )
 
     def functions(self, x: Array, samples: int = 50) -> Array:
-        """Return functions (members * samples, N, K) drawn from the mixture."""
+        """Return functions (members * samples, N, K) drawn from the mixture.
+
+        Parameters
+        ----------
+        x : array (N, d_in)
+            Inputs in the units of the data.
+        samples : int
+            Functions of each member; 1 for a point estimate.
+        """
         mean, scale = self.y_scale
         drawn = self._by_member(predictive.sample_functions, samples, self._inputs(x))
         return mean + scale * np.concatenate(drawn)
 
     def log_density(self, x: Array, y: Array, samples: int = 100) -> Array:
-        """Return log P(y|x, D) (N,) of the mixture, in nats, of y in its own units (D5)."""
+        """Return log P(y|x, D) (N,) of the mixture, in nats, of y in its own units (D5).
+
+        Parameters
+        ----------
+        x : array (N, d_in)
+            Inputs in the units of the data.
+        y : array (N, K)
+            Targets in the units of the data.
+        samples : int
+            Weight vectors of each member; 1 for a point estimate.
+        """
         mean, scale = self.y_scale
         score = predictive.log_predictive_density
         logs = self._by_member(score, samples, self._inputs(x), (y - mean) / scale)
@@ -127,8 +157,25 @@ def train(
 ) -> Fitted:
     """Train `members` networks from different starts, and return their mixture.
 
-    `build` makes an estimator of a model: an entry of `METHODS`, or one's own; `x` (N, d_in) and
-    `y` (N, K). Same seed, same numbers.
+    Parameters
+    ----------
+    build : callable
+        From a model to its estimator: an entry of `METHODS`, or one's own.
+    setup : Setup
+        Network, prior, likelihood and training.
+    x : array (N, d_in)
+        Inputs.
+    y : array (N, K)
+        Targets.
+    seed : int
+        Same seed, same numbers.
+    members : int
+        Number of networks.
+
+    Returns
+    -------
+    Fitted
+        The mixture, in the units of the data.
     """
     x_scale = moments(x, setup.standardise)
     y_scale = moments(y, setup.standardise)
@@ -150,7 +197,26 @@ def train(
 def learn(
     estimator: Estimator, x: Array, y: Array, recipe: Recipe, rng: np.random.Generator
 ) -> Array:
-    """Train from a new start and return what was learned; Ctrl-C ends the study, too."""
+    """Return the theta that training reaches from a new start.
+
+    Parameters
+    ----------
+    estimator : GradientEstimator
+        What is trained.
+    x : array (N, d_in)
+        Inputs, as the network sees them.
+    y : array (N, K)
+        Targets, as the likelihood sees them.
+    recipe : Recipe
+        How it is trained.
+    rng : numpy.random.Generator
+        Draws the start, then minibatches and noise.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C, which ends the whole study.
+    """
     initial = start(estimator, rng, recipe.optimizer)
     trained = fit(estimator, initial, x, y, recipe, rng=rng, progress=False)
     if trained.stopped == "interrupted":
@@ -161,9 +227,27 @@ def learn(
 def draw(
     model: Model, x: Array, y: Array, *, max_depth: int = 6, **options: Any
 ) -> Draws:
-    """Sample by NUTS in one group of chains; Ctrl-C ends the study, too.
+    """Return posterior draws by NUTS, from one group of chains.
 
-    `options` are those of `sample`. Divergences are counted in what is returned, without a warning.
+    Divergences are counted in what is returned, without a warning.
+
+    Parameters
+    ----------
+    model : Model
+        Network, prior and likelihood.
+    x : array (N, d_in)
+        Inputs.
+    y : array (N, K)
+        Targets.
+    max_depth : int
+        Doublings of a trajectory at most.
+    **options : Any
+        Those of `bbb_numpy.sampling.sample`.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C, which ends the whole study.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*divergent transitions", UserWarning)
@@ -175,7 +259,18 @@ def draw(
 
 
 def judge(fitted: Fitted, x: Array, y: Array, truth: Array) -> dict[str, float]:
-    """Measure a fit on held-out rows.
+    """Return errors and calibration of a fit on held-out rows.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        Network or mixture.
+    x : array (N, d_in)
+        Inputs.
+    y : array (N, 1)
+        Targets, in the units of the data.
+    truth : array (N, 1)
+        The noiseless function.
 
     Returns
     -------

@@ -40,7 +40,15 @@ class Dropout(GradientEstimator):
         return sum(self.model.network.sizes[:-1])
 
     def fill(self, rng: np.random.Generator, noise: Array) -> None:
-        """Overwrite `noise` (1, ...) with uniform numbers."""
+        """Overwrite `noise` (1, ...) with uniform numbers.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the numbers.
+        noise : array (1, ...)
+            Overwritten.
+        """
         rng.random(dtype=noise.dtype, out=noise)
 
     def draw_weights(
@@ -50,13 +58,39 @@ class Dropout(GradientEstimator):
         dtype: Any = float,
         out: Array | None = None,
     ) -> Array:
-        """Draw what S weight vectors leave out: uniform numbers, as for a row."""
+        """Return uniform numbers that decide what each of `samples` weight vectors leaves out.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the numbers.
+        samples : int
+            Number S of weight vectors.
+        dtype : dtype
+            Of the numbers.
+        out : array, optional
+            Where to write them; by default a new array.
+
+        Returns
+        -------
+        array (S, noise_per_row)
+        """
         return rng.random((samples, self.noise_per_row), dtype, out)
 
     def weights(
         self, theta: Array, eps: Array, buffers: Buffers | None = None
     ) -> Array:
-        """Return weights (S, P), 0 where their input is left out."""
+        """Return weights (S, P), 0 where their input is left out.
+
+        Parameters
+        ----------
+        theta : array
+            Parameters, as `layout` names them.
+        eps : array (S, noise_per_row)
+            Uniform numbers, from `draw_weights`.
+        buffers : Buffers, optional
+            Not used: the weights are a new array.
+        """
         w = np.repeat(self.layout.views(theta)["mu"][None], len(eps), 0)
         first_input = 0
         for (weight, *_), rate in zip(

@@ -21,7 +21,21 @@ Array = NDArray[Any]
 
 
 def classes_of_mean(model: Model, theta: Array, x: Array) -> Array:
-    """Return the classes (N,) that one network gives, that with the mean weights."""
+    """Return the classes that the network with the mean weights predicts.
+
+    Parameters
+    ----------
+    model : Model
+        Network with a categorical likelihood.
+    theta : array
+        Means of the weights first.
+    x : array (N, d_in)
+        Inputs.
+
+    Returns
+    -------
+    array (N,) of int
+    """
     weights = theta[None, : model.layout.size]
     blocks = (x[i : i + 1000] for i in range(0, len(x), 1000))
     return np.concatenate(
@@ -32,7 +46,17 @@ def classes_of_mean(model: Model, theta: Array, x: Array) -> Array:
 def table(
     head: Sequence[str], rows: Sequence[Sequence[str]], n_left_aligned: int = 1
 ) -> str:
-    """Return a table as text, its first `n_left_aligned` columns to the left, the others right."""
+    """Return a table as text: the first columns aligned to the left, the others to the right.
+
+    Parameters
+    ----------
+    head : sequence of str
+        Titles of the columns.
+    rows : sequence of sequence of str
+        One cell for each title.
+    n_left_aligned : int
+        Number of columns that are aligned to the left.
+    """
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = [
         "  ".join(
@@ -50,10 +74,20 @@ def listed(
     items: Mapping[str, Any] | Iterable[tuple[str, Any]],
     row: Callable[[Any], str] | str,
 ) -> str:
-    """Lay out one row for each named item, under a caption.
+    """Return a table with one row for each named item, under a caption.
 
-    The head and each row are written as in Markdown, ``"name | mean | error"``. A row is a
-    function of an item, or a format such as ``"{0.mean:.2f} | {0.error:.2f}"``.
+    The head and each row are written as in Markdown, ``"name | mean | error"``.
+
+    Parameters
+    ----------
+    caption : str
+        Text above the table.
+    head : str
+        Titles of the columns.
+    items : mapping of str to object, or iterable of pairs
+        The name of a row and its item.
+    row : callable or str
+        From an item to its cells, or a format such as ``"{0.mean:.2f} | {0.error:.2f}"``.
     """
     named = items.items() if isinstance(items, Mapping) else items
     written = row if callable(row) else row.format
@@ -62,14 +96,33 @@ def listed(
 
 
 def values(caption: str, head: str, value_by_name: Mapping[str, Any]) -> str:
-    """Lay out one value for each name, under a caption."""
+    """Return a table with one value for each name, under a caption.
+
+    Parameters
+    ----------
+    caption : str
+        Text above the table.
+    head : str
+        Title of the column of names.
+    value_by_name : mapping of str to object
+        Shown by `str`.
+    """
     return listed(caption, f"{head} | value", value_by_name, str)
 
 
 def by_key(caption: str, columns: str, items: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lay out the numbers of every item that the columns name, ``"model | rmse | nll"``.
+    """Return a table with the numbers of every item that its columns name, under a caption.
 
     A mean with its standard error is shown as both, what an item does not have as a dash.
+
+    Parameters
+    ----------
+    caption : str
+        Text above the table.
+    columns : str
+        Title of the names, then keys of the items, ``"model | rmse | nll"``.
+    items : mapping of str to mapping
+        The numbers of each item, by key.
     """
 
     def cell(value: Any) -> str:
@@ -106,7 +159,17 @@ class Claim(NamedTuple):
 
 
 def claims(caption: str, source: str, rows: Sequence[Claim]) -> str:
-    """Lay out which claims of `source` hold, and apart from them what it does not claim."""
+    """Return a table of the claims of `source`, and one of what it does not claim but we expect.
+
+    Parameters
+    ----------
+    caption : str
+        Text above the tables.
+    source : str
+        What the claims are of, such as "the paper".
+    rows : sequence of Claim
+        Claims, and with ``ours=True`` expectations.
+    """
     laid_out = [caption]
     for head, ours in (
         ([f"claim of {source}", "printed"], False),
@@ -126,7 +189,17 @@ def claims(caption: str, source: str, rows: Sequence[Claim]) -> str:
 def panels(
     width: float, height: float, rows: int = 1, columns: int = 1, **shape: Any
 ) -> Any:
-    """Return a new figure of so many inches, and its panels as `Figure.subplots` has them."""
+    """Return a new figure and its panels, as `Figure.subplots` returns them.
+
+    Parameters
+    ----------
+    width, height : float
+        In inches.
+    rows, columns : int
+        Number of panels down and across.
+    **shape : Any
+        Other arguments of `Figure.subplots`.
+    """
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, **shape)
 
@@ -137,9 +210,18 @@ def deviations(
     curves: Mapping[str, Array],
     ranges: Mapping[str, tuple[float, float]],
 ) -> None:
-    """Draw epistemic standard deviations against x, at most four, each by its name.
+    """Draw epistemic standard deviations against x, the part within the data as a thick line.
 
-    Where the data of a curve lie, from low to high, it is drawn thick.
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Where to draw.
+    x : array (N,) or (N, 1)
+        Increasing.
+    curves : mapping of str to array
+        Standard deviation at every x, at most four, by label.
+    ranges : mapping of str to (low, high)
+        Where the data of each curve lie.
     """
     x = np.ravel(x)
     styles = ((BLACK, "-"), (BLUE, "--"), (VERMILLION, "-."), (GREEN, ":"))
@@ -159,7 +241,19 @@ def deviations(
 def write(
     out: Path, pictures: Mapping[str, Figure], numbers: Any, stem: str = "numbers"
 ) -> None:
-    """Write pictures as PNG and numbers as JSON to a folder, made if missing."""
+    """Write pictures as PNG and numbers as JSON to a folder, which is created if missing.
+
+    Parameters
+    ----------
+    out : Path
+        The folder.
+    pictures : mapping of str to matplotlib Figure
+        By the name of the file, without its ending.
+    numbers : object
+        Anything that `plain` accepts.
+    stem : str
+        Name of the JSON file, without its ending.
+    """
     out.mkdir(parents=True, exist_ok=True)
     for name, figure in pictures.items():
         figure.savefig(out / f"{name}.png", dpi=100)
@@ -200,6 +294,17 @@ def clustered_mean(values: Array, groups: Array) -> tuple[float, float]:
     With residuals r the error is :math:`\frac1N \sqrt{\frac{G}{G - 1} \sum_g (\sum_{i \in g}
     r_i)^2}` over two or more groups: rows of one, such as the companies of one day, may be
     correlated in any way, groups may not. With one row per group it is the usual standard error.
+
+    Parameters
+    ----------
+    values : array (N,)
+        Numbers to average.
+    groups : array (N,)
+        The group of each.
+
+    Returns
+    -------
+    mean, standard_error : float
     """
     names, cluster = np.unique(groups, return_inverse=True)
     mean = values.mean()
@@ -215,7 +320,17 @@ def average(rows: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
 
 
 def plus_minus(pair: Sequence[float], digits: int, scale: float = 1.0) -> str:
-    """Return a mean and its standard error, both times `scale`, as 1.23 +- 0.04."""
+    """Return a mean and its standard error, both times `scale`, as text such as 1.23 +- 0.04.
+
+    Parameters
+    ----------
+    pair : sequence of float
+        Mean and standard error.
+    digits : int
+        Decimals of both.
+    scale : float
+        Factor on both.
+    """
     mean, error = pair
     return f"{scale * mean:.{digits}f} +- {scale * error:.{digits}f}"
 
@@ -227,6 +342,15 @@ def concise(value: float, error: float, max_digits: int = 9) -> str:
 
     >>> concise(0.12345, 0.0042), concise(12.3, 1.4), concise(0.0, 0.0), concise(123456, 789)
     ('0.123(4)', '12(1)', '0', '1.235(8)e5')
+
+    Parameters
+    ----------
+    value : float
+        A mean.
+    error : float
+        Its standard error, in the same unit.
+    max_digits : int
+        Decimals at most.
     """
     if abs(value) >= 1e4:
         power = int(np.floor(np.log10(abs(value))))

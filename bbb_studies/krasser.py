@@ -51,7 +51,7 @@ DATA_RANGE = (-0.5, 0.5)  # x of the data
 PANEL_RANGE = (-1.5, 1.5)  # x of the prediction
 POST_NOISE_SCALE = 1.0  # of the post's data and likelihood
 N_FUNCTIONS = 500  # draws of the posterior in a prediction
-N_POINTS = 1000  # x at which it is computed
+N_PANEL_POINTS = 1000  # x at which it is computed
 # The learning rate at which the raw numbers leave their domain.
 UNSTABLE_LEARNING_RATE = 0.1
 
@@ -128,9 +128,9 @@ class Result:
     data: Toy
     training: Training
     trace: Trace
-    x: Array  # (N_POINTS, 1)
-    predictive: Predictive  # (N_POINTS, 1) each
-    of_means: Array  # (N_POINTS, 1)  f(x, E_q w)
+    x: Array  # (N_PANEL_POINTS, 1)
+    predictive: Predictive  # (N_PANEL_POINTS, 1) each
+    of_means: Array  # (N_PANEL_POINTS, 1)  f(x, E_q w)
     numbers: Numbers
 
 
@@ -150,9 +150,23 @@ class Domain(NamedTuple):
 
 
 def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
-    """Draw data, train one of `RUN_SETTINGS`, predict and measure.
+    """Draw data, train one of `RUN_SETTINGS`, and return its predictions and their measures.
 
     The data of a seed are the same for all settings.
+
+    Parameters
+    ----------
+    name : str
+        A key of `RUN_SETTINGS`.
+    seed : int
+        Of data, training and prediction.
+    epochs : int
+        Passes over the data.
+
+    Raises
+    ------
+    ArithmeticError
+        If the free energy is nan or infinite.
     """
     setting = RUN_SETTINGS[name]
     data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
@@ -161,13 +175,13 @@ def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
     if not finite:
         raise ArithmeticError(f"{setting.title}: the free energy became nan")
     estimator = setting.estimator()
-    x = np.linspace(*PANEL_RANGE, N_POINTS)[:, None]
+    x = np.linspace(*PANEL_RANGE, N_PANEL_POINTS)[:, None]
     functions = sample_functions(
         estimator, training.theta, x, rng=predict_rng, samples=N_FUNCTIONS
     )
 
     blocks = estimator.layout.views(training.theta)
-    noise = np.full((N_POINTS, 1), trace.noise[-1])
+    noise = np.full((N_PANEL_POINTS, 1), trace.noise[-1])
     p = Predictive(functions.mean(axis=0), functions.std(axis=0, ddof=1), noise)
     of_means = estimator.model.predict(blocks["mu"][None], x)[0]
     last = training.history[-max(1, epochs // 10) :]
@@ -195,9 +209,29 @@ def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
 def train(
     setting: Setting, data: Toy, rng: np.random.Generator, epochs: int, every: int = 10
 ) -> tuple[Training, Trace, bool]:
-    """Train full batch, S = 1, and note the learned numbers every so many epochs.
+    """Train on all rows with one sample a step, and record the learned numbers on the way.
 
-    Say, too, whether every free energy was finite; training ends at the first that is not.
+    Parameters
+    ----------
+    setting : Setting
+        Prior, likelihood and learning rate.
+    data : Toy
+        Rows to train on.
+    rng : numpy.random.Generator
+        Draws the start and the noise.
+    epochs : int
+        Passes over the data; training ends at the first free energy that is not finite.
+    every : int
+        Passes from one record to the next.
+
+    Returns
+    -------
+    training : Training
+        State after the last pass.
+    trace : Trace
+        The recorded numbers.
+    finite : bool
+        Whether every free energy was finite.
     """
     estimator = setting.estimator()
     optimizer = Adam(setting.learning_rate)
@@ -230,7 +264,24 @@ def _learned(setting: Setting, estimator: Reparameterised, theta: Array) -> list
 def domains(
     seed: int = 0, seeds: int = 12, epochs: int = 150, report: ReportWork = ignore_work
 ) -> dict[str, Domain]:
-    """Train at learning rate 0.1 with the post's raw numbers and with R8's; note every epoch."""
+    """Train at a raised learning rate with the post's raw numbers of the prior, and with R8's.
+
+    Parameters
+    ----------
+    seed : int
+        The first seed.
+    seeds : int
+        Number of seeds.
+    epochs : int
+        Passes over the data for each.
+    report : callable
+        Called with `epochs` after each training.
+
+    Returns
+    -------
+    dict of str to Domain
+        The prior's numbers after every epoch, by prior.
+    """
     priors = {
         "as the post trains it": RawMixturePrior(),
         "through a sigmoid (R8)": ScaleMixturePrior(learn=True),
@@ -295,7 +346,24 @@ class RawMixturePrior(Prior):
     def log_density(
         self, params: dict[str, Array], w: Array, buffers: Buffers
     ) -> tuple[Array, tuple[Array, ...]]:
-        """Return sum_j log[pi N1(w_j) + (1 - pi) N2(w_j)] (S,): -inf or nan where it fails."""
+        """Return sum_j log[pi N1(w_j) + (1 - pi) N2(w_j)] (S,): -inf or nan where it fails.
+
+        Parameters
+        ----------
+        params : dict of str to array
+            The three numbers as ``prior_raw``.
+        w : array (S, P)
+            Weights.
+        buffers : Buffers
+            Not used.
+
+        Returns
+        -------
+        log_density : array (S,)
+            In nats.
+        saved : tuple
+            What `add_vjp` needs.
+        """
         pi, *sigmas = raw = params["prior_raw"]
         with np.errstate(divide="ignore", invalid="ignore"):
             wide, narrow = (
@@ -312,7 +380,19 @@ class RawMixturePrior(Prior):
         d_w: Array,
         d_params: dict[str, Array],
     ) -> None:
-        """Add cotangent (S,) times d log P/dw to `d_w`; write the gradient of the three."""
+        """Add cotangent (S,) times d log P/dw to `d_w`; write the gradient of the three.
+
+        Parameters
+        ----------
+        saved : tuple
+            From `log_density`.
+        cotangent : array (S,)
+            Cotangent of the log density.
+        d_w : array (S, P)
+            Added to.
+        d_params : dict of str to array
+            Written: ``prior_raw`` (3,).
+        """
         (pi, s1, s2), w, wide, narrow = saved
         with np.errstate(divide="ignore", invalid="ignore"):
             total = pi * wide + (1.0 - pi) * narrow
@@ -329,14 +409,14 @@ class RawMixturePrior(Prior):
             d_w -= cotangent[:, None] * w * (r1 / s1**2 + r2 / s2**2)
 
 
-X = "x (dimensionless)"
+X_LABEL = "x (dimensionless)"
 
 
 def _draw_prediction(result: Result) -> Figure:
     """Draw (a) the post's picture with the total band, (b) and (c) R9's difference."""
     figure, (a, b, c) = panels(13.0, 4.3, 1, 3)
     _draw_fit(result, a)
-    a.set_xlabel(f"{X}\n(a) as in the post, with the total band")
+    a.set_xlabel(f"{X_LABEL}\n(a) as in the post, with the total band")
 
     x = result.x[:, 0]
     p = result.predictive
@@ -348,7 +428,7 @@ def _draw_prediction(result: Result) -> Figure:
     b.plot(
         x[inside], result.data.truth(x[inside]), ":", color=BLACK, lw=1.8, label="truth"
     )
-    finish(b, f"{X}\n(b) two predictions", "y (dimensionless)", 2)
+    finish(b, f"{X_LABEL}\n(b) two predictions", "y (dimensionless)", 2)
 
     error = p.epistemic[:, 0] / N_FUNCTIONS**0.5
     c.fill_between(
@@ -356,7 +436,7 @@ def _draw_prediction(result: Result) -> Figure:
     )
     c.plot(x, mean - of_means, color=BLACK, lw=1.4, label="E f(w) − f(E w)")
     c.axhline(0.0, color=GREY, lw=0.7)
-    finish(c, f"{X}\n(c) their difference", "difference (units of y)", 2)
+    finish(c, f"{X_LABEL}\n(c) their difference", "difference (units of y)", 2)
     for ax in (b, c):
         ax.set_xlim(*PANEL_RANGE)
         for edge in DATA_RANGE:
@@ -395,7 +475,7 @@ def _draw_priors(learned: Result, fixed: Result) -> Figure:
     }
     deviations(c, learned.x, curves, dict.fromkeys(curves, DATA_RANGE))
     plain_numbers(c.yaxis, minor="123456789")
-    c.set_xlabel(f"{X}\n(c) epistemic standard deviation")
+    c.set_xlabel(f"{X_LABEL}\n(c) epistemic standard deviation")
     return figure
 
 
@@ -413,10 +493,12 @@ def _draw_fit(result: Result, ax: Axes) -> None:
     ax.set_ylabel("y (dimensionless)")
 
 
-SEEDS = 8
-FAST_SEEDS = 12
-FAST_EPOCHS = 150  # for what one seed cannot show
-MUCH = 1.5  # "much higher" is taken as at least this many times, in every seed
+N_SEEDS = 8
+N_UNSTABLE_SEEDS = 12
+N_UNSTABLE_EPOCHS = 150  # for what one seed cannot show
+MUCH_HIGHER_RATIO = (
+    1.5  # "much higher" is taken as at least this many times, in every seed
+)
 
 Runs = Mapping[str, Sequence[Numbers]]  # of every setting, those of every seed
 
@@ -426,14 +508,31 @@ def reproduce(
     seed: int = 0,
     *,
     epochs: int = 1500,
-    seeds: int = SEEDS,
-    fast: tuple[int, int] = (FAST_SEEDS, FAST_EPOCHS),
+    seeds: int = N_SEEDS,
+    fast: tuple[int, int] = (N_UNSTABLE_SEEDS, N_UNSTABLE_EPOCHS),
     progress: bool | None = None,
 ) -> str:
-    """Run all settings, write pictures and ``numbers.json`` into `out`, return the tables.
+    """Run all settings, write pictures and ``numbers.json`` into `out`, and return the tables.
 
-    The pictures and the first table are of `seed`, ranges of `seeds` from it on; `fast` are seeds
-    and epochs at the raised learning rate.
+    Parameters
+    ----------
+    out : Path
+        Folder of the results.
+    seed : int
+        That of the pictures, and the first of those whose ranges are printed.
+    epochs : int
+        Passes over the data in each training.
+    seeds : int
+        Number of seeds of each setting.
+    fast : tuple of two int
+        Number of seeds and of epochs at the raised learning rate.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+
+    Returns
+    -------
+    str
+        The tables.
     """
     work = len(RUN_SETTINGS) * seeds * epochs + 2 * fast[0] * fast[1]
     later = range(1, seeds)
@@ -527,7 +626,8 @@ def _tables(
             "{0[seeds]} | {0[left]} | {0[largest pi]:.3f} | {0[not finite]} | {0[swapped]}",
         ),
         claims(
-            f"'Much' is {MUCH:g} times, 'equal' within 4 standard errors, in the worst seed.",
+            f"'Much' is {MUCH_HIGHER_RATIO:g} times, 'equal' within 4 standard errors, in the "
+            "worst seed.",
             "the post",
             claims_of_the_post(numbers),
         ),
@@ -540,7 +640,9 @@ def claims_of_the_post(numbers: Runs) -> list[Claim]:
     for name, title in (("post", "learned prior"), ("fixed", "prior fixed")):
         least = min(n.ratio for n in numbers[name])
         statement = f"epistemic uncertainty 'is much higher' without data, {title}"
-        rows.append(Claim(statement, "much", f"{least:.2f} times", least >= MUCH))
+        rows.append(
+            Claim(statement, "much", f"{least:.2f} times", least >= MUCH_HIGHER_RATIO)
+        )
     share_apart = max(n.gap_seen for n in numbers["post"])
     statement = "the predictive mean 'with a single forward pass' (R9)"
     return [

@@ -67,10 +67,24 @@ def draw(
     noise: float = 0.3,
     prior: float = 1.5,
 ) -> Regression:
-    """Draw a regression whose inputs all have this correlation, in [0, 1), and mean 1.
+    """Draw a linear regression problem with correlated inputs of mean 1.
 
-    The mean of the inputs makes weights and bias correlated under the posterior, too. `noise`
-    (units of y) and `prior` are standard deviations.
+    The mean of the inputs makes weights and bias correlated under the posterior, too.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Draws inputs, weights and noise.
+    rows : int
+        Number N of rows.
+    d_in : int
+        Number of inputs.
+    correlation : float
+        Of any two inputs, in [0, 1).
+    noise : float
+        Standard deviation of y around the line, in units of y.
+    prior : float
+        Standard deviation of every weight and of the bias.
     """
     common = rng.standard_normal((rows, 1))
     independent = rng.standard_normal((rows, d_in))
@@ -89,7 +103,13 @@ def draw(
 def exact(problem: Regression, prior_scale: float | None = None) -> Exact:
     """Return posterior and log evidence, the latter as a Gaussian density of y (D8).
 
-    `prior_scale` instead of the prior's own, for instance a learned one.
+    Parameters
+    ----------
+    problem : Regression
+        Model and rows.
+    prior_scale : float, optional
+        Standard deviation of the weights to use instead of that of the model's prior, for
+        example a learned one.
     """
     prior = problem.model.prior
     likelihood = problem.model.likelihood
@@ -109,9 +129,18 @@ def exact(problem: Regression, prior_scale: float | None = None) -> Exact:
 
 
 def natural_step(at: Natural, problem: Regression, rows: Any, rate: float) -> Natural:
-    """Take one stochastic natural-gradient step on these rows of the data (D63).
+    """Return natural parameters after one stochastic natural-gradient step (D63).
 
-    Each row stands for N / B; a step of `rate` 1 on all rows ends at the posterior.
+    Parameters
+    ----------
+    at : Natural
+        Parameters before the step.
+    problem : Regression
+        Model and all N rows.
+    rows : array (B,) of int, or slice
+        Rows of the minibatch; each stands for N / B.
+    rate : float
+        Step size; a step of 1 on all rows ends at the posterior.
     """
     prior = problem.model.prior
     likelihood = problem.model.likelihood
@@ -131,7 +160,15 @@ def natural_step(at: Natural, problem: Regression, rows: Any, rate: float) -> Na
 
 
 def gaussian(estimator: Estimator, theta: Array) -> Gaussian:
-    """Return the q that `theta` describes."""
+    """Return the q that `theta` describes.
+
+    Parameters
+    ----------
+    estimator : GradientEstimator
+        With a `MeanField` or `FullRank` posterior.
+    theta : array
+        Parameters of q.
+    """
     blocks = estimator.layout.views(theta)
     if isinstance(estimator.posterior, FullRank):
         factor = estimator.posterior.factor(blocks, Buffers()).lower
@@ -155,7 +192,13 @@ def inclusive_optimum(truth: Exact) -> Gaussian:
 
 
 def kl(p: Gaussian, q: Gaussian) -> float:
-    """Return KL(p || q) in nats."""
+    """Return KL(p || q) in nats.
+
+    Parameters
+    ----------
+    p, q : Gaussian
+        Over the same P weights.
+    """
     gap = q.mean - p.mean
     inside = np.trace(np.linalg.solve(q.covariance, p.covariance))
     inside += gap @ np.linalg.solve(q.covariance, gap) - len(gap)
@@ -168,6 +211,13 @@ def renyi_divergence(alpha: float, q: Gaussian, p: Gaussian) -> float:
     ``q^alpha p^(1-alpha)`` is a Gaussian of precision alpha Q + (1 - alpha) R, with Q and R those
     of q and p. Where that is not positive definite the integral is infinite, and the divergence
     +inf for alpha > 1, -inf for alpha < 0.
+
+    Parameters
+    ----------
+    alpha : float
+        Order; 1 gives KL(q || p).
+    q, p : Gaussian
+        Over the same P weights.
     """
     if alpha == 1.0:
         return kl(q, p)
@@ -196,24 +246,77 @@ def renyi_divergence(alpha: float, q: Gaussian, p: Gaussian) -> float:
 
 
 def elbo(truth: Exact, q: Gaussian) -> float:
-    """Return log P(D) - KL(q || posterior)."""
+    """Return log P(D) - KL(q || posterior).
+
+    Parameters
+    ----------
+    truth : Exact
+        Posterior and evidence.
+    q : Gaussian
+        Over the same weights.
+
+    Returns
+    -------
+    float
+        In nats.
+    """
     return truth.log_evidence - kl(q, truth.posterior)
 
 
 def eubo(truth: Exact, q: Gaussian) -> float:
-    """Return log P(D) + KL(posterior || q)."""
+    """Return log P(D) + KL(posterior || q).
+
+    Parameters
+    ----------
+    truth : Exact
+        Posterior and evidence.
+    q : Gaussian
+        Over the same weights.
+
+    Returns
+    -------
+    float
+        In nats.
+    """
     return truth.log_evidence + kl(truth.posterior, q)
 
 
 def renyi(truth: Exact, q: Gaussian, alpha: float) -> float:
-    """Return Renyi's bound of infinitely many samples, log P(D) - D_alpha(q || posterior)."""
+    """Return Renyi's bound of infinitely many samples, log P(D) - D_alpha(q || posterior).
+
+    Parameters
+    ----------
+    truth : Exact
+        Posterior and evidence.
+    q : Gaussian
+        Over the same weights.
+    alpha : float
+        Order of the divergence.
+
+    Returns
+    -------
+    float
+        In nats.
+    """
     return truth.log_evidence - renyi_divergence(alpha, q, truth.posterior)
 
 
 def log_densities(
     estimator: Estimator, theta: Array, noise: Array, problem: Regression
 ) -> LogDensities:
-    """Return the three log densities (S,) that ``value_and_grad`` meets on its way."""
+    """Return the three log densities (S,) that ``value_and_grad`` computes.
+
+    Parameters
+    ----------
+    estimator : GradientEstimator
+        Prior, likelihood and posterior.
+    theta : array
+        Parameters of q.
+    noise : array (S, P)
+        Noise of the weights.
+    problem : Regression
+        Rows.
+    """
     return estimator.value_and_grad(theta, noise, problem.x, problem.y).terms
 
 

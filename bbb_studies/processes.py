@@ -17,10 +17,23 @@ T = TypeVar("T")
 def in_processes(
     jobs: int, function: Callable[..., T], arguments: Iterable[tuple[Any, ...]]
 ) -> Iterator[T]:
-    """Yield what a function returns for each tuple of arguments, in their order.
+    """Yield the results of a function for each tuple of arguments, computed in several processes.
 
-    It is called in `jobs` processes at a time, which leave Ctrl-C to this one and end with it.
-    Without joblib, which comes with scikit-learn: ModuleNotFoundError.
+    The processes leave Ctrl-C to this one and end with it.
+
+    Parameters
+    ----------
+    jobs : int
+        Number of processes; 1 calls the function in this one.
+    function : callable
+        Can be pickled.
+    arguments : iterable of tuple
+        Positional arguments of each call, in whose order results come.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Without joblib, which comes with scikit-learn.
     """
     from joblib import Parallel, delayed  # the extra `learners`
 

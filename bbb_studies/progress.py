@@ -20,10 +20,17 @@ def ignore_work(work: float) -> None:
 
 @contextmanager
 def steps(total: float, progress: bool | None = None) -> Iterator[ReportWork]:
-    """Show how much of `total` work is done, and the time left, on stderr.
+    """Show how much of a computation is done, and the time left, on stderr.
 
-    Yields what is to be called with the work of each part after it. ``progress=None`` shows the
-    bar only to a person; True writes a line at every tenth where stderr is no terminal.
+    The context is a function to call with the work of each part after it.
+
+    Parameters
+    ----------
+    total : float
+        Work of all parts.
+    progress : bool, optional
+        By default (None) the bar is shown only to a person; True writes a line at every tenth
+        where stderr is no terminal.
     """
     if progress and sys.stderr is not None and not sys.stderr.isatty():
         yield _log_tenths(total)
@@ -57,7 +64,17 @@ def _log_tenths(total: float) -> ReportWork:
 
 
 def counted(parts: Iterable[T], report: ReportWork, work: float = 1) -> Iterator[T]:
-    """Yield the parts, and say after each that so much work is done."""
+    """Yield `parts`, and report the same work after each.
+
+    Parameters
+    ----------
+    parts : iterable
+        What to go through.
+    report : callable
+        Called with `work`.
+    work : float
+        Work of one part.
+    """
     for part in parts:
         yield part
         report(work)

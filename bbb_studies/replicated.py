@@ -127,7 +127,23 @@ class ReplicatedModel(Model):
         buffers: Buffers,
         sample_weight: Array | None = None,
     ) -> Evaluation:
-        """Evaluate log P(D|w) (S, R) for weights (S, R P) on rows (R, B, ...)."""
+        """Evaluate log P(D|w) (S, R) for weights (S, R P) on rows (R, B, ...).
+
+        Parameters
+        ----------
+        w : array (S, R P)
+            Weights of all replicates, side by side.
+        params : dict of str to array
+            Learned numbers of prior and likelihood, (R, K) each.
+        x : array (R, B, d_in)
+            Inputs.
+        y : array (R, B, K)
+            Targets.
+        buffers : Buffers
+            Where intermediate arrays lie.
+        sample_weight : array (R, B), optional
+            Weights of the rows.
+        """
         return self._evaluate(
             w, self._params(w, params, buffers), x, y, buffers, sample_weight
         )
@@ -159,7 +175,23 @@ class ReplicatedModel(Model):
         buffers: Buffers,
         sample_weight: Array | None = None,
     ) -> Joint:
-        """Evaluate both log densities (S, R) for weights (S, R P) on rows (R, B, ...)."""
+        """Evaluate both log densities (S, R) for weights (S, R P) on rows (R, B, ...).
+
+        Parameters
+        ----------
+        w : array (S, R P)
+            Weights of all replicates, side by side.
+        params : dict of str to array
+            Learned numbers of prior and likelihood, (R, K) each.
+        x : array (R, B, d_in)
+            Inputs.
+        y : array (R, B, K)
+            Targets.
+        buffers : Buffers
+            Where intermediate arrays lie.
+        sample_weight : array (R, B), optional
+            Weights of the rows.
+        """
         params_by_sample = self._params(w, params, buffers)
         evaluation = self._evaluate(w, params_by_sample, x, y, buffers, sample_weight)
         log_prior, saved = self._rowwise_prior.log_density(
@@ -176,7 +208,23 @@ class ReplicatedModel(Model):
         d_params: dict[str, Array],
         buffers: Buffers,
     ) -> Array:
-        """Pull a cotangent (S,), the same for all replicates, back to the weights (S, R P)."""
+        """Return the gradient for the weights, given a cotangent of the log likelihoods.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            From `evaluate`.
+        d_log_likelihood : array (S,)
+            The cotangent, the same for all replicates.
+        d_params : dict of str to array
+            Written: the gradients for the likelihood's numbers.
+        buffers : Buffers
+            Where intermediate arrays lie.
+
+        Returns
+        -------
+        array (S, R P)
+        """
         samples = len(d_log_likelihood)
         count = self.replicates
         dtype = evaluation.tape.w.dtype
@@ -206,7 +254,25 @@ class ReplicatedModel(Model):
         d_params: dict[str, Array],
         buffers: Buffers,
     ) -> Array:
-        """Pull cotangents (S,), the same for all replicates, back to the weights (S, R P)."""
+        """Return the gradient for the weights, given cotangents of both log densities.
+
+        Parameters
+        ----------
+        joint : Joint
+            From `forward`.
+        d_log_prior : array (S,)
+            Cotangent of the log prior, the same for all replicates.
+        d_log_likelihood : array (S,)
+            Cotangent of the log likelihood, the same for all replicates.
+        d_params : dict of str to array
+            Written: the gradients for the learned numbers.
+        buffers : Buffers
+            Where intermediate arrays lie.
+
+        Returns
+        -------
+        array (S, R P)
+        """
         samples = len(d_log_prior)
         dtype = joint.evaluation.tape.w.dtype
         d_w = self.likelihood_vjp(joint.evaluation, d_log_likelihood, d_params, buffers)

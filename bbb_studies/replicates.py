@@ -31,14 +31,32 @@ Array = NDArray[Any]
 
 
 def stack(layout: Layout, vectors: Sequence[Array]) -> Array:
-    """Return R vectors of `layout` as one, each block of all R side by side."""
+    """Return R vectors of one layout as a single vector, each block of all R side by side.
+
+    Parameters
+    ----------
+    layout : Layout
+        Blocks of each vector.
+    vectors : sequence of array
+        R vectors, flat.
+    """
     return np.concatenate(
         [vector[where] for where in layout.slices.values() for vector in vectors]
     )
 
 
 def unstack(layout: Layout, flat: Array, count: int) -> list[Array]:
-    """Return the R = `count` vectors that `stack` put together."""
+    """Return the R vectors that `stack` put together.
+
+    Parameters
+    ----------
+    layout : Layout
+        Blocks of each vector.
+    flat : array
+        From `stack`.
+    count : int
+        Number R of vectors.
+    """
     blocks = [
         flat[count * where.start : count * where.stop].reshape(count, -1)
         for where in layout.slices.values()
@@ -146,12 +164,28 @@ class SideBySide:
         self.objective = estimators[0].objective
 
     def noise_shape(self, samples: int, rows: int) -> tuple[int, int]:
-        """Return the shape (S, R P) of the noise of one step."""
+        """Return the shape (S, R P) of the noise of one step.
+
+        Parameters
+        ----------
+        samples : int
+            Weight samples S of a step.
+        rows : int
+            Rows of each replicate in a step.
+        """
         samples, width = self.estimators[0].noise_shape(samples, rows)
         return samples, len(self.estimators) * width
 
     def fill(self, rngs: Sequence[np.random.Generator], noise: Array) -> None:
-        """Draw for each replicate what it would draw alone, side by side (S, R P)."""
+        """Overwrite `noise` with what each replicate would draw alone, side by side.
+
+        Parameters
+        ----------
+        rngs : sequence of numpy.random.Generator
+            One for each replicate.
+        noise : array (S, R P)
+            Overwritten.
+        """
         width = noise.shape[1] // len(rngs)
         alone = np.empty((len(noise), width), noise.dtype)
         for r, (estimator, rng) in enumerate(zip(self.estimators, rngs, strict=True)):

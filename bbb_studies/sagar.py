@@ -40,6 +40,13 @@ def shifted_weights(log_w: Array, shift: float) -> Array:
     """Return exp(log w + shift) over its sum; the shift changes nothing but overflow (G7).
 
     The algorithm prints the shift + min log w.
+
+    Parameters
+    ----------
+    log_w : array (S,)
+        Log importance weights, in nats.
+    shift : float
+        Added to each of them before exp.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         w = np.exp(log_w + shift)
@@ -162,6 +169,15 @@ def gaussian_mean(
     """Draw `rows` values of mean 1; the model's bias is their mean, with prior N(0, 1).
 
     The only input is 0 everywhere, so that its weight meets no data and keeps the prior.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Draws the values.
+    rows : int
+        Number of values.
+    noise : float
+        Standard deviation of the values, known to the model.
     """
     y = 1.0 + noise * rng.standard_normal((rows, 1))
     model = Model(MLP((1, 1)), GaussianPrior(1.0), GaussianLikelihood(noise))
@@ -176,9 +192,28 @@ def correlated_regression(rng: np.random.Generator) -> Regression:
 def follow(
     variant: Variant, problem: Regression, rng: np.random.Generator, steps: int = 2000
 ) -> Path:
-    """Train q from the prior on, by `training.fit`, and note it on the way.
+    """Train q from the prior on by `training.fit`, and return its path.
 
-    `steps` is rounded down to whole epochs.
+    Parameters
+    ----------
+    variant : Variant
+        How the algorithm is read.
+    problem : Regression
+        Model and rows.
+    rng : numpy.random.Generator
+        Draws the minibatches and the noise.
+    steps : int
+        Number of updates, rounded down to whole epochs.
+
+    Returns
+    -------
+    Path
+        q at up to `N_PATH_POINTS` steps.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C, since half a path would look like a whole one.
     """
     estimator = variant.estimator(problem.model, MeanField(), EUBO())
     rows = len(problem.x)
@@ -215,7 +250,24 @@ def follow(
 def distance(
     variant: Variant, first: Regression, second: Regression, seed: int, steps: int
 ) -> float:
-    """Return how far apart the paths on two data sets come with the same noise."""
+    """Return how far apart two paths are that see different data and the same noise.
+
+    Parameters
+    ----------
+    variant : Variant
+        How the algorithm is read.
+    first, second : Regression
+        The two data sets.
+    seed : int
+        Of the generator of either path.
+    steps : int
+        Number of updates.
+
+    Returns
+    -------
+    float
+        Largest difference of a mean or standard deviation at any point.
+    """
     a = follow(variant, first, np.random.default_rng(seed), steps)
     b = follow(variant, second, np.random.default_rng(seed), steps)
     gaps = (a.means - b.means, a.deviations - b.deviations)
@@ -223,7 +275,15 @@ def distance(
 
 
 def excess(problem: Regression, q: Gaussian) -> float:
-    """Return KL(posterior || q) less its least value for independent Gaussians, in nats."""
+    """Return KL(posterior || q) less its least value for independent Gaussians, in nats.
+
+    Parameters
+    ----------
+    problem : Regression
+        Model and rows.
+    q : Gaussian
+        Independent Gaussians over the weights.
+    """
     truth = exactly.exact(problem)
     least = exactly.kl(truth.posterior, exactly.inclusive_optimum(truth))
     with np.errstate(over="ignore"):
@@ -233,7 +293,19 @@ def excess(problem: Regression, q: Gaussian) -> float:
 def effective_share(
     path: Path, problem: Regression, rng: np.random.Generator, samples: int
 ) -> float:
-    """Return 1 / (S sum w^2) of the last q, averaged over 20 draws of S samples: 1 is the best."""
+    """Return 1 / (S sum w^2) of the last q, averaged over 20 draws of S samples: 1 is the best.
+
+    Parameters
+    ----------
+    path : Path
+        Training whose last q is used.
+    problem : Regression
+        Model and rows.
+    rng : numpy.random.Generator
+        Draws the samples.
+    samples : int
+        Number S of samples in each draw.
+    """
     shares = []
     for _ in range(20):
         noise = path.estimator.draw(rng, samples)
@@ -249,6 +321,18 @@ def minibatch_fixed_point(problem: Regression, batch: int) -> tuple[float, float
     On minibatch i the weights are those of N(m_i, v), the posterior had its rows been seen
     N / S times: v is the posterior's variance, and m_i scatters with the minibatch mean. Moments
     matched over all minibatches are those of the mixture: v + Var(m_i).
+
+    Parameters
+    ----------
+    problem : Regression
+        From `gaussian_mean`.
+    batch : int
+        Rows S of a minibatch.
+
+    Returns
+    -------
+    mean, sd : float
+        Of the bias, in units of y.
     """
     truth = exactly.exact(problem)
     rows = len(problem.y)
@@ -267,9 +351,27 @@ def _prior(problem: Regression) -> Array:
 def train_with(
     samples: int, problem: Regression, rng: np.random.Generator, steps: int, runs: int
 ) -> Row:
-    """Train the corrected algorithm `runs` times with so many samples per step.
+    """Train the corrected algorithm `runs` times with `samples` per step, and return its errors.
 
-    Ratios are of the standard deviations to those of the posterior's marginals, means over runs.
+    Ratios are those of the standard deviations to the marginals of the posterior, means over runs.
+
+    Parameters
+    ----------
+    samples : int
+        Samples M of each step.
+    problem : Regression
+        Model and rows.
+    rng : numpy.random.Generator
+        Spawns one generator a run, then draws the samples of the shares.
+    steps : int
+        Updates in each run.
+    runs : int
+        Number of runs.
+
+    Returns
+    -------
+    mapping
+        ``samples``, ``excess`` (nats, of every run), ``ratios`` (P,) and ``share``.
     """
     variant = Variant(f"M = {samples}", samples=samples)
     paths = [follow(variant, problem, run_rng, steps) for run_rng in rng.spawn(runs)]
@@ -285,7 +387,15 @@ def train_with(
 
 
 def weight_rows(rng: np.random.Generator, samples: int = 200) -> list[Row]:
-    """Normalise the weights of the prior as q for growing data, with three shifts (G7)."""
+    """Return the normalised weights of the prior as q for growing data, with three shifts (G7).
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Draws the data, then the noise.
+    samples : int
+        Number S of samples.
+    """
     out: list[Row] = []
     for rows in (20, 200, 2000):
         problem = gaussian_mean(rng, rows)
@@ -313,7 +423,24 @@ def weight_rows(rng: np.random.Generator, samples: int = 200) -> list[Row]:
 def slopes_of_rho(
     problem: Regression, rng: np.random.Generator, samples: int, repeats: int = 200
 ) -> dict[str, tuple[float, float]]:
-    """Return dU/drho of the bias where q is N(1, 0.5^2): exact, and estimates with errors (G5)."""
+    """Return dU/drho of the bias where q is N(1, 0.5^2): exact, and estimates with errors (G5).
+
+    Parameters
+    ----------
+    problem : Regression
+        From `gaussian_mean`.
+    rng : numpy.random.Generator
+        Draws the noise.
+    samples : int
+        Weight samples of one estimate.
+    repeats : int
+        Number of independent estimates.
+
+    Returns
+    -------
+    dict of str to (mean, standard error)
+        In nats, by estimator.
+    """
     truth = exactly.exact(problem)
     at = Gaussian(np.array([0.0, 1.0]), np.diag([1.0, 0.25]))
     theta = MeanField().pack(at.mean, at.deviation)
@@ -341,7 +468,19 @@ def slopes_of_rho(
 def draw_trajectories(
     mean: Regression, paths: Mapping[str, Path], regression: Regression, corrected: Path
 ) -> Figure:
-    """Draw mean and sd of q for the Gaussian mean, and the sds for the regression, by step."""
+    """Draw mean and sd of q for the Gaussian mean, and the sds for the regression, by step.
+
+    Parameters
+    ----------
+    mean : Regression
+        The Gaussian mean.
+    paths : mapping of str to Path
+        Paths on `mean`, by the names of `VARIANTS`.
+    regression : Regression
+        The correlated regression.
+    corrected : Path
+        Path of the corrected algorithm on `regression`.
+    """
     figure, (a, b, c) = panels(13.5, 4.6, 1, 3)
     best = exactly.inclusive_optimum(exactly.exact(mean))
     for name, path in paths.items():
@@ -405,9 +544,20 @@ def measure(
     runs: int,
     report: ReportWork = ignore_work,
 ) -> Study:
-    """Train every reading of the algorithm on both problems; arguments as for `reproduce`.
+    """Train every reading of the algorithm on both problems, and return all that is measured.
 
-    `report` is told how often the algorithm has run.
+    Parameters
+    ----------
+    seed : int
+        Of data and training.
+    steps : int
+        Updates of each training.
+    samples : tuple of int
+        Numbers M of samples that are compared.
+    runs : int
+        Trainings for each M.
+    report : callable
+        Called with the number of trainings that have just ended.
     """
     rngs = iter(np.random.default_rng(seed).spawn(1000))
     mean = gaussian_mean(next(rngs))
@@ -448,9 +598,27 @@ def reproduce(
     runs: int = 5,
     progress: bool | None = None,
 ) -> str:
-    """Run everything, write pictures and ``numbers.json`` into `out`, return the tables.
+    """Run everything, write the picture and ``numbers.json`` into `out`, and return the tables.
 
-    Steps of each training, the M that are compared, and runs of each.
+    Parameters
+    ----------
+    out : pathlib.Path
+        Folder of the results.
+    seed : int
+        Of data and training.
+    steps : int
+        Updates of each training.
+    samples : tuple of int
+        Numbers M of samples that are compared.
+    runs : int
+        Trainings for each M.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+
+    Returns
+    -------
+    str
+        The tables.
     """
     work = (
         len(VARIANTS)

@@ -376,7 +376,10 @@ def _n_other_thetas(conclusion: Conclusion, size: int, n_points: int) -> int:
 
 
 def _other_thetas(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
-    """Yield other thetas: of all other signs, close to 0, where gates are, of twice the size."""
+    """Yield further thetas to test: -theta, then random ones without end.
+
+    Random thetas are close to 0, where gates switch, or of about the size of theta or twice it.
+    """
     yield -theta
     size = np.abs(theta)
     size[size == 0] = np.linalg.norm(theta) / max(1, theta.size) ** 0.5 or 1.0

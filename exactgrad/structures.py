@@ -156,7 +156,7 @@ class Tree(NamedTuple):
 
     @property
     def blocks(self) -> dict[str, slice]:
-        """Where each array lies among the flat numbers, by its path."""
+        """The slice of the flat vector that each array fills, by the array's path."""
         sizes = [*map(prod, self.shapes.values())]
         stops = zip(self.shapes, sizes, accumulate(sizes), strict=True)
         return {path: slice(stop - size, stop) for path, size, stop in stops}
@@ -178,7 +178,7 @@ class Tree(NamedTuple):
         return map_leaves(self.example, lambda _: next(arrays))
 
     def flatten(self, values: Any, name: str = "") -> Any:
-        """Return the flat numbers of values of this structure.
+        """Return values of this structure as one flat vector.
 
         Parameters
         ----------
@@ -214,7 +214,10 @@ class Tree(NamedTuple):
 
 
 def _array_or_structure(theta: Any) -> Any:
-    """Return theta as an array, unless it is a structure of arrays; a list of numbers is none."""
+    """Return theta as an array, or unchanged if it is a structure of arrays.
+
+    A list of numbers counts as an array.
+    """
     check_plain("theta", theta)
     if not isinstance(theta, tuple | list | dict):
         return np.asarray(theta)
@@ -420,7 +423,7 @@ def _weighted(values: Function, outputs: Tree) -> Function:
 
 
 def _vjp_program(values: Function, vjp: Function, outputs: Tree) -> Function:
-    """Return u . f and its gradient u J, as a function of theta, further arguments and u."""
+    """Return the function of theta, further arguments and u for u . f and its gradient u J."""
     weighted = _weighted(values, outputs)
 
     def value_and_vjp(theta: Any, *arguments_and_u: Any) -> Any:
@@ -450,11 +453,11 @@ def _jvp_program(
 def _jacobian_program(
     shape: str, values: Function, jacobian: Function, outputs: Tree
 ) -> Function:
-    """Return u . f and its gradient u J of a whole Jacobian, as `_vjp_program` does."""
+    """Return the function of u . f and its gradient u J, computed from a whole Jacobian J."""
     rows = outputs.shapes.get(outputs.name)
     if rows is None:
         raise ValueError(
-            f"f must return one array for a {shape}; got {[*outputs.shapes]}"
+            f"f must return a single array for a {shape}; got arrays at {[*outputs.shapes]}"
         )
     weighted = _weighted(values, outputs)
 

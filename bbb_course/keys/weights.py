@@ -207,7 +207,7 @@ def conjugate_coin(alpha: Any, beta: Any, flips: Any) -> Any:
 
 @formula(
     mean=real(),
-    deviation=positive(),
+    sd=positive(),
     prior_mean=real(),
     prior=positive(),
     returns="kl",
@@ -215,38 +215,38 @@ def conjugate_coin(alpha: Any, beta: Any, flips: Any) -> Any:
     # equal means, equal deviations
     edge_cases=[(0.5, 2.0, 0.5, 1.0), (0.5, 2.0, -0.5, 2.0)],
     wrong={
-        "np.log(prior / deviation)": {
-            "np.log(deviation / prior)": (
+        "np.log(prior / sd)": {
+            "np.log(sd / prior)": (
                 "the logarithm's fraction is upside down: KL must be large where q is narrow."
             ),
         },
         "- 0.5": {"": "the -1/2 is missing: KL of a density with itself must be 0."},
-        "deviation**2 + (mean - prior_mean) ** 2": {
+        "sd**2 + (mean - prior_mean) ** 2": {
             "(mean - prior_mean) ** 2": (
                 "E[(w - m)^2] is the squared distance of the means and the variance of q."
             ),
         },
         "/ (2 * prior**2)": {
-            "/ (2 * deviation**2)": (
+            "/ (2 * sd**2)": (
                 "the square is divided by q's variance: the density inside log p is the prior's."
             ),
             "/ prior**2": "the 2 of 2 prior^2 is missing.",
         },
-        "np.log(prior / deviation)\n"
-        "        + (deviation**2 + (mean - prior_mean) ** 2) / (2 * prior**2)": {
-            "np.log(deviation / prior) + (prior**2 + (mean - prior_mean) ** 2) "
-            "/ (2 * deviation**2)": ("this is KL(p || q), the other way round."),
+        "np.log(prior / sd) + (sd**2 + (mean - prior_mean) ** 2) / (2 * prior**2)": {
+            "np.log(sd / prior) + (prior**2 + (mean - prior_mean) ** 2) / (2 * sd**2)": (
+                "this is KL(p || q), the other way round."
+            ),
         },
     },
 )
-def kl_of_two_normals(mean: Any, deviation: Any, prior_mean: Any, prior: Any) -> Any:
+def kl_of_two_normals(mean: Any, sd: Any, prior_mean: Any, prior: Any) -> Any:
     """Return KL(q || p) of two normal distributions, in nats.
 
     Parameters
     ----------
     mean : float
         Mean of q.
-    deviation : float
+    sd : float
         Standard deviation of q.
     prior_mean : float
         Mean of p.
@@ -254,7 +254,5 @@ def kl_of_two_normals(mean: Any, deviation: Any, prior_mean: Any, prior: Any) ->
         Standard deviation of p.
     """
     return (
-        np.log(prior / deviation)
-        + (deviation**2 + (mean - prior_mean) ** 2) / (2 * prior**2)
-        - 0.5
+        np.log(prior / sd) + (sd**2 + (mean - prior_mean) ** 2) / (2 * prior**2) - 0.5
     )

@@ -50,7 +50,7 @@ INTERVAL_LEVEL = 0.9  # of the interval whose coverage is scored
 # From so many rows on scikit-learn recommends boosting on histograms, which is faster
 MIN_ROWS_HISTOGRAM = 10_000
 N_PREDICTIVE_DRAWS = 500  # for CRPS and ranks
-MAX_BATCH_ROWS = 2000  # whose predictive draws are in memory at once
+MAX_BATCH_ROWS = 2000  # rows whose predictive draws are in memory at once
 # Smallest predicted standard deviation, in standard deviations of y: a perfect fit has a density
 MIN_RELATIVE_SCALE = 1e-9
 BASE_RATE = "base rate"  # of all rows, whatever the weights of the classes

@@ -165,7 +165,7 @@ def _held_out(args: argparse.Namespace, n_test_rows: int, n_rows: int) -> str:
 
 
 def _class_notes(labels: Array, counts: Array) -> str:
-    """Return which classes ROC AUC and AP are about, and which the held-out rows lack."""
+    """Return sentences on which classes ROC AUC and AP are of, and which have no held-out row."""
     notes = " ROC AUC and AP: of each class against all others, the mean of these."
     if len(labels) == 2:
         rarer = quote_cell(labels[np.argmin(counts)])

@@ -91,7 +91,7 @@ def _store_unfinished(model: Any, path: Path) -> int:
 
 
 def was_interrupted(model: Any) -> bool:
-    """Return whether Ctrl-C ended the fit of a learner, which warns of it and returns."""
+    """Return whether Ctrl-C ended the fit of this fitted learner; the fit only warned of it."""
     draws = getattr(model, "draws_", None)
     if draws:
         return not draws.finished
@@ -199,7 +199,10 @@ def predict(args: argparse.Namespace) -> int:
 
 
 def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str, Array]:
-    """Return mean and standard deviations, and the ends of the interval if it has a coverage."""
+    """Return the mean and standard deviations, by column name, of each row's prediction.
+
+    Unless `coverage` is None, the ends of the interval of that coverage are added.
+    """
     distribution = model.predict_distribution(inputs)
     # (N,) each, or (N, K)
     columns = {name: getattr(distribution, name) for name in MOMENTS}

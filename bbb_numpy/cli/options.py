@@ -54,9 +54,11 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
     """
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Return the text wrapped to `width`, or unchanged if it has line breaks of its own."""
         return text if "\n" in text else super()._fill_text(text, width, indent)
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
+        """Return the help text of an option, with its default if one is to be shown."""
         default = action.default
         is_silent = default is None or default is False or default == []
         return action.help if is_silent else super()._get_help_string(action)

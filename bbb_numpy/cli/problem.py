@@ -89,7 +89,7 @@ class Problem(NamedTuple):
         return encode_columns(self.table, self.columns)
 
     def summary(self) -> str:
-        """Return a line that tells a person the rows, inputs, target and task."""
+        """Return one line with the numbers of rows and inputs, the target and the task."""
         names = [column.name for column in self.columns]
         ellipsis = ", ..." if len(names) > MAX_NAMES_LISTED else ""
         listed = ", ".join(names[:MAX_NAMES_LISTED]) + ellipsis
@@ -132,7 +132,7 @@ class Problem(NamedTuple):
 
 
 def read_table(args: argparse.Namespace) -> DataFrame:
-    """Return the table that a command is about; cells that --missing names are empty."""
+    """Return the table of the data file; cells whose text is in --missing are made empty."""
     separator = SEPARATORS.get(args.separator, args.separator)
     table = read_csv(args.data, separator, args.encoding)
     if not args.missing:
@@ -365,7 +365,7 @@ def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
 
 
 def _column(table: DataFrame, name: str, args: argparse.Namespace) -> Column:
-    """Return what an input column holds: dates if named so, categories if text or named so."""
+    """Return an input column: dates or categories if the options name it, text as categories."""
     if name in args.dates:
         cells = get_column(table, name)
         gaps = is_missing(cells)

@@ -17,7 +17,7 @@ CURSOR_UP = "\x1b[A"  # with which tqdm moves between the lines of several bars
 
 
 def visible(text: str) -> str:
-    r"""Return `text` with control characters as Python writes them, such as ``\x1b``."""
+    r"""Return `text` with its control characters escaped, such as ``\x1b``."""
     return CONTROLS.sub(
         lambda control: control[0].encode("unicode_escape").decode(), text
     )

@@ -184,6 +184,6 @@ def _checked(name: str, draws: Any, y: Any) -> tuple[Array, Array]:
 
 
 def _mixture(means: Any, scales: Any, y: Any) -> tuple[Array, Array, Array]:
-    """Return all three as float64, `scales` broadcast to `means`."""
+    """Return means, scales and y as float64, `scales` broadcast to the shape of `means`."""
     means, y = _checked("means", means, y)
     return means, np.broadcast_to(np.asarray(scales, float), means.shape), y

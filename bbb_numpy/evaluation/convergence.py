@@ -177,7 +177,9 @@ class Convergence:
 
     @property
     def mixed(self) -> bool:
-        """Whether, weights apart, R-hat < 1.01 and there are 100 effective draws per chain.
+        """Whether the chains have mixed: R-hat < 1.01 and 100 effective draws per chain.
+
+        Weights do not count: those of equal functions differ by permutations.
 
         If `without_functions`, the log density and the learned numbers alone are judged.
         """
@@ -370,7 +372,10 @@ def convergence(draws: Any, x: Any = None, *, weights: bool = True) -> Convergen
         lines += [_line(az, space, name, block) for name, block in blocks.items()]
     changing = tuple(line for line in lines if line is not None)
     if not changing:
-        raise ValueError("no number ever changes: every proposal was rejected")
+        raise ValueError(
+            "every proposal was rejected: no number ever changes, so that R-hat is undefined. "
+            "Sample with a smaller step size"
+        )
     without_functions = model is not None and x is None
     return Convergence(
         n_draws, n_chains, changing, without_functions, chains.divergences

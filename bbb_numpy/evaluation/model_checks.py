@@ -57,7 +57,7 @@ accept_old_attributes(Predicted, {"deviation": "sd"})
 def predicted(
     joint: LogJoint, positions: Array, rng: np.random.Generator, x: Array | None = None
 ) -> Predicted:
-    """Return what each draw of a posterior predicts, and targets drawn given it.
+    """Return the mean and standard deviation of y for each draw, and targets drawn given it.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class Check(NamedTuple):
 
     @property
     def p_value(self) -> float:
-        """P(T(replicated) > T(observed)), equals counted half (M22).
+        """Posterior predictive p-value P(T(replicated) > T(observed)), ties counted half (M22).
 
         Near 0 or 1: the model does not produce such data. It is not uniform under a right model
         but closer to 1/2, since the data have been used to find the posterior.

@@ -55,7 +55,7 @@ def signal_to_noise(mean: Any, scale: Any) -> Array:
 @renamed_arguments(family="estimator")
 @accepts(estimator=InstanceOf(GradientEstimator))
 def signal_to_noise_of(estimator: GradientEstimator, theta: Array) -> Array:
-    """Return the signal-to-noise ratio (P,) of every weight and bias.
+    """Return the signal-to-noise ratio |mu| / sigma (P,) of every weight and bias.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ def distribution_function(
     TypeError
         For a likelihood without a distribution function.
     """
-    from scipy import special  # the learners' extra
+    from scipy import special  # installed with the extra "learners"
 
     likelihood = estimator.model.likelihood
     shape = (len(x), estimator.model.outputs)
@@ -191,7 +191,11 @@ def _components(
 def _drawn_components(
     estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[slice, slice, list[Array]]]:
-    """Yield the parameters of the distributions of y, given each weight sample."""
+    """Yield the parameters of the distributions of y given each weight sample, block by block.
+
+    Arguments are those of `outputs`. Yields the slice of samples, the slice of rows, and the
+    parameters, float64 arrays (S_b, B, K) each.
+    """
     likelihood = estimator.model.likelihood
     for block, rows, f, learned in outputs(estimator, theta, x, rng, samples):
         shape = likelihood.mean(learned, f).shape
@@ -222,7 +226,7 @@ def _row_blocks(
 
 
 def _undefined(params: list[Array]) -> Any:
-    """Return where a parameter of a distribution is nan."""
+    """Return where any of the parameters, arrays of one shape, is nan."""
     return np.logical_or.reduce([np.isnan(param) for param in params])
 
 

@@ -72,7 +72,7 @@ accept_old_attributes(
 
 @accepts(successes=EXACT_COUNTS, trials=EXACT_COUNTS)
 def wilson(successes: Any, trials: Any) -> tuple[Array, Array]:
-    r"""Return the 95 % interval of Wilson (1927) for a share, elementwise (D35).
+    r"""Return the 95 % confidence interval of a proportion by Wilson (1927), elementwise (D35).
 
     It holds all p with :math:`|\hat p - p| \le z \sqrt{p (1 - p) / n}`, where z is the 97.5 %
     quantile of N(0, 1). It is never a single point, not even at 0 or all successes, and lies

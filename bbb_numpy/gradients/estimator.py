@@ -506,7 +506,7 @@ class GradientEstimator:
             if sample_weight is not None:
                 fits = fits and sample_weight.shape == (*lead, rows)
                 fits = fits and sample_weight.dtype.kind in kinds
-        except (AttributeError, TypeError, ValueError):  # lists; a number; fewer axes
+        except (AttributeError, TypeError, ValueError):  # no array, or of too few axes
             fits = False
         if not (fits and isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
             arrays = {"theta": theta, "noise": noise, "x": x, "y": y}

@@ -19,11 +19,11 @@ __all__ = ["Flipout"]
 
 
 class Flips(NamedTuple):
-    """The signs of one layer, for every row."""
+    """The random signs, +1 or -1, of one layer, for every weight sample and row."""
 
-    inputs: Array  # (S, B, I)  R_in
-    outputs: Array  # (S, B, O)  R_out
-    bias: Array  # (S, B, O)  R_bias
+    inputs: Array  # (S, B, I)  R_in, which multiply the inputs
+    outputs: Array  # (S, B, O)  R_out, which multiply the outputs
+    bias: Array  # (S, B, O)  R_bias, which multiply the noise of the biases
 
 
 class FlippedLayer(NamedTuple):
@@ -139,7 +139,7 @@ class Flipout(Rowwise):
                 d_z = d_a
         np.einsum(
             "sp,sp->p", d_delta, eps, out=batch.d_blocks["rho"], casting="same_kind"
-        )  # D22
+        )  # D22: d_sigma, in the memory of the gradient of rho
 
 
 NAMED = {"estimator": {"flipout": Flipout}}

@@ -36,8 +36,8 @@ class DoublyReparameterised(Frozen):
             )
         if self.antithetic:
             raise ValueError(
-                "DoublyReparameterised needs independent samples: its score identity holds each "
-                "sample's noise apart. Use antithetic=False, or Reparameterised"
+                "DoublyReparameterised needs independent samples, not antithetic pairs. Use "
+                "antithetic=False, or Reparameterised"
             )
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:

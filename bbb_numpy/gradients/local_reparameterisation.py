@@ -105,6 +105,7 @@ class LocalReparameterisation(Rowwise):
         ):
             a = layer.inputs
             h = np.multiply(d_z, layer.zeta, out=buffers.like(d_z))
+            # v is the variance of z
             h /= layer.root  # D21: 2 delta_v = delta zeta / sqrt v
             sum_outer(layer.square, h, *d_variance)  # (a^2)^T 2 delta_v
             sum_outer(a, d_z, *d_mean)  # d_mu = a^T delta, d_b = 1^T delta

@@ -73,6 +73,7 @@ class Sampled(GradientEstimator):
                 f"antithetic noise comes in pairs: samples must be even; got {len(noise)}"
             )
         half = len(noise) // 2
+        # the second half of the samples mirrors the first
         np.negative(standard_normal(rng, noise[:half]), out=noise[half:])  # D23
 
 
@@ -158,7 +159,7 @@ class Frozen(Sampled):
         return self.frozen_value(batch, frozen_batch)
 
     def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
-        """Return the surrogate of a minibatch.
+        """Return the value of the surrogate for a minibatch, whose derivative is the gradient.
 
         Parameters
         ----------

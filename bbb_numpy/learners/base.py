@@ -581,7 +581,10 @@ class Learner(Fitted):
         )
 
     def _need_finite(self, quantity: str, values: Array, x: Array) -> None:
-        """Raise ValueError unless `values` (N, ...) are finite, naming a row and column of X."""
+        """Raise ValueError unless `values` (N, ...) are finite, naming a row and column of X.
+
+        `quantity` is their name in the message, `x` (N, d_in) the inputs in training's units.
+        """
         if hasattr(self, "x_axes_") and not np.isfinite(values).all():
             x = x @ self.x_axes_.T  # D60
         check_finite(quantity, values, x)
@@ -646,7 +649,7 @@ class Learner(Fitted):
         return self._log_density(*self._check_pair(X, y))
 
     def _log_density(self, x: Array, targets: Array) -> Array:
-        """Return log P(y|x, D) (N,) at rows and targets in training's units."""
+        """Return log P(y|x, D) (N,) in units of y; `x` and `targets` are in training's units."""
         log_density: Array = self._posterior_predict(
             predictive.log_predictive_density, x, targets
         )

@@ -143,7 +143,7 @@ class Column:
                 categories = list_names(self.categories, MAX_CATEGORIES_LISTED)
                 raise ValueError(
                     f"{location}: {quote_cell(texts[0])} is none of the categories of fit, "
-                    f"{categories}; mend it, or take such cells as none of them with "
+                    f"{categories}; correct it, or give such cells no category with "
                     "--unknown ignore"
                 )
             examples = list_names(texts, MAX_CATEGORIES_LISTED)
@@ -245,7 +245,7 @@ def is_missing(cells: Any) -> Any:
 
 
 def locate_cell(frame: DataFrame, name: str, where: Any) -> str:
-    """Return in words where the first cell of a column is for which a condition holds.
+    """Return the location, in words, of the first cell of a column that meets a condition.
 
     Parameters
     ----------
@@ -330,7 +330,10 @@ def detect_date_order(cells: Series) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return a cell as a file would have it: in a column with gaps pandas makes 5 to 5.0."""
+    """Return a cell as a file would have it: text without spaces around it, 5 for 5.0.
+
+    Pandas makes 5 to 5.0 in a column with gaps.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip()

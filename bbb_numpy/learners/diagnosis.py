@@ -192,7 +192,23 @@ def _symptoms(
     parts: Mapping[str, Any],
     history: Sequence[Epoch],
 ) -> dict[str, Any]:
-    """Return what tells the causes of a failure apart; it costs two more predictions."""
+    """Return the fields of a `FitReport` that tell the causes of a failed fit apart.
+
+    They cost two more predictions.
+
+    Parameters
+    ----------
+    learner : Learner
+        The fitted one.
+    fit : JudgedFit
+        Its posterior, and the rows on which it is judged.
+    n_rows : int
+        Number of training rows.
+    parts : mapping
+        Arguments that were fitted with, by name, such as 'batch_size'.
+    history : sequence of Epoch
+        Losses of training; empty if the posterior was sampled.
+    """
     symptoms: dict[str, Any] = {"posterior_function_sd": fit.posterior_function_sd()}
     if fit.estimator.model.likelihood.target_kind == "real":
         symptoms["rmse"] = fit.rmse()
@@ -331,7 +347,7 @@ def _causes(subject: str, evidence: Evidence) -> list[str]:
 
 
 def _extreme_units(evidence: Evidence) -> list[str]:
-    """Return what is said of each argument that is far from 1 in training's units."""
+    """Return a phrase for each of X and y that is far from 1 in the units of training."""
     sizes = {"X": evidence.report.largest_x}
     if evidence.likelihood.target_kind == "real":
         sizes["y"] = evidence.report.largest_y
@@ -456,6 +472,7 @@ def _training_is_short(evidence: Evidence) -> bool:
 
 
 def _length_of_training(evidence: Evidence) -> str:
+    """Return how long training was and why that is too short, as a phrase of the report."""
     report = evidence.report
     n_epochs = len(evidence.history)
     count = f"{n_epochs} epoch{'s' * (n_epochs > 1)}"

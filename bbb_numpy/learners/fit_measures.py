@@ -319,18 +319,19 @@ def chain_agreement(learner: Any, x: Array) -> dict[str, Any]:
 
 
 def _loss_per_row(history: Sequence[Epoch], n_rows: int) -> Array:
-    """Return the likelihood's part of the loss by epoch.
+    """Return the negative log likelihood of each epoch, (epochs,), in nats per row.
 
-    The other part is changed by warm-up, and falls for long without consequence where standard
-    deviations still grow towards the prior's.
+    The rest of the loss is changed by warm-up, and falls for long without consequence where
+    standard deviations still grow towards the prior's.
     """
     return np.array([epoch.nll for epoch in history]) / n_rows
 
 
 def loss_slope(history: Sequence[Epoch], n_rows: int) -> tuple[float, float]:
-    """Return the change of the loss per row in as many epochs again, and its standard error.
+    """Return the change of the loss that as many further epochs would bring, and its error.
 
-    If it went on as in the last quarter. Both are nan for less than four epochs.
+    It extrapolates the last quarter of the epochs. The second number is the standard error. Both
+    are in nats per row, and nan for less than four epochs.
 
     Parameters
     ----------
@@ -346,7 +347,7 @@ def loss_slope(history: Sequence[Epoch], n_rows: int) -> tuple[float, float]:
 
 
 def loss_slope_along_path(history: Sequence[Epoch], n_rows: int) -> tuple[float, float]:
-    """Return the change of the loss per row along as much path again, and its standard error.
+    """Return the change of the loss per row that as long a path again would bring, and its error.
 
     The path of an epoch is its learning rate. Where a schedule lets the rate fall, the last epochs
     are flat however short training was; along the path they are few.

@@ -159,12 +159,12 @@ class FitReport:
 
     @property
     def linear_advantage(self) -> float:
-        """By how much a straight line has a higher log density than the fit, nats per row."""
+        """Log density of a straight line minus that of the fit, in nats per row."""
         return self.linear_density - self.log_density
 
     @property
     def loss_fall(self) -> float:
-        """By how much the loss of a row would fall in as many epochs again, nats."""
+        """Fall of the loss per row that as many further epochs would bring, in nats."""
         return -self.loss_slope
 
     @property
@@ -175,7 +175,10 @@ class FitReport:
 
     @property
     def out_of_reach(self) -> bool:
-        """Whether all rows cannot pay for a function as large as y, at 10 times less noise."""
+        """Whether a function as large as y costs more under the prior than the data can repay.
+
+        Each row repays at most `MAX_GAIN` nats, which 10 times less noise brings.
+        """
         narrow = 0 < self.prior_function_sd < MIN_PRIOR_FUNCTION_SD
         return narrow and self.prior_cost > self.n_rows * MAX_GAIN
 

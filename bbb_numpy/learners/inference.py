@@ -167,7 +167,7 @@ class Sampling(Method):
             )
 
     def build(self, model: Model, parts: Mapping[str, Any]) -> DrawnWeights:
-        """Return the model, with the layout of its draws."""
+        """Return the model with the layout of its draws; nothing of `parts` is needed."""
         return DrawnWeights(model)
 
     def fit(
@@ -330,7 +330,7 @@ def method_for(inference: Any, part: Any) -> Method:
 
 
 def supports_partial_fit(inference: Any) -> bool:
-    """Whether what this value of `inference` leaves can be trained further by `partial_fit`."""
+    """Return whether `partial_fit` can continue a fit with this `inference`, a name or object."""
     part = inference
     if isinstance(inference, str):
         part = inferences().get(inference)

@@ -184,7 +184,7 @@ class Method:
         return False
 
     def build(self, model: Model, parts: Mapping[str, Any]) -> Any:
-        """Return what the posterior of `model` is computed with, as `Problem.source`.
+        """Return the object with which the posterior of `model` is computed, the `Problem.source`.
 
         Parameters
         ----------
@@ -356,7 +356,7 @@ class Variational(Method):
 def _train_from(
     init: Training, problem: Problem, rng: Generator, progress: bool | None
 ) -> FittedPosterior:
-    """Train from an initial state, and catch the error by which training may end."""
+    """Train from an initial state, and record an error of nan or infinity instead of raising it."""
     recipe = problem.recipe
     assert recipe is not None
     error = None

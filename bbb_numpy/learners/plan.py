@@ -315,7 +315,7 @@ def check_plan(learner: Any) -> Plan:
     for name in ("kl_weights", "kl_warm_up"):
         if isinstance(params[name], type):  # which can be called, too
             raise TypeError(
-                f"{name} must be a function or an object of one; got {params[name]!r}"
+                f"{name} must be a function or an instance, not a class; got {params[name]!r}"
             )
     if isinstance(parts["objective"], Renyi) and parts["objective"].alpha == 1.0:
         # The limit of the Renyi bounds is the free energy, which more estimators are for

@@ -55,7 +55,7 @@ class Fitted(Stateful, BaseEstimator):
         predict_seed_: int
         classes_: Array  # only of a classifier
         fit_report_: FitReport
-        # only of a learner that the command line fitted to a table
+        # set only if the command line fitted the learner to a table
         columns_: tuple[Column, ...]
 
     @property
@@ -152,7 +152,7 @@ class Fitted(Stateful, BaseEstimator):
             power = (np.square(self.coefs_[0]) / variance).sum(axis=1)
         if not power.any():
             raise AttributeError(
-                "feature_importances_: the first layer has no signal at all"
+                "feature_importances_ is undefined: every mean weight of the first layer is 0"
             )
         return power / power.sum()
 
@@ -174,7 +174,7 @@ class Fitted(Stateful, BaseEstimator):
         return bundle
 
     def _facts(self) -> dict[str, str]:
-        """Return what the learner is made of and how its fit went."""
+        """Return the parts of the learner and the results of its fit as text, by what they are."""
         estimator = self.estimator_
         model = estimator.model
         sizes = " \N{RIGHTWARDS ARROW} ".join(map(str, model.network.sizes))

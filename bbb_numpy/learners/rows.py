@@ -32,7 +32,7 @@ __all__ = [
 
 MIN_COLLINEAR_RATIO = 1e3  # principal variances so different keep Adam from its goal
 EIGENVALUE_RTOL = 1e-10  # smaller variances, relative to the largest, are rounding
-MAX_ROTATED_INPUTS = 256  # of which the eigenvalues take d^3 steps, a moment
+MAX_ROTATED_INPUTS = 256  # eigenvalues of d inputs cost d^3 operations
 
 
 def _refuse_cells(labels: str = "", **arguments: Any) -> None:
@@ -63,7 +63,10 @@ def _refuse_cells(labels: str = "", **arguments: Any) -> None:
 
 
 def _float64(**arrays: Any) -> list[Array]:
-    """Convert what scikit-learn has let pass: dates are no numbers, nor is text."""
+    """Return copies of arrays as float64 in C order; raise TypeError for dates and text.
+
+    The names of the arguments are those of the messages.
+    """
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufO":
             dtype = getattr(array, "dtype", type(array).__name__)
@@ -206,7 +209,7 @@ def check_weights(sample_weight: Any, x: Array) -> Array | None:
     if sample_weight is None:
         return None
     _refuse_cells(sample_weight=sample_weight)
-    if not isinstance(sample_weight, Number):  # one for all rows
+    if not isinstance(sample_weight, Number):  # a number is the weight of every row
         sample_weight = ANY_NUMBERS("sample_weight", sample_weight)
     weights = _check_sample_weight(
         sample_weight, x, dtype=np.float64, ensure_non_negative=True

@@ -79,7 +79,7 @@ class Buffers:
         return parts
 
     def views(self, flat: Array, make: Callable[[Array], Any]) -> Any:
-        """Return ``make(flat)``, that of the last repetition if its arguments were the same.
+        """Return ``make(flat)``, reused from the last repetition if both arguments are the same.
 
         Parameters
         ----------

@@ -109,7 +109,7 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
         _decayed(x, 1.0, e)
     log1p(e, out=sp)  # K3, D7
     np.add(e, 1.0, out=s)
-    np.divide(e, s, out=s)  # K24
+    np.divide(e, s, out=s)  # K24: sigmoid
     if positive is not None:
         sp += x * positive
         s += (1.0 - 2.0 * s) * positive

@@ -58,9 +58,10 @@ FIELDS: dict[str, dict[str, str | None]] = {
 # Text in a field, or under a key of a dict in it: "MLP.activation", "Stored.parameters.inference"
 VALUES: dict[str, dict[str, str]] = {}
 
-# Files hold a named tuple as a list. If one now has more fields or fewer, the fields in their
-# earlier order, in names of today, None for one that is gone. Those that are new need defaults;
-# an order of as many fields as today's cannot be told from it
+# A file holds a named tuple as a list, without the names of its fields. For a tuple that has gained
+# or lost fields since, by class: each earlier order of the fields, in today's names, with None for
+# a removed field. A new field needs a default. The number of items tells which order a file has,
+# so an earlier order must not have as many fields as today's
 ORDERS: dict[str, tuple[tuple[str | None, ...], ...]] = {}
 
 

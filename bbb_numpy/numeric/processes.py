@@ -41,6 +41,7 @@ def starting_processes() -> Iterator[None]:
 
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
+    """Block Ctrl-C (SIGINT) in this thread for the block of a with statement; not on Windows."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return

@@ -47,6 +47,7 @@ def array_reader(file: BinaryIO) -> Iterator[Callable[[str], Array]]:
 
 
 def _read_array(archive: zipfile.ZipFile, name: str) -> Array:
+    """Return the array of the member ``name.npy``; raise ValueError if its header is wrong."""
     entry = archive.getinfo(f"{name}.npy")
     with archive.open(entry) as file:
         if npy.read_magic(file) != (1, 0):

@@ -72,7 +72,7 @@ class Format:
         return {known.__name__: known for known in self.known}
 
     def named(self, name: str) -> Any:
-        """Return the class or function of a name in a file, today's or an earlier name."""
+        """Return the class or function that a name in a file stands for, current or earlier."""
         if name not in self.names:
             name = self.old_names.classes.get(name, name)
         if name not in self.names:
@@ -250,7 +250,19 @@ def _read_fields(
     form: Format,
     read_array: Callable[[str], Array],
 ) -> Any:
-    """Return an object of a class, given what a file holds of its fields."""
+    """Return an object of class `cls` from the stored values of its fields.
+
+    Parameters
+    ----------
+    cls : type
+        A dataclass or named tuple.
+    stored : mapping
+        Stored values by field name, as in JSON; arrays are names for `read_array`.
+    form : Format
+        Classes that the file may hold, and names of fields in earlier versions.
+    read_array : callable
+        Returns the array of a name.
+    """
     field_names = getattr(cls, "__match_args__", ())
     local = set(field_names) - set(
         _stored_fields(cls)

@@ -341,7 +341,15 @@ def InstanceOf(*classes: type, expected: str = "") -> Check:
 
 
 def HasMethods(example: str, *methods: str) -> Check:
-    """Return a check for an object with these methods, such as the example."""
+    """Return a check that a value has some methods, and is no class or module.
+
+    Parameters
+    ----------
+    example : str
+        Words for an accepted object, for the error: "must be an object such as ``example``".
+    *methods : str
+        Names of the methods that the object must have.
+    """
 
     def check(name: str, value: Any) -> Any:
         # a module such as np.random has functions of these names, too
@@ -424,7 +432,11 @@ def MappingOf(check_item: Check, example: str = "") -> Check:
 
 
 def PathOf(content: str) -> Check:
-    """Return a check for a path; the empty one, which is the working folder, is refused."""
+    """Return a check for a path, a str or os.PathLike that is not empty.
+
+    `content` says what the path leads to, for the message, such as 'file'. An empty path would be
+    the working folder.
+    """
     expected = f"the path of a {content}"
 
     def check(name: str, value: Any) -> Any:

@@ -23,50 +23,56 @@ CUBIC = 0.044715
 
 
 def relu(z: Array, slope: Array) -> None:
-    """Take a = z [z > 0], with a' = [z > 0] (K32, K34, K35)."""
+    """Write a = z [z > 0] into `z`, and a' = [z > 0] into `slope` (K32, K34, K35)."""
     np.greater(z.real, 0, out=slope)  # 0 or 1 as numbers: a fast multiply
     z *= slope  # K32, K34, K35: a_l = ReLU(z_l) = z_l [z_l > 0]
 
 
 def tanh(z: Array, slope: Array) -> None:
-    """Take a = tanh z (D10)."""
+    """Write a = tanh z into `z`, and a' into `slope` (D10)."""
     sech_squared(z, out=slope)  # D10: tanh'(z_l)
     np.tanh(z, out=z)
 
 
 def sigmoid(z: Array, slope: Array) -> None:
-    """Take a = s(z) = 1 / (1 + e^-z), with a' = s (1 - s) (D51)."""
+    """Write a = s(z) = 1 / (1 + e^-z) into `z`, and a' = s (1 - s) into `slope` (D51)."""
     z[...], slope[...] = logistic(z)
 
 
 def softplus(z: Array, slope: Array) -> None:
-    """Take a = log(1 + e^z), with a' = s(z) (D51)."""
+    """Write a = log(1 + e^z) into `z`, and a' = s(z) into `slope` (D51)."""
     parts = softplus_parts(z)
     z[...] = parts.softplus  # D51
     slope[...] = parts.sigmoid  # D51
 
 
 def silu(z: Array, slope: Array) -> None:
-    """Take a = z s(z) (D51)."""
+    """Write a = z s(z) into `z`, and a' into `slope` (D51)."""
     _gate(z, slope, *logistic(z))
 
 
 def gelu(z: Array, slope: Array) -> None:
-    """Take a = z Phi(z), with Phi(z) = erfc(-z / sqrt 2) / 2, the cdf of N(0, 1) (D51)."""
+    """Write a = z Phi(z) into `z`, and a' into `slope` (D51).
+
+    Phi(z) = erfc(-z / sqrt 2) / 2 is the cdf of N(0, 1).
+    """
     x = z * -ROOT_HALF
     density = np.exp(-x * x) * ERF_SLOPE * (0.5 * ROOT_HALF)  # D51: phi(z)
     _gate(z, slope, 0.5 * erfc(x), density)
 
 
 def gelu_tanh(z: Array, slope: Array) -> None:
-    """Take a = z s(v), where v = 2 sqrt(2/pi) (z + 0.044715 z^3) (D51)."""
+    """Write a = z s(v), GELU in its tanh form, into `z`, and a' into `slope` (D51).
+
+    With v = 2 sqrt(2/pi) (z + 0.044715 z^3).
+    """
     cubic = CUBIC * z * z
     gate, d_gate = logistic(RATE * z * (1.0 + cubic))
     _gate(z, slope, gate, d_gate * RATE * (1.0 + 3.0 * cubic))
 
 
 def _gate(z: Array, slope: Array, gate: Array, d_gate: Array) -> None:
-    """Take a = z g(z), with a' = g + z g' (D51)."""
+    """Write a = z g(z) into `z`, and a' = g + z g' into `slope` (D51)."""
     np.multiply(z, d_gate, out=slope)
     slope += gate  # D51
     z *= gate

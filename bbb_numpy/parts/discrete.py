@@ -19,7 +19,8 @@ from .likelihoods import Likelihood, check_shape
 
 __all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "PoissonLikelihood"]
 
-MAX_LOG_RATE = 43.6  # NumPy draws counts of rates up to 9e18
+# the log of about 9e18, the largest rate of which NumPy draws counts
+MAX_LOG_RATE = 43.6
 
 
 def _check_all(y: Array, allowed: Array, requirement: str) -> None:
@@ -145,7 +146,15 @@ class CategoricalLikelihood(_Discrete):
     """
 
     def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise ValueError unless the rows of `y` (B, K) are probabilities that sum to 1."""
+        """Raise ValueError unless the rows of `y` (B, K) are probabilities that sum to 1.
+
+        Parameters
+        ----------
+        y : ndarray (B, K)
+            One-hot rows or probabilities; a sum may be off by 1e-6.
+        dtype : dtype
+            Not used.
+        """
         _check_all(
             y,
             (y >= 0) & (y <= 1),
@@ -174,12 +183,14 @@ class CategoricalLikelihood(_Discrete):
             Targets.
         """
         check_shape(f, y)
-        # Classes lie one after the other in memory: a sum over classes adds whole columns of rows
+        # A copy in which each class is contiguous in memory: sums over classes add whole columns,
+        # which is faster
         z = f.swapaxes(-1, -2).copy().swapaxes(-1, -2)  # (S, B, K)
         z -= np.max(z.real, axis=-1, keepdims=True)
         p = np.exp(z)
         total = np.add.reduce(p, axis=-1, keepdims=True)
         z -= np.log(total)  # log softmax
+        # log likelihood, and its derivative y - softmax(f)
         return np.add.reduce(z * y, axis=-1), np.subtract(y, p / total, out=p)  # D14
 
     def mean(self, params: Params, f: Array) -> Array:

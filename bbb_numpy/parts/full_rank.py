@@ -217,7 +217,7 @@ class FullRank(GaussianPosterior):
     def entropy(
         self, factor: Factor, group_starts: tuple[int, ...] | None = None
     ) -> Entropy:
-        r"""Return :math:`\sum_j \log C_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19)."""
+        r"""Return the entropy, :math:`\sum_j \log C_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19)."""
         constant = 0.5 * (1.0 + LOG_2PI) * len(factor.lower)
         value = np.add.reduce(factor.diagonal.log_softplus) + constant  # M4
         squares = factor.lower * factor.lower  # (P, P); Var w_j is the sum of row j

@@ -58,7 +58,7 @@ class Hyperprior(Protocol):
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Return drawn learned numbers, (S, K).
+        """Return learned numbers drawn from the hyperprior, (S, K).
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class Hyperprior(Protocol):
 
 
 def check_hyperpriors(hyperpriors: Any) -> dict[str, Hyperprior]:
-    """Return the hyperpriors by name of the learned block; None stands for no hyperpriors."""
+    """Return the hyperpriors, checked, as a dict by name of the learned block; {} for None."""
     density = HasMethods("HalfNormal(1.0)", "log_density", "slope", "draw")
     check = MappingOf(density, "{'log_noise': HalfNormal(1.0)}")
     return dict(check("hyperpriors", {} if hyperpriors is None else hyperpriors))
@@ -102,18 +102,26 @@ class LogNormal:
         return start if self.median is None else log(self.median)
 
     def log_density(self, u: Array, start: Array) -> Array:
-        """Return -(u - m)^2 / (2 width^2) - log width - log(2 pi) / 2, each number (D32)."""
+        """Return -(u - m)^2 / (2 width^2) - log width - log(2 pi) / 2, each number (D32).
+
+        Parameters
+        ----------
+        u : ndarray (S, K)
+            Learned numbers, such as logarithms of scales.
+        start : ndarray (K,)
+            Their starting values, which are m if `median` is None; otherwise m = log median.
+        """
         z = (u - self._centre(start)) / self.width
         return -0.5 * z * z - log(self.width) - 0.5 * LOG_2PI
 
     def slope(self, u: Array, start: Array) -> Array:
-        """Return -(u - m) / width^2 (D32)."""
+        """Return the derivative -(u - m) / width^2 of the log density, m the log median (D32)."""
         return -(u - self._centre(start)) / self.width**2  # D32
 
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Return drawn learned numbers, (S, K).
+        """Return learned numbers drawn from the hyperprior, (S, K).
 
         Parameters
         ----------
@@ -128,7 +136,10 @@ class LogNormal:
 
 @dataclass(frozen=True)
 class _ScaleDensity:
-    """Base class of densities of a scale s = e^u > 0 with one parameter c, in units of s."""
+    """Base class of hyperpriors of a scale s = e^u > 0 with one parameter c, in units of s.
+
+    Arguments of their methods are those of `Hyperprior`.
+    """
 
     scale: float = 1.0
 
@@ -147,18 +158,26 @@ class HalfNormal(_ScaleDensity):
     """
 
     def log_density(self, u: Array, start: Array) -> Array:
-        """Return log(2/pi)/2 - log c - s^2 / (2 c^2) + u, the last term log ds/du (D32)."""
+        """Return log(2/pi)/2 - log c - s^2 / (2 c^2) + u, the last term log ds/du (D32).
+
+        Parameters
+        ----------
+        u : ndarray (S, K)
+            Learned numbers u = log s.
+        start : ndarray (K,)
+            Not used.
+        """
         ratio = np.exp(self._log_ratio(u))
         return 0.5 * log(2.0 / np.pi) - log(self.scale) - 0.5 * ratio**2 + u
 
     def slope(self, u: Array, start: Array) -> Array:
-        """Return 1 - s^2 / c^2 (D32)."""
+        """Return the derivative 1 - s^2 / c^2 of the log density; `start` is not used (D32)."""
         return 1.0 - np.exp(self._log_ratio(u)) ** 2
 
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Return drawn learned numbers, (S, K).
+        """Return learned numbers drawn from the hyperprior, (S, K).
 
         Parameters
         ----------
@@ -179,19 +198,29 @@ class HalfCauchy(_ScaleDensity):
     """
 
     def log_density(self, u: Array, start: Array) -> Array:
-        """Return log(2/pi) - log(2 cosh v) with v = u - log c: the Jacobian is in it (D32)."""
+        """Return log(2/pi) - log(2 cosh v) with v = u - log c, the density of u (D32).
+
+        It includes the Jacobian, log ds/du = u.
+
+        Parameters
+        ----------
+        u : ndarray (S, K)
+            Learned numbers u = log s.
+        start : ndarray (K,)
+            Not used.
+        """
         v = self._log_ratio(u)
         magnitude = np.where(v.real < 0, -v, v)
         return log(2.0 / np.pi) - magnitude - np.log(1.0 + np.exp(-2.0 * magnitude))
 
     def slope(self, u: Array, start: Array) -> Array:
-        """Return -tanh(u - log c) (D32)."""
+        """Return the derivative -tanh(u - log c) of the log density; `start` is not used (D32)."""
         return -np.tanh(self._log_ratio(u))
 
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Return drawn learned numbers, (S, K).
+        """Return learned numbers drawn from the hyperprior, (S, K).
 
         Parameters
         ----------

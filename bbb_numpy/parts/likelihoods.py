@@ -55,7 +55,7 @@ class Likelihood:
         accept_old_methods(cls, {"_starts": "initial_values"})
 
     def initial_values(self) -> dict[str, float]:
-        """Return the unconstrained starting value of what each output learns, by block name."""
+        """Return the unconstrained starting value of each learned block; all outputs share it."""
         return {}
 
     def heads(self, targets: int) -> int:
@@ -174,15 +174,17 @@ class Likelihood:
         Parameters
         ----------
         saved : tuple
-            Second result of `log_likelihood`.
+            Second result of `log_likelihood`; it holds the weights of the rows.
         cotangent : ndarray (S,)
             Derivative of the loss with respect to each log P(D|w).
         d_params : dict
-            Gradients of the learned blocks, which are written.
+            Gradients of the learned blocks by name, in the shape of each block; every number is
+            overwritten.
 
         Returns
         -------
         ndarray (S, B, heads)
+            Derivative of the loss with respect to the network outputs.
         """
         saved_rows, sample_weight = saved
         if sample_weight is not None:

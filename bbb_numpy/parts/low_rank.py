@@ -75,7 +75,7 @@ class LowRank(GaussianPosterior):
         check_fields(self, rank=COUNT, v_scale=spread)
 
     def blocks(self, size: int) -> Blocks:
-        return (*super().blocks(size), ("v", (size, self.rank)))  # D59
+        return (*super().blocks(size), ("v", (size, self.rank)))  # D59: V
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
         """Return a random starting theta.
@@ -187,7 +187,9 @@ class LowRank(GaussianPosterior):
         np.matmul((d_w * parts.diagonal.softplus).T, sample.column_eps, out=d_v)
         if d_log_q is not None:
             u, c = _solve(sample)
+            # log |M| / 2 in log q
             d_v -= np.add.reduce(d_log_q) * (parts.v @ parts.inverse)
+            # the quadratic form of log q
             d_v -= u.T @ (d_log_q[:, None] * (sample.column_eps - c))  # D59
 
     def add_density_slope(
@@ -210,9 +212,10 @@ class LowRank(GaussianPosterior):
     def entropy(
         self, parts: LowRankFactor, group_starts: GroupStarts = None
     ) -> Entropy:
-        r"""Return :math:`\sum_j \log\sigma_j + \tfrac12 \log|M| + \tfrac P2 (1 + \log 2\pi)` (D59).
+        r"""Return the entropy and the sum of the variances of the weights (D59).
 
-        And the sum of the variances ``sigma_j^2 (1 + |V_j|^2)``.
+        The entropy is :math:`\sum_j \log\sigma_j + \tfrac12 \log|M| + \tfrac P2 (1 + \log 2\pi)`,
+        a variance ``sigma_j^2 (1 + |V_j|^2)``.
         """
         diagonal = MEAN_FIELD.entropy(parts.diagonal, group_starts)
         correlated = parts.diagonal.softplus**2 * inner(parts.v, parts.v)  # (P,)

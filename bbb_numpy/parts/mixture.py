@@ -92,6 +92,7 @@ class ScaleMixturePrior(Prior):
             )
 
     def blocks(self) -> Blocks:
+        """Return the block of the learned numbers t1, t2 and a, (3,); () if nothing is learned."""
         return (("prior_mixture", (3,)),) if self.learn else ()
 
     def init(self, dtype: Any) -> Array:

@@ -246,6 +246,6 @@ def gates(net: MLP, w: Array, x: Array) -> Array:
 
 
 def open_gates(net: MLP, slopes: list[Array]) -> Array:
-    """Return the `gates` of a forward pass from the slopes on its tape."""
+    """Return which ReLU units are open, the flat bools of `gates`, from the slopes on a tape."""
     on = [slope.ravel() != 0 for slope in slopes if net.activation == "relu"]
     return np.concatenate([*on, np.zeros(0, bool)])

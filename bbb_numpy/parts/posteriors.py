@@ -414,7 +414,7 @@ class MeanField(GaussianPosterior):
     def entropy(
         self, parts: SoftplusParts, group_starts: GroupStarts = None
     ) -> Entropy:
-        r"""Return :math:`\sum_j \log\sigma_j + \tfrac P2 (1 + \log 2\pi)` (D18)."""
+        r"""Return the entropy, :math:`\sum_j \log\sigma_j + \tfrac P2 (1 + \log 2\pi)` (D18)."""
         sigma = parts.softplus
         value = np.add.reduce(parts.log_softplus) + 0.5 * (1.0 + LOG_2PI) * len(sigma)
         if group_starts is None:
@@ -469,7 +469,7 @@ class PointMass(Posterior):
         return (("mu", (size,)),)
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Return a random starting theta.
+        """Return a random starting theta (P,): mu, drawn from N(0, mu_scale^2).
 
         Parameters
         ----------

@@ -86,10 +86,11 @@ class Prior:
         return self
 
     def blocks(self) -> Blocks:
-        """Return names and shapes of the learned blocks, (1,) each; () where nothing is learned.
+        """Return names and shapes of the learned blocks; () if nothing is learned.
 
-        No name may be that of a block of a posterior or a likelihood. A block whose name begins
-        with ``log_`` or ``prior_log_`` holds logarithms of scales.
+        By default there is one block of shape (1,) for each of `initial_values`. No name may be
+        that of a block of a posterior or a likelihood. A block whose name begins with ``log_`` or
+        ``prior_log_`` holds logarithms of scales.
         """
         return tuple((name, (1,)) for name in self.initial_values())
 
@@ -211,6 +212,7 @@ class GaussianPrior(ClosedFormPrior):
         check_fields(self, learn=flag)
 
     def initial_values(self) -> dict[str, float]:
+        """Return log(scale) by the block name ``prior_log_scale``; empty unless it is learned."""
         return {"prior_log_scale": log(self.scale)} if self.learn else {}
 
     def sd(self, params: Params) -> float:
@@ -535,7 +537,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         return tuple(sum(self.counts[:layer]) for layer in range(len(self.counts)))
 
     def _layers(self, w: Array) -> list[Array]:
-        """Return views of the weights of each layer in `w` (..., P)."""
+        """Return a view of each layer's weights and biases, (..., P_l), in `w` (..., P)."""
         ends = (*self.group_starts[1:], w.shape[-1])
         return [
             w[..., start:stop]
@@ -543,6 +545,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         ]
 
     def blocks(self) -> Blocks:
+        """Return the block of the log scales, one for each of L layers; () if none is learned."""
         return (("prior_log_scale", (len(self.counts),)),) if self.learn else ()
 
     def init(self, dtype: Any) -> Array:
@@ -562,7 +565,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         return np.array([log(scale) for scale in self.scales or ()], dtype)
 
     def _squares(self, w: Array) -> Array:
-        """Return sum_j w_j^2 of each layer (S, L)."""
+        """Return the sum of squares of each layer's weights and biases, (S, L)."""
         return np.stack([sums_of_squares(layer) for layer in self._layers(w)], axis=-1)
 
     def log_density(

@@ -31,7 +31,7 @@ def _curves(
     """Draw the diagonal; yield each curve with its style: label, colour, marker and line."""
     if not 1 <= len(curves) <= len(STYLES):
         raise ValueError(
-            f"accepted are 1 to {len(STYLES)} curves, one a style; got {len(curves)}"
+            f"a figure must have 1 to {len(STYLES)} curves; got {len(curves)}"
         )
     ax.plot(
         [0, 1],

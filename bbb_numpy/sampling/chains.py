@@ -60,7 +60,7 @@ class Settings(NamedTuple):
         return self.warm_up + self.thin * self.n_draws
 
     def n_draws_of(self, run: Run) -> int:
-        """Return the number of draws that a run holds of each chain."""
+        """Return the number of draws per chain that a run holds."""
         return max(0, run.n_steps - self.warm_up) // self.thin
 
     def kernel_of(self, run: Run) -> Any:

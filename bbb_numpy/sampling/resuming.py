@@ -222,7 +222,7 @@ def _in_one_stretch(run: Run) -> Run:
 
 
 def _check_run(run: Run, settings: Settings, start: Array) -> None:
-    """Raise an error unless a run has the shapes of one that began at `start` (S, D)."""
+    """Raise an error unless a stored run has the shapes of a run that began at `start` (S, D)."""
     if type(run) is not Run or type(run.state) not in STATES.values():
         raise TypeError("it holds no run of chains")
     GENERATOR("rng", run.rng)
@@ -278,7 +278,7 @@ def check_same_target(
 
 
 def warn(text: str) -> None:
-    """Emit a UserWarning for the line outside of this folder that has called it."""
+    """Emit a UserWarning that points at the line outside of bbb_numpy/sampling that called it."""
     frame = sys._getframe()
     level = 1
     while (

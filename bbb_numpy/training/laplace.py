@@ -59,8 +59,8 @@ MIN_ALPHA = 1e-12  # where the evidence would have the prior infinitely wide
 class Block(NamedTuple):
     """Weights that are correlated with one another: a matrix, stored row by row."""
 
-    begin: int  # index of its first weight
-    rows: int  # inputs of a layer and 1; a single one where all weights are correlated
+    begin: int  # index in the flat vector of its first weight
+    rows: int  # inputs of the layer plus 1 for the bias; 1 where all weights are correlated
     columns: int
 
     @property
@@ -331,7 +331,7 @@ class Spectrum(NamedTuple):
 def log_evidence(
     log_alpha: Any, log_beta: Array, spectrum: Spectrum
 ) -> tuple[Any, Any, Array]:
-    r"""Return the log evidence, but for a constant, and its two slopes (D55).
+    r"""Return the log evidence up to a constant, and its derivatives for the log scales (D55).
 
     As a function of factors alpha on the precision of the prior and beta (M,) on those of the
     noise. With d_m the curvature and :math:`s = \sum_m \beta_m d_m + \alpha` it is
@@ -407,7 +407,7 @@ class CurvatureSums:
     inputs: list[Array]  # of each block, sum of a a^T
     outputs: list[Array]  # of each block, (M, columns, columns): sum of g^T Lambda g
     diagonal: Array  # (M, P), where no weights are correlated
-    misfit: Array  # (M,)
+    misfit: Array  # (M,) squared residuals over the noise variance
     n_rows: float = 0.0  # or the sum of their weights
 
 
@@ -579,10 +579,25 @@ def fit(
 def _choose_scales(
     estimator: Linearised, mu: Array, learned: Array, rows: Rows, exact: bool
 ) -> tuple[Array, float]:
-    """Choose the scales, in `learned`, by the evidence at a mode; return theta and log evidence.
+    """Choose the learned scales by the evidence at a mode; return theta and the log evidence.
 
-    If `exact`, scales and the last layer's mode are computed in turn, both of which are exact
-    given the features (D56).
+    Parameters
+    ----------
+    estimator : Linearised
+    mu : ndarray (P,)
+        Weights at the mode.
+    learned : ndarray
+        Learned numbers of prior and likelihood, logarithms of scales; they are overwritten.
+    rows : Rows
+        Data of training.
+    exact : bool
+        Whether scales and the last layer's mode are computed in turn until they no longer change:
+        both are exact given the features (D56). Otherwise the scales are computed once.
+
+    Returns
+    -------
+    ndarray, float
+        Theta of the posterior at the new scales, and the log evidence in nats.
     """
     model = estimator.model
     views = _views(estimator.model, learned)
@@ -614,7 +629,7 @@ def _solve_last_layer(
 ) -> Array:
     """Return `mu` with the last layer where its gradient is 0: by one Newton step (D56)."""
     n_prior_scales = Layout(estimator.model.prior.blocks()).size
-    # the theta of `Mode` has no scales of the prior
+    # the prior's scales are fixed numbers in `Mode`, so that its theta has none
     theta = np.concatenate([mu, learned[n_prior_scales:]])
     noise = np.zeros((1, 0))
     evaluated = _mode(estimator.model, learned).value_and_grad(

@@ -166,7 +166,7 @@ class Optimizer:
         raise NotImplementedError
 
 
-CLEARING_INTERVAL = 128  # steps
+CLEARING_INTERVAL = 128  # steps between clearings of subnormal numbers
 
 
 def clear_subnormal(theta: Array, state: OptimizerState) -> None:

@@ -44,23 +44,22 @@ from bbb_studies.processes import in_processes
 from bbb_studies.progress import counted, steps
 
 Array = NDArray[Any]
-GOOD_REWARD, BAD_REWARD = 5.0, -35.0  # rewards of eating
-EXPECTED_LOSS = -0.5 * (
-    GOOD_REWARD + BAD_REWARD
-)  # 15: what eating a poisonous mushroom costs on average
+GOOD_REWARD = 5.0  # of eating an edible mushroom, and a poisonous one with luck
+BAD_REWARD = -35.0  # of eating a poisonous one without luck
+# 15: what eating a poisonous mushroom costs on average
+EXPECTED_LOSS = -0.5 * (GOOD_REWARD + BAD_REWARD)
 
 
 @dataclass(frozen=True)
 class Agent:
-    """A player."""
+    """A player: how it chooses between eating a mushroom and leaving it."""
 
     name: str
-    # weight vectors averaged for one decision; 1: Thompson sampling, 0: a point
+    # Weight vectors averaged for one decision: 1 is Thompson sampling, 0 a point estimate
     looks: int = 0
     epsilon: float = 0.0  # probability of an action at random
-    last_layer: bool = (
-        False  # Thompson sampling by a posterior of the last layer alone (D56)
-    )
+    # Thompson sampling by a posterior of the last layer alone (D56)
+    last_layer: bool = False
 
 
 AGENTS = (
@@ -128,34 +127,36 @@ class LastLayer:
     """
 
     def __init__(self, settings: Settings, net: MLP, inputs: Array) -> None:
-        self.net, self.inputs = net, inputs
-        self.variance, self.precision = (
-            settings.last_noise**2,
-            settings.last_prior_scale**-2,
-        )
+        self.net = net
+        self.inputs = inputs
+        self.variance = settings.last_noise**2
+        self.precision = settings.last_prior_scale**-2
         self.count, self.total = np.zeros((2, len(inputs)))
 
     def features(self, rows: Any) -> Array:
-        """Return the features (B, H + 1) of some rows, at the weights of the last `refit`."""
-        a = network.forward(self.net, self.w, self.inputs[rows], Buffers())[1].inputs[
-            -1
-        ]
+        """Return the features (B, H + 1) of rows of `inputs` by the weights of the last `refit`."""
+        _, tape = network.forward(self.net, self.w, self.inputs[rows], Buffers())
+        a = tape.inputs[-1]
         a = a.reshape(-1, self.net.sizes[-2]).astype(float)
         return np.hstack([a, np.ones((len(a), 1))])
 
     def refit(self, w: Array) -> None:
-        """Look at everything with the features that weights `w` (P,) have."""
-        self.w, looked_at = w[None].copy(), np.flatnonzero(self.count)
-        phi = self.features(looked_at)
-        precision = phi.T @ (phi * self.count[looked_at, None]) / self.variance  # D56
+        """Compute the posterior of all rewards so far, by the features of weights `w` (P,)."""
+        self.w = w[None].copy()
+        seen_rows = np.flatnonzero(self.count)
+        phi = self.features(seen_rows)
+        precision = phi.T @ (phi * self.count[seen_rows, None]) / self.variance  # D56
         precision += self.precision * np.eye(phi.shape[1])
         self.covariance = np.linalg.inv(precision)
         self.mean = (
-            self.covariance @ (phi.T @ self.total[looked_at]) / self.variance
+            self.covariance @ (phi.T @ self.total[seen_rows]) / self.variance
         )  # D56
 
     def learn(self, row: int, reward: float) -> None:
-        """Add one reward: the same posterior as by `refit`, by one column of the covariance."""
+        """Add the reward of one row of `inputs` to the posterior.
+
+        The result is that of `refit` with the same weights, by a rank-one update of the covariance.
+        """
         self.count[row] += 1.0
         self.total[row] += reward
         phi = self.features([row])[0]
@@ -165,53 +166,92 @@ class LastLayer:
         self.covariance -= np.outer(gain, column)
 
     def eats(self, mushroom: int, rng: np.random.Generator) -> bool:
-        """Return whether eating is better under one draw: of both actions it is one number."""
+        """Return whether eating this mushroom is better under one draw from the posterior.
+
+        One number is drawn, the difference of the rewards of eating and leaving.
+        """
         leave, eat = self.features([2 * mushroom, 2 * mushroom + 1])
-        gained = eat - leave
-        deviation = np.sqrt(gained @ self.covariance @ gained)  # D56
-        return bool(gained @ self.mean + deviation * rng.standard_normal() > 0.0)
+        difference = eat - leave
+        sd = np.sqrt(difference @ self.covariance @ difference)  # D56
+        return bool(difference @ self.mean + sd * rng.standard_normal() > 0.0)
 
 
-def game(
+def draw_game(
     x: Array, poisonous: NDArray[np.bool_], interactions: int, seed: tuple[int, ...]
 ) -> Game:
-    """Draw mushrooms with replacement, and the luck of eating the poisonous ones.
+    """Draw the mushrooms of one run with replacement, and what eating each of them pays.
 
-    `x` (N, D), `poisonous` (N,); a longer game begins like a shorter one.
+    Parameters
+    ----------
+    x : ndarray (N, D)
+        Features of the mushrooms of the data set.
+    poisonous : ndarray (N,) of bool
+        Which of them are poisonous.
+    interactions : int
+        Number of mushrooms shown, T. A longer game begins like a shorter one.
+    seed : tuple of int
+        Of the order of the mushrooms and of the luck of eating poisonous ones.
+
+    Returns
+    -------
+    Game
+        The inputs of both actions for each mushroom, and T mushrooms with their payoffs.
     """
     eye = np.eye(2, dtype=np.float32)  # the action, one of two: leave, eat
     inputs = np.concatenate(
         [np.repeat(x, 2, axis=0), np.tile(eye, (len(x), 1))], axis=1
     )
-    which, luck = np.random.default_rng(seed).spawn(2)
-    mushroom = which.integers(len(x), size=interactions)
-    bad = poisonous[mushroom] & (luck.random(interactions) < 0.5)
-    payoff = np.where(bad, BAD_REWARD, GOOD_REWARD).astype(np.float32)
+    mushroom_rng, luck_rng = np.random.default_rng(seed).spawn(2)
+    order = mushroom_rng.integers(len(x), size=interactions)
+    ends_badly = poisonous[order] & (luck_rng.random(interactions) < 0.5)
+    payoff = np.where(ends_badly, BAD_REWARD, GOOD_REWARD).astype(np.float32)
     return Game(
-        np.ascontiguousarray(inputs, np.float32), mushroom, poisonous[mushroom], payoff
+        np.ascontiguousarray(inputs, np.float32), order, poisonous[order], payoff
     )
 
 
-def regret(played: Game, ate: NDArray[np.bool_], realised: bool = False) -> Array:
-    """Return the regret (T,) of each interaction against the oracle, who eats edible ones only.
+def regret(game: Game, ate: NDArray[np.bool_], realised: bool = False) -> Array:
+    """Return the regret of each interaction against an oracle that eats edible mushrooms only.
 
-    `realised`: the oracle's reward minus the reward received, as in the paper: -5 when eating a
-    poisonous mushroom ends well. Otherwise the difference of the expected rewards, with the same
-    mean and less noise, never negative: 5 for an edible one left, 15 for a poisonous one eaten.
+    Parameters
+    ----------
+    game : Game
+        T mushrooms and their payoffs.
+    ate : ndarray (T,) of bool
+        Whether the agent ate each of them.
+    realised : bool
+        By default the regret is the difference of the expected rewards: 5 for an edible mushroom
+        left, 15 for a poisonous one eaten, never negative. If True it is the oracle's reward minus
+        the reward received, as in the paper: the same mean with more noise, and -5 when eating a
+        poisonous mushroom ends well.
+
+    Returns
+    -------
+    ndarray (T,)
+        In units of reward.
     """
-    best = np.where(played.poisonous, 0.0, GOOD_REWARD)
-    got = (
-        played.payoff
-        if realised
-        else np.where(played.poisonous, -EXPECTED_LOSS, GOOD_REWARD)
-    )
-    return best - np.where(ate, got, 0.0)
+    oracle_reward = np.where(game.poisonous, 0.0, GOOD_REWARD)
+    reward_if_eaten = game.payoff
+    if not realised:
+        reward_if_eaten = np.where(game.poisonous, -EXPECTED_LOSS, GOOD_REWARD)
+    return oracle_reward - np.where(ate, reward_if_eaten, 0.0)
 
 
-def build(agent: Agent, settings: Settings, inputs: int) -> Estimator:
-    """Return the network of an agent: mean field by Bayes by Backprop, or maximum likelihood."""
+def build(agent: Agent, settings: Settings, n_inputs: int) -> Estimator:
+    """Return the gradient estimator by which an agent's network is trained.
+
+    Parameters
+    ----------
+    agent : Agent
+        Trained by Bayes by Backprop with a mean-field posterior if it averages over weights
+        (`looks` > 0), else by maximum likelihood.
+    settings : Settings
+        Width of the network, prior and noise.
+    n_inputs : int
+        Columns of `Game.inputs`: features of a mushroom and the action.
+    """
     model = Model(
-        MLP((inputs, *settings.hidden, 1)),
+        MLP((n_inputs, *settings.hidden, 1)),
         GaussianPrior(settings.prior_scale),
         GaussianLikelihood(settings.noise),
     )
@@ -221,91 +261,128 @@ def build(agent: Agent, settings: Settings, inputs: int) -> Estimator:
 
 
 def _optimizer(agent: Agent, settings: Settings) -> Adam:
-    return Adam(settings.learning_rate if agent.looks else settings.point_learning_rate)
+    if agent.looks:
+        return Adam(settings.learning_rate)
+    return Adam(settings.point_learning_rate)
 
 
-def begin(
-    agent: Agent, settings: Settings, inputs: int, seed: tuple[int, ...]
+def init_state(
+    agent: Agent, settings: Settings, n_inputs: int, seed: tuple[int, ...]
 ) -> State:
-    """Return the state before the first mushroom."""
+    """Return the state of an agent before the first mushroom.
+
+    Parameters
+    ----------
+    agent, settings : Agent, Settings
+        Who plays, and how its network is trained.
+    n_inputs : int
+        Columns of `Game.inputs`.
+    seed : tuple of int
+        Of the initial weights and of everything that playing draws.
+    """
     rng = np.random.default_rng(seed)
     training = start(
-        build(agent, settings, inputs), rng, _optimizer(agent, settings), np.float32
+        build(agent, settings, n_inputs), rng, _optimizer(agent, settings), np.float32
     )
     return State(0, np.zeros(settings.interactions, bool), training, rng)
 
 
-def kl_share(settings: Settings, remembered: int) -> float:
+def kl_share(settings: Settings, n_remembered: int) -> float:
     """Return the share of KL(q || P(w)) that one minibatch pays.
 
     The N remembered interactions are the data: F = KL - sum_i log P(y_i|w). Of B rows drawn at
     random with replacement (N / B) sum_b log P(y_b|w) has the mean of that sum, so the minibatch
     costs F times B / N: (B / N) KL - sum_b log P(y_b|w). While N < B this is more than 1.
     """
-    return settings.batch / remembered
+    return settings.batch / n_remembered
 
 
-def play(the: Game, agent: Agent, settings: Settings, state: State, until: int) -> None:
-    """Play on to interaction `until`, changing `state`; FloatingPointError if it diverges."""
-    estimator = build(agent, settings, the.inputs.shape[1])
-    optimizer, rng = _optimizer(agent, settings), state.rng
-    theta, memory = state.training.theta, state.training.optimizer_state
-    buffers, eyes = Buffers(), Buffers()
+def play(
+    game: Game, agent: Agent, settings: Settings, state: State, until: int
+) -> None:
+    """Play until `until` mushrooms have been shown, training the agent on the way.
+
+    Parameters
+    ----------
+    game : Game
+        The mushrooms.
+    agent, settings : Agent, Settings
+        Who plays, and how its network is trained.
+    state : State
+        Changed in place; playing on from it gives what playing at once would give.
+    until : int
+        Number of interactions after which to stop, those before this call included.
+
+    Raises
+    ------
+    FloatingPointError
+        If the loss is not finite: the learning rate is too large.
+    """
+    estimator = build(agent, settings, game.inputs.shape[1])
+    optimizer = _optimizer(agent, settings)
+    rng = state.rng
+    theta = state.training.theta
+    optimizer_state = state.training.optimizer_state
+    buffers = Buffers()
+    decision_buffers = Buffers()
     noise = np.empty(estimator.noise_shape(1, settings.batch), np.float32)
-    taken = 2 * the.shown + state.ate  # row of `inputs`: the mushroom and what was done
-    reward = np.where(state.ate, the.payoff, np.float32(0.0))[:, None]
-    last, mu = None, estimator.layout.views(theta)["mu"]
+    rows_played = (
+        2 * game.shown + state.ate
+    )  # row of `inputs`: the mushroom and what was done
+    reward = np.where(state.ate, game.payoff, np.float32(0.0))[:, None]
+    last_layer = None
+    mu = estimator.layout.views(theta)["mu"]
     if agent.last_layer:
-        last = LastLayer(settings, estimator.model.network, the.inputs)
-        np.add.at(last.count, taken[: state.played], 1.0)
-        np.add.at(last.total, taken[: state.played], reward[: state.played, 0])
-        last.refit(mu)
+        last_layer = LastLayer(settings, estimator.model.network, game.inputs)
+        np.add.at(last_layer.count, rows_played[: state.played], 1.0)
+        np.add.at(
+            last_layer.total, rows_played[: state.played], reward[: state.played, 0]
+        )
+        last_layer.refit(mu)
     while state.played < until:
         t = state.played
-        if last is not None:
-            state.ate[t] = last.eats(the.shown[t], rng)
+        if last_layer is not None:
+            state.ate[t] = last_layer.eats(game.shown[t], rng)
         else:
-            arguments = (
+            state.ate[t] = decide(
                 agent,
                 estimator,
                 theta,
-                the.inputs,
-                the.shown[t],
+                game.inputs,
+                game.shown[t],
                 rng,
-                eyes.rewind(),
+                decision_buffers.rewind(),
             )
-            state.ate[t] = decide(*arguments)
-        taken[t], reward[t] = (
-            2 * the.shown[t] + state.ate[t],
-            state.ate[t] * the.payoff[t],
-        )
+        rows_played[t] = 2 * game.shown[t] + state.ate[t]
+        reward[t] = state.ate[t] * game.payoff[t]
         state.played = t + 1
         oldest = max(0, state.played - settings.memory)
         share = kl_share(settings, state.played - oldest)
         trains = state.played <= settings.dense or state.played % settings.sparse == 0
-        for _ in range(settings.steps if trains else 0):
+        n_steps = settings.steps if trains else 0
+        for _ in range(n_steps):
             rows = rng.integers(oldest, state.played, settings.batch)
             estimator.fill(rng, noise)
-            # the next line says it better
+            # An overflow is reported below, with its cause, not as a warning of NumPy's.
             with np.errstate(over="ignore", invalid="ignore"):
-                value, grad, _ = estimator.value_and_grad(
+                loss, grad, _ = estimator.value_and_grad(
                     theta,
                     noise,
-                    the.inputs[taken[rows]],
+                    game.inputs[rows_played[rows]],
                     reward[rows],
                     share,
                     buffers.rewind(),
                 )
-            if not isfinite(value):
+            if not isfinite(loss):
                 raise FloatingPointError(
-                    f"the loss of {agent.name!r} is {value} after {state.played} interactions; "
+                    f"the loss of {agent.name!r} is {loss} after {state.played} interactions; "
                     "lower its learning rate"
                 )
-            optimizer.update(theta, grad, memory, 1.0)
-        if last is not None:
-            last.learn(taken[t], float(reward[t, 0]))
+            optimizer.update(theta, grad, optimizer_state, 1.0)
+        if last_layer is not None:
+            last_layer.learn(rows_played[t], float(reward[t, 0]))
             if trains:
-                last.refit(mu)
+                last_layer.refit(mu)
 
 
 def decide(
@@ -317,7 +394,28 @@ def decide(
     rng: np.random.Generator,
     buffers: Buffers,
 ) -> bool:
-    """Return whether the agent eats: the same weights judge both actions; a tie is left."""
+    """Return whether the agent eats a mushroom.
+
+    The same weights judge both actions; with equal predictions the mushroom is left.
+
+    Parameters
+    ----------
+    agent : Agent
+        Averages predictions over `looks` draws of the weights, or acts at random with probability
+        `epsilon`.
+    estimator : GradientEstimator
+        As returned by `build`.
+    theta : ndarray
+        Parameters of the posterior, or the point estimate.
+    inputs : ndarray (2N, D + 2)
+        See `Game`.
+    mushroom : int
+        Number of the mushroom, below N.
+    rng : numpy.random.Generator
+        Draws the weights and the random actions.
+    buffers : Buffers
+        Memory for the intermediate arrays.
+    """
     if agent.epsilon and rng.random() < agent.epsilon:
         return bool(rng.integers(2))
     shape = (max(agent.looks, 1), estimator.noise_per_sample)
@@ -337,45 +435,59 @@ AGENT_STYLES = (
     (GREY, (0, (6, 2, 1, 2, 1, 2))),
     (ORANGE, (0, (5, 1))),
 )
-MAX_CURVE_POINTS = 1000  # of a curve; more are not seen
+MAX_CURVE_POINTS = 1000  # of a curve; more cannot be told apart in the picture
 
 
 def draw_figure(
     settings: Settings, games: Sequence[Game], ate: Mapping[str, Array]
 ) -> Figure:
-    """Draw the regret over the whole game and over its beginning.
+    """Draw the cumulative regret over the whole game and over its beginning.
 
-    `games`, one for each run; `ate`, by agent (runs, T), what it ate.
+    Parameters
+    ----------
+    settings : Settings
+        Number of interactions and runs.
+    games : sequence of Game
+        One for each run.
+    ate : mapping
+        For each agent's name which mushrooms it ate, (runs, T) of bool.
     """
     figure, (a, b) = panels(12.0, 4.8, 1, 2)
-    total = settings.interactions
-    early = min(max(settings.dense, 1), total)
+    n_interactions = settings.interactions
+    n_early = min(max(settings.dense, 1), n_interactions)
     for (name, eaten), (colour, line) in zip(ate.items(), AGENT_STYLES, strict=False):
         costs = np.array(
             [
-                np.cumsum(regret(the, regrets))
-                for the, regrets in zip(games, eaten, strict=True)
+                np.cumsum(regret(game, regrets))
+                for game, regrets in zip(games, eaten, strict=True)
             ]
         )
-        for ax, last in ((a, total), (b, early)):
-            at = np.unique(
-                np.linspace(1, last, min(last, MAX_CURVE_POINTS)).astype(int)
+        for ax, n_last in ((a, n_interactions), (b, n_early)):
+            interactions = np.unique(
+                np.linspace(1, n_last, min(n_last, MAX_CURVE_POINTS)).astype(int)
             )
-            for regrets in costs[:, at - 1]:
-                ax.plot(at, regrets, color=colour, linewidth=0.7, alpha=0.45)
-            mean = costs[:, at - 1].mean(axis=0)
-            ax.plot(at, mean, color=colour, linestyle=line, linewidth=2.0, label=name)
+            for regrets in costs[:, interactions - 1]:
+                ax.plot(interactions, regrets, color=colour, linewidth=0.7, alpha=0.45)
+            mean = costs[:, interactions - 1].mean(axis=0)
+            ax.plot(
+                interactions,
+                mean,
+                color=colour,
+                linestyle=line,
+                linewidth=2.0,
+                label=name,
+            )
     a.set_yscale("log")
-    # the first few mushrooms say little
+    # The regret of the first few mushrooms is luck: on a log scale it would take half the panel.
     a.set_ylim(bottom=max(1.0, a.get_ylim()[1] / 200.0))
     for axis in (a.yaxis, a.xaxis, b.xaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    a.set_xlim(0, total)
-    b.set(xlim=(0, early), ylim=(0, None))
-    part = "the beginning" if early < total else "the same"
+    a.set_xlim(0, n_interactions)
+    b.set(xlim=(0, n_early), ylim=(0, None))
+    early_label = "the beginning" if n_early < n_interactions else "the same"
     for ax, label in (
         (a, "(a) mean over runs; thin lines: single runs"),
-        (b, f"(b) {part}, on a linear scale"),
+        (b, f"(b) {early_label}, on a linear scale"),
     ):
         ax.grid(color="#DDDDDD", linewidth=0.6)
         finish(
@@ -385,52 +497,69 @@ def draw_figure(
 
 
 Numbers = Mapping[str, Mapping[str, Any]]
-THOMPSON, GREEDY, OFTEN_RANDOM = AGENTS[0].name, AGENTS[2].name, AGENTS[4].name
-# interactions without eating that are worth a word: half of them show edible ones
+THOMPSON = AGENTS[0].name
+GREEDY = AGENTS[2].name
+OFTEN_RANDOM = AGENTS[4].name
+# A stretch without eating counts as "at first" if it starts before this interaction.
 FAST_STARTS_BEFORE = 100
-MAX_FLAT_SHARE = (
-    0.05  # of the regret: half of what a tenth would have if it grew evenly
-)
-PAPER_FAST_LENGTH = (
-    1000  # mushrooms of which the paper's greedy agent ate none, "about"
-)
+# Share of the regret that the last tenth of the game may have for the curve to count as flat: half
+# of what a tenth would have if the regret grew evenly.
+MAX_FLAT_SHARE = 0.05
+# "About" so many mushrooms were shown before the paper's greedy agent first ate one.
+PAPER_FAST_LENGTH = 1000
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     """Return the mean over runs and its standard error, nan from one run."""
     mean, error = estimate(np.asarray(values, float))
-    return mean, error if len(values) > 1 else np.nan
+    if len(values) == 1:
+        return mean, np.nan
+    return mean, error
 
 
 def lay_out(seed: int, settings: Settings, numbers: Numbers) -> str:
-    """Return every number that is printed, and which claims of the paper hold."""
-    other_agents = [
-        name for name in numbers if name != THOMPSON and THOMPSON in numbers
-    ]
+    """Return the tables that are printed: settings, regrets, and which claims of the paper hold.
 
-    def share(n: Mapping[str, Any], action: str, among: str) -> str:
-        n_shown = sum(n[f"{among} shown in the last tenth"])
-        wrong = sum(n[f"{among} {action} in the last tenth"])
-        return f"{100.0 * wrong / n_shown:.2f} %" if n_shown else "none shown"
+    Parameters
+    ----------
+    seed, settings : int, Settings
+        Those of `reproduce`.
+    numbers : mapping
+        The numbers of each agent by its name, as returned by `measure`.
+    """
+    rivals = [name for name in numbers if name != THOMPSON and THOMPSON in numbers]
 
-    def agent(n: Mapping[str, Any]) -> str:
-        keys = "regret", "realised regret", "regret while trained densely"
-        regrets = [
-            _pair(*mean_and_error(n[key]))
-            for key in (*keys, "regret of the last tenth")
-        ]
+    def _share_wrong(
+        numbers_of_agent: Mapping[str, Any], action: str, among: str
+    ) -> str:
+        n_shown = sum(numbers_of_agent[f"{among} shown in the last tenth"])
+        wrong = sum(numbers_of_agent[f"{among} {action} in the last tenth"])
+        if not n_shown:
+            return "none shown"
+        return f"{100.0 * wrong / n_shown:.2f} %"
+
+    def agent(numbers_of_agent: Mapping[str, Any]) -> str:
+        regret_keys = (
+            "regret",
+            "realised regret",
+            "regret while trained densely",
+            "regret of the last tenth",
+        )
+        regrets = [_pair(*mean_and_error(numbers_of_agent[key])) for key in regret_keys]
         return " | ".join(
-            [*regrets, share(n, "eaten", "poisonous"), share(n, "left", "edible")]
+            [
+                *regrets,
+                _share_wrong(numbers_of_agent, "eaten", "poisonous"),
+                _share_wrong(numbers_of_agent, "left", "edible"),
+            ]
         )
 
-    def beyond(name: str) -> str:
+    def excess_regret(name: str) -> str:
         keys = "regret", "regret of the last tenth"
         return " | ".join(_pair(*_gap(numbers, name, key), "+") for key in keys)
 
-    dense, last = (
-        f"first {settings.dense:,}",
-        f"last {max(settings.interactions // 10, 1):,}",
-    )
+    dense = f"first {settings.dense:,}"
+    last = f"last {max(settings.interactions // 10, 1):,}"
     return text(
         values(
             "The game and the training; noise in units of reward.",
@@ -447,8 +576,8 @@ def lay_out(seed: int, settings: Settings, numbers: Numbers) -> str:
         listed(
             f"Regret beyond that of {THOMPSON}, run by run: mean +- standard error.",
             "agent | whole game | last tenth",
-            zip(other_agents, other_agents, strict=True),
-            beyond,
+            zip(rivals, rivals, strict=True),
+            excess_regret,
         ),
         claims(
             "Blundell et al. 2015, Section 5.3.",
@@ -459,7 +588,9 @@ def lay_out(seed: int, settings: Settings, numbers: Numbers) -> str:
 
 
 def _pair(mean: float, error: float, sign: str = "") -> str:
-    return f"{mean:{sign},.0f}" + ("" if np.isnan(error) else f" +- {error:,.0f}")
+    if np.isnan(error):
+        return f"{mean:{sign},.0f}"
+    return f"{mean:{sign},.0f} +- {error:,.0f}"
 
 
 def _gap(numbers: Numbers, name: str, key: str) -> tuple[float, float]:
@@ -474,31 +605,30 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
     rows = []
     if {OFTEN_RANDOM, THOMPSON} <= set(numbers):
         mean, error = _gap(numbers, OFTEN_RANDOM, "regret")
-        statement, threshold = (
-            f"{OFTEN_RANDOM} over-explores: regret beyond {THOMPSON}",
-            2 * np.nan_to_num(error),
-        )
-        rows.append(
-            Claim(statement, "> 0", _pair(mean, error, "+"), bool(mean > threshold))
-        )
+        statement = f"{OFTEN_RANDOM} over-explores: regret beyond {THOMPSON}"
+        holds = bool(mean > 2 * np.nan_to_num(error))
+        rows.append(Claim(statement, "> 0", _pair(mean, error, "+"), holds))
     if THOMPSON in numbers:
-        regret, last = (
-            sum(numbers[THOMPSON][k]) for k in ("regret", "regret of the last tenth")
-        )
+        regret = sum(numbers[THOMPSON]["regret"])
+        last = sum(numbers[THOMPSON]["regret of the last tenth"])
         share = last / regret if regret else 0.0
         statement = f"regret of {THOMPSON}, share of the last tenth"
         rows.append(
             Claim(statement, "almost flat", f"{share:.1%}", share < MAX_FLAT_SHARE)
         )
     if GREEDY in numbers:
-        first = max(
-            (b for a, b in numbers[GREEDY]["longest fast"] if a < FAST_STARTS_BEFORE),
+        first_fast = max(
+            (
+                stop
+                for start, stop in numbers[GREEDY]["longest fast"]
+                if start < FAST_STARTS_BEFORE
+            ),
             default=0,
         )
-        holds = first >= PAPER_FAST_LENGTH
+        holds = first_fast >= PAPER_FAST_LENGTH
         printed = f"about {PAPER_FAST_LENGTH:,}"
         rows.append(
-            Claim(f"{GREEDY} eats nothing at first", printed, f"{first:,}", holds)
+            Claim(f"{GREEDY} eats nothing at first", printed, f"{first_fast:,}", holds)
         )
     return rows
 
@@ -518,37 +648,61 @@ def full(seed: int) -> dict[str, Any]:
     }
 
 
-def key_of(
+def settings_key(
     seed: int, settings: Settings, data: Mushrooms, agents: Sequence[Agent]
 ) -> str:
-    """Return all that the numbers depend on, as text."""
-    mark = crc32(np.packbits(data.x > 0).tobytes() + data.poisonous.tobytes())
+    """Return all that the numbers depend on as text, to recognise the runs of a folder.
+
+    Parameters
+    ----------
+    seed, settings, agents
+        Those of `reproduce`.
+    data : Mushrooms
+        Of which a checksum enters.
+    """
+    data_checksum = crc32(np.packbits(data.x > 0).tobytes() + data.poisonous.tobytes())
     return json.dumps(
-        [seed, asdict(settings), mark, [asdict(agent) for agent in agents]]
+        [seed, asdict(settings), data_checksum, [asdict(agent) for agent in agents]]
     )
 
 
-def whole_run(
+def load_or_play_run(
     out: Path, seed: int, settings: Settings, data: Mushrooms, agent: Agent, run: int
 ) -> dict[str, Array]:
-    """Return what an agent ate in one run (T,), and its seconds; from its file, if it is there."""
+    """Play one run of one agent and store it, or read it if it is stored already.
+
+    Parameters
+    ----------
+    out : Path
+        Folder with a file for each agent and run.
+    seed, settings : int, Settings
+        Those of `reproduce`.
+    data : Mushrooms
+        The data set.
+    agent, run : Agent, int
+        Who plays, and the number of the run. Runs of one number show every agent the same
+        mushrooms.
+
+    Returns
+    -------
+    dict
+        ``ate`` (T,) of bool and the ``seconds`` of processor time, ().
+    """
     path = out / f"{agent.name.replace(' %', '').replace(' ', '-')}-{run}.npz"
     if path.exists():
         return read_arrays(path, ("ate", "seconds"))
-    the, began = (
-        game(data.x, data.poisonous, settings.interactions, (seed, run)),
-        process_time(),
-    )
+    game = draw_game(data.x, data.poisonous, settings.interactions, (seed, run))
+    start_time = process_time()
     # does not depend on which other agents play
     seed_of_agent = (seed, run, crc32(agent.name.encode()))
-    state = begin(agent, settings, the.inputs.shape[1], seed_of_agent)
-    play(the, agent, settings, state, settings.interactions)
-    results = {"ate": state.ate, "seconds": np.array(process_time() - began)}
+    state = init_state(agent, settings, game.inputs.shape[1], seed_of_agent)
+    play(game, agent, settings, state, settings.interactions)
+    results = {"ate": state.ate, "seconds": np.array(process_time() - start_time)}
     write_arrays(path, results)
     return results
 
 
-def _fast(ate: NDArray[np.bool_]) -> tuple[int, int]:
+def _longest_fast(ate: NDArray[np.bool_]) -> tuple[int, int]:
     """Return the longest stretch without eating as the interactions [first, last + 1)."""
     eaten = np.concatenate([[-1], np.flatnonzero(ate), [len(ate)]])
     longest = int(np.argmax(np.diff(eaten)))
@@ -558,7 +712,7 @@ def _fast(ate: NDArray[np.bool_]) -> tuple[int, int]:
 def _games(seed: int, settings: Settings, data: Mushrooms) -> list[Game]:
     """Return the mushrooms of every run."""
     return [
-        game(data.x, data.poisonous, settings.interactions, (seed, run))
+        draw_game(data.x, data.poisonous, settings.interactions, (seed, run))
         for run in range(settings.runs)
     ]
 
@@ -566,25 +720,39 @@ def _games(seed: int, settings: Settings, data: Mushrooms) -> list[Game]:
 def measure(
     seed: int, settings: Settings, data: Mushrooms, ate: Mapping[str, Array]
 ) -> dict[str, dict[str, Any]]:
-    """Return every agent's numbers, one of each run, from what it ate (runs, T)."""
+    """Return the regrets and mistakes of every agent, a list with a number for each run.
+
+    Parameters
+    ----------
+    seed, settings, data
+        Those of the runs, which say what the mushrooms were.
+    ate : mapping
+        For each agent's name which mushrooms it ate, (runs, T) of bool.
+
+    Returns
+    -------
+    dict of dict
+        Lists by agent and name of the number. Regrets are sums in units of reward.
+    """
     games = _games(seed, settings, data)
     last = slice(settings.interactions - max(settings.interactions // 10, 1), None)
 
-    def of(the: Game, ate: NDArray[np.bool_]) -> dict[str, Any]:
-        costs, bad = regret(the, ate), the.poisonous[last]
+    def numbers_of_run(game: Game, ate: NDArray[np.bool_]) -> dict[str, Any]:
+        costs = regret(game, ate)
+        bad = game.poisonous[last]
         return {
             "regret": float(costs.sum()),
             "regret while trained densely": float(costs[: settings.dense].sum()),
             "regret of the last tenth": float(costs[last].sum()),
-            "realised regret": float(regret(the, ate, realised=True).sum()),
+            "realised regret": float(regret(game, ate, realised=True).sum()),
             "poisonous eaten in the last tenth": int((ate[last] & bad).sum()),
             "poisonous shown in the last tenth": int(bad.sum()),
             "edible left in the last tenth": int((~ate[last] & ~bad).sum()),
             "edible shown in the last tenth": int((~bad).sum()),
-            "longest fast": _fast(ate),
+            "longest fast": _longest_fast(ate),
         }
 
-    rows = {name: [*map(of, games, eaten)] for name, eaten in ate.items()}
+    rows = {name: [*map(numbers_of_run, games, eaten)] for name, eaten in ate.items()}
     return {
         name: {key: [row[key] for row in rows_of_agent] for key in rows_of_agent[0]}
         for name, rows_of_agent in rows.items()
@@ -601,32 +769,63 @@ def reproduce(
     jobs: int = 2,
     progress: bool | None = None,
 ) -> str:
-    """Play, write ``bandit.png``, ``numbers.json`` and ``bandit.txt`` into `out`; return the last.
+    """Run the mushroom bandit and return its tables.
 
-    A folder that holds a part of the same runs is gone on with; a finished one is read. Names of
-    `agents` must differ; `mushrooms` are others than those of the data folder; the numbers do not
-    depend on how many processes, `jobs`, there are. Without joblib, which comes with scikit-learn:
-    ModuleNotFoundError. ValueError if `out` holds runs of another seed or of other settings.
+    Writes ``bandit.png``, ``numbers.json`` and ``bandit.txt``, which holds the tables. Every run is
+    stored when it is over: the same call continues a folder that was interrupted and reads one
+    that is finished.
+
+    Parameters
+    ----------
+    out : Path
+        Folder, made if it is missing.
+    seed : int
+        Of all runs.
+    settings : Settings, optional
+        Length of the game, network and training.
+    agents : sequence of Agent
+        The players; their names must differ.
+    mushrooms : Mushrooms, optional
+        Instead of those of the data folder.
+    jobs : int
+        Number of processes; the numbers do not depend on it.
+    progress : bool, optional
+        Whether to show a bar, see `bbb_studies.progress.steps`.
+
+    Returns
+    -------
+    str
+        The tables.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Without joblib, which comes with scikit-learn.
+    ValueError
+        If `out` holds runs of another seed, other data or other settings.
     """
     import joblib  # noqa: F401  of the extra `learners`: what is missing is said before any work
 
     settings = settings or Settings()
     data = mushrooms or mushroom.load()
     out.mkdir(parents=True, exist_ok=True)
-    key = key_of(seed, settings, data, agents)
-    text_file, settings_file = out / "bandit.txt", out / "settings.json"
+    key = settings_key(seed, settings, data, agents)
+    text_file = out / "bandit.txt"
+    settings_file = out / "settings.json"
     if settings_file.exists():
         if settings_file.read_text("utf-8") != key:
             raise ValueError(
-                f"{out} holds runs of another seed, data or settings. Use another folder, or "
+                f"{out} holds runs of another seed, data or settings; use another folder, or "
                 "empty this one"
             )
         if text_file.exists():
             return text_file.read_text("utf-8").removesuffix("\n")
     write_text(settings_file, key)
     chains = [(agent, run) for agent in agents for run in range(settings.runs)]
-    common = out, seed, settings, data
-    played = in_processes(jobs, whole_run, [(*common, *chain) for chain in chains])
+    common_arguments = out, seed, settings, data
+    played = in_processes(
+        jobs, load_or_play_run, [(*common_arguments, *chain) for chain in chains]
+    )
     with steps(len(chains), progress) as report:
         stored = list(counted(played, report))
     by_agent = {
@@ -634,10 +833,10 @@ def reproduce(
         for i, a in enumerate(agents)
     }
     ate = {
-        name: np.array([one["ate"] for one in runs]) for name, runs in by_agent.items()
+        name: np.array([run["ate"] for run in runs]) for name, runs in by_agent.items()
     }
     seconds = {
-        name: float(sum(one["seconds"] for one in runs))
+        name: float(sum(run["seconds"] for run in runs))
         for name, runs in by_agent.items()
     }
     numbers = measure(seed, settings, data, ate)

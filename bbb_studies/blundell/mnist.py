@@ -76,11 +76,11 @@ Array = NDArray[Any]
 TRAINING_METHODS = ("SGD", "MAP", "BBB", "dropout")
 STUDY_COLUMNS = ("the paper's words", "F minimised", "its number")
 WIDTHS = (400, 800, 1200)
-# Its grid of pi, -log sigma1 and -log sigma2
+# The paper's grid of pi, -log sigma1 and -log sigma2
 MIXTURE_PRIORS = tuple(product((0.25, 0.5, 0.75), (0, 1, 2), (6, 7, 8)))
-# shares that dropout leaves out where most weights are gone
+# Shares of inputs and units that dropout leaves out of a network most of whose weights are removed
 SPARSE_DROPOUT_RATES = (0.05, 0.15, 0.15)
-# standard deviation of the first weights: sqrt(2 / 784), as ReLU keeps its scale
+# Standard deviation of the initial weights: sqrt(2 / 784), which ReLU layers propagate unchanged
 INITIAL_SCALE = 0.05
 KL_SHARES: dict[str, Shares] = {
     "proportional": proportional_kl_weights,
@@ -90,16 +90,17 @@ KL_SHARES: dict[str, Shares] = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a network is trained with. Of the candidates of one row the best goes on."""
+    """How one network is trained. Of the candidates of one row the best is trained to the end."""
 
-    column: str  # one of COLUMNS
+    column: str  # one of STUDY_COLUMNS
     row: str
-    method: str  # one of METHODS
+    method: str  # one of TRAINING_METHODS
     epochs: int
     hidden: int = 400  # units of each of two layers
     optimizer: str = "Adam"  # or 'SGD'
     learning_rate: float = 1e-3
-    # pi, -log sigma1, -log sigma2; a Gaussian's deviation; or none: one for each layer, learned
+    # (pi, -log sigma1, -log sigma2) of a mixture, or the standard deviation of a Gaussian; None:
+    # a Gaussian for each layer whose standard deviation is learned
     prior: tuple[float, int, int] | float | None = (0.5, 0, 6)
     shares: str = "proportional"
     samples: int = 1  # S, weight vectors of a step
@@ -107,19 +108,20 @@ class Candidate:
     beta: float = 1.0  # weight of the KL term; 1 is F
     # local reparameterisation, which samples outputs in place of weights
     local: bool = False
-    # share of the weights that is taken away while the others are trained
+    # share of the weights that is removed while the others are trained
     removed: float = 0.0
-    # epochs before that, to the end of a rate of their own; 0: a quarter of all
+    # epochs before the first weight is removed, with a learning rate schedule of their own; 0: a
+    # quarter of all epochs, under one schedule
     dense: int = 0
-    # trained on the validation images too: the last step, chooses nothing
+    # trained on the validation images too, after all choices have been made
     all_images: bool = False
     start: int = 0  # added to the seed
-    # all of its row are trained to the end, and their predictions averaged
+    # all candidates of the row are trained to the end, and their predictions averaged
     averaged: bool = False
 
     @property
     def name(self) -> str:
-        """What it is, in a few words."""
+        """The settings that matter, as printed in the tables."""
         parts = [f"{self.hidden} units", f"{self.optimizer} {self.learning_rate:g}"]
         if self.method in ("MAP", "BBB"):
             prior = "N(0, learned^2) by layer"
@@ -128,17 +130,23 @@ class Candidate:
             elif self.prior:
                 prior = f"N(0, {self.prior:.3g}^2)"
             parts += [prior]
-        parts += [f"KL weights {self.shares}"] if self.shares != "proportional" else []
-        parts += [f"S = {self.samples}"] if self.samples != 1 else []
-        parts += ["local reparameterisation"] if self.local else []
-        parts += [f"KL times {self.beta:g}"] if self.beta != 1.0 else []
-        parts += [f"{self.removed:.0%} removed on the way"] if self.removed else []
-        parts += ["validation images too"] if self.all_images else []
+        if self.shares != "proportional":
+            parts.append(f"KL weights {self.shares}")
+        if self.samples != 1:
+            parts.append(f"S = {self.samples}")
+        if self.local:
+            parts.append("local reparameterisation")
+        if self.beta != 1.0:
+            parts.append(f"KL times {self.beta:g}")
+        if self.removed:
+            parts.append(f"{self.removed:.0%} removed on the way")
+        if self.all_images:
+            parts.append("validation images too")
         return ", ".join(parts)
 
 
 PAPERS_WORDS, F_MINIMISED, PAPERS_NUMBER = STUDY_COLUMNS
-# As the paper trains Bayes by Backprop; and as other estimators than its own let it be trained
+# Bayes by Backprop as the paper trains it, and by local reparameterisation
 LITERAL_OPTIONS: dict[str, Any] = {"optimizer": "SGD", "shares": "geometric"}
 LOCAL_OPTIONS: dict[str, Any] = {"prior": 1.0, "local": True}
 
@@ -155,10 +163,10 @@ CANDIDATES = (
     ),
 )
 
-# What is averaged: two starts of each
+# Predictions of these four networks are averaged: two starts of each of two
 AVERAGED_CANDIDATES = tuple(
-    replace(one, averaged=True, start=start)
-    for one in (
+    replace(candidate, averaged=True, start=start)
+    for candidate in (
         Candidate(PAPERS_NUMBER, "several starts", "dropout", 40, 800),
         Candidate(
             PAPERS_NUMBER, "several starts", "BBB", 20, **LOCAL_OPTIONS, beta=0.1
@@ -296,9 +304,15 @@ RUN_FORMAT_NAME = f"{RUN_FORMAT.name} {RUN_FORMAT.version}"
 def build(
     candidate: Candidate, share_removed_so_far: float | None = None
 ) -> GradientEstimator:
-    """Return network, prior, likelihood, posterior and objective of a candidate.
+    """Return the gradient estimator of a candidate: network, prior, likelihood and objective.
 
-    Dropout leaves out less, the larger `share_removed_so_far` is; by default it is the last share.
+    Parameters
+    ----------
+    candidate : Candidate
+        How the network is trained.
+    share_removed_so_far : float, optional
+        Share of the weights that is removed. Dropout leaves out fewer units the larger it is. By
+        default the share at the end of training.
     """
     c = candidate
     prior: Prior = LayerwiseGaussianPrior(learn=True)
@@ -309,31 +323,31 @@ def build(
         prior = GaussianPrior(c.prior)
     model = Model(MLP((784, c.hidden, c.hidden, 10)), prior, CategoricalLikelihood())
     if c.method == "dropout":
-        progress = log1p(
-            -c.removed if share_removed_so_far is None else -share_removed_so_far
-        ) / (log1p(-c.removed) or 1.0)
+        if share_removed_so_far is None:
+            share_removed_so_far = c.removed
+        progress = log1p(-share_removed_so_far) / (log1p(-c.removed) or 1.0)
         rates = tuple(
             a + progress * (b - a)
             for a, b in zip(Dropout.rates, SPARSE_DROPOUT_RATES, strict=True)
         )
         return Dropout(model, PointMass(INITIAL_SCALE), MLE(), rates)
-    if c.method != "BBB":
-        return Reparameterised(
-            model, PointMass(INITIAL_SCALE), MLE() if c.method == "SGD" else MAP()
-        )
-    family: type[GradientEstimator] = (
-        LocalReparameterisation if c.local else Reparameterised
-    )
+    if c.method == "SGD":
+        return Reparameterised(model, PointMass(INITIAL_SCALE), MLE())
+    if c.method == "MAP":
+        return Reparameterised(model, PointMass(INITIAL_SCALE), MAP())
+    estimator: type[GradientEstimator] = Reparameterised
     if c.local and isinstance(prior, ScaleMixturePrior):
-        family = LocalSampledPrior
-    return family(model, MeanField(INITIAL_SCALE, c.rho), FreeEnergy(c.beta))
+        estimator = LocalSampledPrior
+    elif c.local:
+        estimator = LocalReparameterisation
+    return estimator(model, MeanField(INITIAL_SCALE, c.rho), FreeEnergy(c.beta))
 
 
 @dataclass(frozen=True)
 class MaskedAdam(Adam):
-    """Adam for the weights that are left; the others stay where they are."""
+    """Adam for the weights that are not removed; the others keep their values."""
 
-    left: Any = None  # 1 or 0 for each number of theta
+    mask: Any = None  # 1 or 0 for each number of theta
 
     def update(
         self,
@@ -343,41 +357,58 @@ class MaskedAdam(Adam):
         factor: float,
         scale: float = 1.0,
     ) -> None:
-        """Take one step in place."""
-        grad *= self.left
+        """Take one step of Adam in place, with the gradient of the removed weights set to 0.
+
+        Parameters
+        ----------
+        theta, grad, state, factor, scale
+            As in `Optimizer.update`; `grad` is changed, too.
+        """
+        grad *= self.mask
         super().update(theta, grad, state, factor)
 
 
-def optimizer_of(
-    c: Candidate, epoch: int = 0, kept_weights: Array | None = None
+def optimizer_for(
+    candidate: Candidate, epoch: int = 0, kept_weights: Array | None = None
 ) -> Optimizer:
-    """Return the update rule of an epoch; its rate falls along half a cosine over all of them.
+    """Return the optimizer of one epoch.
 
-    Or over those that all weights have, and anew over the others.
+    The learning rate falls along half a cosine: over all epochs, or, if the candidate has `dense`
+    epochs, over these and anew over the others.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        Names optimizer and learning rate.
+    epoch : int
+        Number of epochs before this one.
+    kept_weights : ndarray, optional
+        As returned by `remove_weights`: 0 for the numbers of theta that must not change.
     """
-    first, last = (0, c.dense) if epoch < c.dense else (c.dense, c.epochs)
+    first, last = candidate.dense, candidate.epochs
+    if epoch < candidate.dense:
+        first, last = 0, candidate.dense
 
     def schedule(part: float, _: int) -> float:
         return Cosine()(epoch - first + part, last - first)
 
-    if c.optimizer == "SGD":
-        return SGD(c.learning_rate, schedule)
-    adam = Adam(c.learning_rate, schedule=schedule)
-    return (
-        adam
-        if kept_weights is None
-        else MaskedAdam(adam.learning_rate, schedule=schedule, left=kept_weights)
-    )
+    if candidate.optimizer == "SGD":
+        return SGD(candidate.learning_rate, schedule)
+    adam = Adam(candidate.learning_rate, schedule=schedule)
+    if kept_weights is None:
+        return adam
+    return MaskedAdam(adam.learning_rate, schedule=schedule, mask=kept_weights)
 
 
-REMOVED_RHO = -30.0  # sigma 1e-13: exactly 0 only at the end, as a ratio needs a sigma
+# rho of a removed weight in training: sigma is 1e-13, for a signal-to-noise ratio needs one > 0
+REMOVED_RHO = -30.0
 
 
 def share_removed(candidate: Candidate, epoch: int) -> float:
-    """Return the share of weights that is gone in an epoch (Zhu and Gupta 2017, equation 1).
+    """Return the share of weights that is removed in an epoch (Zhu and Gupta 2017, equation 1).
 
-    From a quarter to three quarters of the epochs, or in half of those after `dense` ones, it rises
-    as a cubic: fast while many are superfluous, slowly at the end.
+    The share rises as a cubic from a quarter to three quarters of the epochs, or in the first half
+    of those after the `dense` ones: fast while many weights are superfluous, slowly at the end.
     """
     first_epoch = candidate.dense or candidate.epochs / 4
     length = max((candidate.epochs - candidate.dense) / 2, 1.0)
@@ -385,47 +416,98 @@ def share_removed(candidate: Candidate, epoch: int) -> float:
     return candidate.removed * (1.0 - (1.0 - progress) ** 3)
 
 
-def lowest(
+def weights_to_remove(
     estimator: GradientEstimator, theta: Array, share: float
 ) -> NDArray[np.bool_]:
-    """Say which weights go: of BBB those of lowest signal-to-noise, of others the smallest."""
-    noisy = isinstance(estimator.posterior, MeanField)
-    size = pruning.signal_to_noise_of(estimator, theta) if noisy else np.abs(theta)
-    return pruning.lowest(size, share, pruning.matrices(estimator.model.layout))
+    """Return which weights to remove: those of lowest signal-to-noise ratio or magnitude.
+
+    Parameters
+    ----------
+    estimator : GradientEstimator
+        With a mean-field posterior weights are ranked by signal-to-noise ratio, else by magnitude.
+    theta : ndarray
+        Parameters of the posterior, or the weights of a point estimate.
+    share : float
+        Share of the entries of all weight matrices; biases stay.
+
+    Returns
+    -------
+    ndarray (P,) of bool
+        True where a weight is to be removed.
+    """
+    magnitude = np.abs(theta)
+    if isinstance(estimator.posterior, MeanField):
+        magnitude = pruning.signal_to_noise_of(estimator, theta)
+    matrices = pruning.matrices(estimator.model.layout)
+    return pruning.lowest(magnitude, share, matrices)
 
 
-def remove(candidate: Candidate, training: Training, share: float) -> Array | None:
-    """Take weights out, in place; return what of theta is left."""
+def remove_weights(
+    candidate: Candidate, training: Training, share: float
+) -> Array | None:
+    """Remove weights from a network in training, in place.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        How the network is trained.
+    training : Training
+        Its parameters and the state of the optimizer are changed.
+    share : float
+        Share of the weights that is to be removed, those removed before included.
+
+    Returns
+    -------
+    ndarray or None
+        1 for the numbers of theta that are kept, 0 for the others; None if `share` is 0.
+    """
     if not share:
         return None
-    estimator, kept_weights, size = (
-        build(candidate),
-        np.ones_like(training.theta),
-        training.theta,
-    )
-    # w^2 E[grad^2]: what the loss rises by (LeCun et al. 1990)
+    estimator = build(candidate)
+    kept_weights = np.ones_like(training.theta)
+    weights = training.theta
+    # Removing w raises the loss by about w^2 E[grad^2] (LeCun et al. 1990).
     if candidate.method == "dropout":
-        size = size * np.sqrt(training.optimizer_state.arrays["v"])
-    removed = lowest(estimator, size, share)
+        weights = weights * np.sqrt(training.optimizer_state.arrays["v"])
+    removed = weights_to_remove(estimator, weights, share)
     for array, rho in ((kept_weights, 0.0), (training.theta, REMOVED_RHO)):
         blocks = estimator.layout.views(array)
         blocks["mu"][removed] = 0.0
         if "rho" in blocks:
             blocks["rho"][removed] = rho
     for array in training.optimizer_state.arrays.values():
-        array *= kept_weights  # a moment of its past would move it
+        array *= (
+            kept_weights  # else moments of past gradients would move removed weights
+        )
     return kept_weights
 
 
 def train_epoch(
     run: Run, candidate: Candidate, settings: Settings, x: Array, y: Array
 ) -> None:
-    """Train for one more epoch, in place; `x` (N, 784) and one-hot `y` (N, 10) in float32."""
-    began, epoch, c = time.process_time(), len(run.errors), candidate
+    """Train a network for one more epoch.
+
+    Parameters
+    ----------
+    run : Run
+        Changed in place.
+    candidate, settings : Candidate, Settings
+        How the network is trained.
+    x, y : ndarray (N, 784) and (N, 10), float32
+        Training images and their one-hot labels.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If training was interrupted; `run` is then as before.
+    """
+    start_time = time.process_time()
+    epoch = len(run.errors)
+    c = candidate
     share = share_removed(c, epoch)
-    kept_weights = remove(c, run.training, share)
+    kept_weights = remove_weights(c, run.training, share)
     recipe = Recipe(
-        optimizer=optimizer_of(c, epoch, kept_weights),
+        optimizer=optimizer_for(c, epoch, kept_weights),
         epochs=1,
         batch_size=settings.batch,
         samples=c.samples,
@@ -437,22 +519,33 @@ def train_epoch(
     if trained.stopped == "interrupted":
         raise KeyboardInterrupt
     run.training = trained
-    run.seconds += time.process_time() - began
+    run.seconds += time.process_time() - start_time
 
 
 def load(path: Path, candidate: Candidate, settings: Settings) -> Run:
-    """Return the state that is stored there; without a file that before the first epoch.
+    """Return the state of a network in training: the stored one, or that before the first epoch.
 
-    Networks of one method start alike. ValueError, if the file is damaged or of another run.
+    Parameters
+    ----------
+    path : Path
+        File of the state; it need not exist.
+    candidate, settings : Candidate, Settings
+        Those with which the file was written. Networks of one method and `start` begin alike.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or was written with another candidate or other settings.
     """
     if not path.exists():
-        estimator, seed = build(candidate), settings.seed + candidate.start
+        estimator = build(candidate)
+        seed = settings.seed + candidate.start
         rng = np.random.default_rng([seed, TRAINING_METHODS.index(candidate.method)])
-        return Run(start(estimator, rng, optimizer_of(candidate), np.float32), rng)
+        return Run(start(estimator, rng, optimizer_for(candidate), np.float32), rng)
     stored: Stored = read_state(path, Stored, RUN_FORMAT)
     if (stored.candidate, stored.settings) != (candidate, settings):
         raise ValueError(
-            f"{path} is of another network or of other settings; delete it"
+            f"{path} was written for another network or with other settings; delete it"
         )
     return stored.run
 
@@ -468,11 +561,21 @@ class Images(NamedTuple):
     labels_test: Array
 
 
-def without(c: Candidate, theta: Array, share: float) -> Array:
-    """Return theta of which so many weights are exactly 0, of BBB in every draw."""
-    estimator = build(c)
-    if c.method != "BBB":
-        return np.where(lowest(estimator, theta, share), 0, theta)
+def prune_weights(candidate: Candidate, theta: Array, share: float) -> Array:
+    """Return a copy of theta with weights removed.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        How the network was trained.
+    theta : ndarray
+        Its parameters.
+    share : float
+        Share of the weights that is exactly 0 in the result; with BBB in every draw.
+    """
+    estimator = build(candidate)
+    if candidate.method != "BBB":
+        return np.where(weights_to_remove(estimator, theta, share), 0, theta)
     return pruning.prune(
         estimator, theta, share, pruning.matrices(estimator.model.layout)
     )
@@ -484,78 +587,128 @@ Networks = Mapping[Candidate, Array]  # the theta of each that is averaged over
 def probabilities(
     networks: Networks, settings: Settings, x: Array, draws: int
 ) -> Array:
-    """Return class probabilities (N, 10) averaged over networks, of BBB and dropout over draws."""
-    total: Any = 0
+    """Return class probabilities averaged over networks and over draws of their weights.
+
+    Parameters
+    ----------
+    networks : mapping
+        Parameters of each network by its candidate.
+    settings : Settings
+        Whose seed is used: every theta of a candidate is given the same noise.
+    x : ndarray (N, 784)
+        Images.
+    draws : int
+        Weight vectors of each network trained by BBB or dropout; of the others there is one.
+
+    Returns
+    -------
+    ndarray (N, 10)
+    """
+    proba_sum: Any = 0
     for c, theta in networks.items():
-        # the same for every theta
         rng = np.random.default_rng([settings.seed + c.start, 100])
         samples = draws if c.method in ("BBB", "dropout") else 1
-        total = (
-            total + predict_classes(build(c), theta, x, rng=rng, samples=samples).proba
-        )
-    return np.asarray(total / len(networks))
+        predicted = predict_classes(build(c), theta, x, rng=rng, samples=samples)
+        proba_sum = proba_sum + predicted.proba
+    return np.asarray(proba_sum / len(networks))
 
 
 def measure(
     images: Images, settings: Settings, runs: Mapping[Candidate, Run]
 ) -> dict[str, Any]:
-    """Return the numbers of a row, from test images too.
+    """Return the numbers of a row of the tables, those on the test images included.
 
-    F, KL and NLL are per image, by epoch. F has the KL at full weight, whatever was minimised; it
-    is left out for a point, and where weights are gone. Of several networks they are the first's.
+    Parameters
+    ----------
+    images : Images
+        All three parts.
+    settings : Settings
+        Those of `reproduce`.
+    runs : mapping
+        The trained networks of the row by candidate; predictions of several are averaged.
+
+    Returns
+    -------
+    dict
+        As stored in ``numbers.json``. F, KL and NLL are lists by epoch, in nats per image, of the
+        first network. F has the KL at full weight, whatever was minimised; F and KL are None for a
+        point estimate and while weights are removed.
     """
-    networks = {c: without(c, run.training.theta, c.removed) for c, run in runs.items()}
-    (c, theta), run = next(iter(networks.items())), next(iter(runs.values()))
-    labels, rows = images.labels_test, len(training_images(images, c)[0])
-    of_validation, proba = (
-        probabilities(networks, settings, x, settings.draws)
-        for x in (images.x_validation, images.x_test)
+    networks = {
+        c: prune_weights(c, run.training.theta, c.removed) for c, run in runs.items()
+    }
+    c, theta = next(iter(networks.items()))
+    run = next(iter(runs.values()))
+    labels = images.labels_test
+    n_images = len(training_images(images, c)[0])
+    draws = settings.draws
+    validation_proba = probabilities(networks, settings, images.x_validation, draws)
+    proba = probabilities(networks, settings, images.x_test, draws)
+    is_wrong_by_mean = classes_of_mean(build(c).model, theta, images.x_test) != labels
+    validation_error = float(
+        np.mean(validation_proba.argmax(1) != images.labels_validation)
     )
-    alone = classes_of_mean(build(c).model, theta, images.x_test) != labels
-    wrong = float(np.mean(of_validation.argmax(1) != images.labels_validation))
-    likely = np.maximum(
+    label_proba = np.maximum(
         proba[np.arange(len(labels)), labels], np.finfo(np.float32).tiny
     )
-    parts_of_f = [
+    has_kl = [
         c.method == "BBB" and not share_removed(c, e) for e in range(len(run.errors))
     ]
-    nll = [epoch.nll / rows for epoch in run.training.history]
+    nll = [epoch.nll / n_images for epoch in run.training.history]
     kl = [
-        epoch.kl / rows if all_there else None
-        for epoch, all_there in zip(run.training.history, parts_of_f, strict=True)
+        epoch.kl / n_images if epoch_has_kl else None
+        for epoch, epoch_has_kl in zip(run.training.history, has_kl, strict=True)
     ]
     histogram = None
-    if all(parts_of_f):
-        level = pruning.decibels(pruning.signal_to_noise_of(build(c), theta))
+    if all(has_kl):
+        decibels = pruning.decibels(pruning.signal_to_noise_of(build(c), theta))
         histogram = [
-            part.tolist() for part in np.histogram(level[np.isfinite(level)], 80)
+            array.tolist()
+            for array in np.histogram(decibels[np.isfinite(decibels)], 80)
         ]
+    names = Counter(c.name for c in runs)
+    chosen = list(names)
+    if len(runs) > 1:
+        chosen = [f"{n} times ({name})" for name, n in names.items()]
     return {
         "column": c.column,
-        "chosen": " and ".join(
-            f"{n} times ({name})" if len(runs) > 1 else name
-            for name, n in Counter(c.name for c in runs).items()
-        ),
+        "chosen": " and ".join(chosen),
         "epochs": len(run.errors),
         "seconds": sum(run.seconds for run in runs.values()),
         "F": [None if k is None else k + n for k, n in zip(kl, nll, strict=True)],
         "KL": kl,
         "NLL": nll,
         "errors": [None if c.all_images else error for error in run.errors],
-        "validation": None if c.all_images else wrong,
+        "validation": None if c.all_images else validation_error,
         "test": float(np.mean(proba.argmax(1) != labels)),
-        "test, mean network": float(np.mean(alone)) if len(runs) == 1 else None,
-        "test nll": float(-np.log(likely, dtype=float).mean()),
-        "pruning": None if c.removed else pruned(images, settings, networks),
+        "test, mean network": float(np.mean(is_wrong_by_mean))
+        if len(runs) == 1
+        else None,
+        "test nll": float(-np.log(label_proba, dtype=float).mean()),
+        "pruning": None
+        if c.removed
+        else pruned_test_errors(images, settings, networks),
         "ratios": histogram,
     }
 
 
-def pruned(images: Images, settings: Settings, networks: Networks) -> list[float]:
-    """Return test errors without shares of the weights."""
+def pruned_test_errors(
+    images: Images, settings: Settings, networks: Networks
+) -> list[float]:
+    """Return the test errors after pruning, one for each of `PRUNED_SHARES`.
+
+    Parameters
+    ----------
+    images, settings : Images, Settings
+        Those of `measure`.
+    networks : mapping
+        Parameters of each network by its candidate.
+    """
     errors = []
     for share in PRUNED_SHARES:
-        pruned_networks = {c: without(c, theta, share) for c, theta in networks.items()}
+        pruned_networks = {
+            c: prune_weights(c, theta, share) for c, theta in networks.items()
+        }
         proba = probabilities(
             pruned_networks, settings, images.x_test, settings.pruning_draws
         )
@@ -576,7 +729,7 @@ ANTORAN_TEST_ERRORS = {
     "MC dropout": 1.37,
     "SGLD": 1.76,
 }
-# of rows, in turn
+# of the rows, in their order
 ROW_COLOURS = (BLACK, GREY, ORANGE, BLUE, SKY, VERMILLION, GREEN, PURPLE)
 Numbers = Mapping[str, Any]
 
@@ -597,9 +750,11 @@ def draw_figure(rows: Numbers) -> Figure:
             "linestyle": COLUMN_LINE_STYLES[row["column"]],
         }
         for ax, (key, _) in zip(axes.flat, curves, strict=False):
-            value = np.array(row[key], float) * (100 if key == "errors" else 1)
+            curve = np.array(row[key], float)
+            if key == "errors":
+                curve = 100 * curve
             (line,) = ax.plot(
-                np.arange(1, len(value) + 1), value, label=name, **line_style
+                np.arange(1, len(curve) + 1), curve, label=name, **line_style
             )
         lines.append(line)
         if row["ratios"]:
@@ -618,7 +773,7 @@ def draw_figure(rows: Numbers) -> Figure:
     )
     axes[1, 2].set(xscale="log", yscale="log")
     plain_numbers(axes[1, 2].xaxis)
-    axes[1, 2].set_xticks(PERCENT_LEFT, [f"{value:.0f}" for value in PERCENT_LEFT])
+    axes[1, 2].set_xticks(PERCENT_LEFT, [f"{curve:.0f}" for curve in PERCENT_LEFT])
     axes[1, 2].invert_xaxis()
     plain_numbers(axes[1, 2].yaxis, minor="235")
     axes[1, 2].set(
@@ -629,18 +784,22 @@ def draw_figure(rows: Numbers) -> Figure:
 
 
 def lay_out(numbers: Numbers) -> str:
-    """Return every number that is printed, and which claims of the paper hold."""
+    """Return the tables that are printed: settings, errors, and which claims of the paper hold."""
     rows = numbers["rows"]
     minutes = sum(row["seconds"] for row in rows.values()) / 60
 
     def errors(row: Numbers) -> str:
-        test = (
-            f"{_percent(row['test'])} +- {100 * _deviation(row['test'], numbers):.2f}"
+        test_error = (
+            f"{_percent(row['test'])} +- {100 * _binomial_sd(row['test'], numbers):.2f}"
         )
-        texts = _percent(row["validation"]), test, _percent(row["test, mean network"])
+        percentages = (
+            _percent(row["validation"]),
+            test_error,
+            _percent(row["test, mean network"]),
+        )
         kl = "" if row["KL"][-1] is None else f"{row['KL'][-1]:.2f}"
         likelihoods = f"{row['test nll']:.4f} | {row['NLL'][-1]:.4f}"
-        return " | ".join([str(row["epochs"]), *texts, likelihoods, kl])
+        return " | ".join([str(row["epochs"]), *percentages, likelihoods, kl])
 
     def pruned(index: int) -> str:
         errors_by_row = (row["pruning"] for row in rows.values())
@@ -688,54 +847,54 @@ def lay_out(numbers: Numbers) -> str:
 
 
 def _percent(share: float | None, digits: int = 2) -> str:
-    return "" if share is None else f"{100 * share:.{digits}f} %"
+    if share is None:
+        return ""
+    return f"{100 * share:.{digits}f} %"
 
 
-def _deviation(share: float, numbers: Numbers) -> float:
+def _binomial_sd(share: float, numbers: Numbers) -> float:
     return float((share * (1.0 - share) / numbers["settings"]["test"]) ** 0.5)
 
 
 def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
-    """Judge its two numbers, in each column by the network with fewest errors on validation.
+    """Judge the paper's two test errors, in each column by one Bayesian network.
 
-    Without most weights that is one which was trained so, where there is one.
+    It is the network with the fewest errors on the validation images; for the error without most
+    weights, among those that were trained without them, if the column has any.
     """
-    judged = []
+    claims_made = []
     for statement, printed, index in (
         ("test errors of Bayes by Backprop", 1.36, 0),
         ("the same without 98 % of the weights", 1.39, -1),
     ):
         for column in STUDY_COLUMNS:
-            rows_of_column = [
-                row for row in numbers["rows"].values() if row["column"] == column
-            ]
-            rows_of_column = [
+            bayesian_rows = [
                 row
-                for row in rows_of_column
-                if row["KL"][0] is not None and row["validation"] is not None
+                for row in numbers["rows"].values()
+                if row["column"] == column
+                and row["KL"][0] is not None
+                and row["validation"] is not None
             ]
-            sparse = (
-                [row for row in rows_of_column if row["ratios"] is None]
-                if index
-                else []
+            dense_rows = [row for row in bayesian_rows if row["ratios"]]
+            sparse_rows = [row for row in bayesian_rows if row["ratios"] is None]
+            candidate_rows = dense_rows
+            if index and sparse_rows:
+                candidate_rows = sparse_rows
+            if not candidate_rows:
+                continue
+            row = min(candidate_rows, key=lambda row: row["validation"])
+            error = row["test"]
+            if index and row["pruning"]:
+                error = row["pruning"][index]
+            holds = error - printed / 100 <= 2 * _binomial_sd(error, numbers)
+            statement_of_column = f"{column}: {statement}"
+            claims_made.append(
+                Claim(statement_of_column, f"{printed} %", _percent(error), holds)
             )
-            if rows_of_column := sparse or [
-                row for row in rows_of_column if row["ratios"]
-            ]:
-                row = min(rows_of_column, key=lambda row: row["validation"])
-                error = (
-                    row["pruning"][index] if index and row["pruning"] else row["test"]
-                )
-                holds = error - printed / 100 <= 2 * _deviation(error, numbers)
-                judged.append(
-                    Claim(
-                        f"{column}: {statement}", f"{printed} %", _percent(error), holds
-                    )
-                )
-    return judged
+    return claims_made
 
 
-PIXEL_DIVISOR = 126  # of the pixels, as in the paper
+PIXEL_DIVISOR = 126  # pixels, 0 to 255, are divided by it, as in the paper
 
 
 def quick(seed: int) -> dict[str, Any]:
@@ -752,21 +911,30 @@ def full(seed: int) -> dict[str, Any]:
 
 
 def prepare(digits: MNIST, settings: Settings) -> Images:
-    """Cut the training images into a training and a validation part, and scale all."""
-    held_out = len(digits.train_images) - settings.validation
-    scale, arrays = np.float32(1.0 / PIXEL_DIVISOR), []
-    for x, labels, part in (
+    """Return scaled images: a training, a validation and a test part.
+
+    Parameters
+    ----------
+    digits : MNIST
+        Images with pixels from 0 to 255, and labels.
+    settings : Settings
+        Sizes of the parts. Training takes the first of the training images, validation the last.
+    """
+    first_validation = len(digits.train_images) - settings.validation
+    scale = np.float32(1.0 / PIXEL_DIVISOR)
+    arrays = []
+    for x, labels, selection in (
         (digits.train_images, digits.train_labels, slice(settings.train)),
-        (digits.train_images, digits.train_labels, slice(held_out, None)),
+        (digits.train_images, digits.train_labels, slice(first_validation, None)),
         (digits.test_images, digits.test_labels, slice(settings.test)),
     ):
-        arrays += [x[part] * scale, labels[part].astype(np.intp)]
+        arrays += [x[selection] * scale, labels[selection].astype(np.intp)]
     return Images._make(arrays)
 
 
-def training_images(images: Images, c: Candidate) -> tuple[Array, Array]:
+def training_images(images: Images, candidate: Candidate) -> tuple[Array, Array]:
     """Return the inputs and labels that a candidate is trained on."""
-    if not c.all_images:
+    if not candidate.all_images:
         return images.x, images.labels
     labels = np.concatenate([images.labels, images.labels_validation])
     return np.concatenate([images.x, images.x_validation]), labels
@@ -777,11 +945,27 @@ def train_row(
     images: Images,
     settings: Settings,
 ) -> dict[Candidate, Run]:
-    """Train the best candidate of a row to the end, or all; go on from their files."""
+    """Train a row: choose among its candidates, and train the best one to the end.
+
+    Candidates that are `averaged` are all trained to the end.
+
+    Parameters
+    ----------
+    paths : mapping
+        Each candidate's file, which is written after every epoch and from which training continues.
+    images, settings : Images, Settings
+        Those of `reproduce`.
+
+    Returns
+    -------
+    dict
+        The trained networks by candidate.
+    """
     runs = {c: load(path, c, settings) for c, path in paths.items()}
 
-    def go_on(c: Candidate, epochs: int) -> None:
-        run, (x, labels) = runs[c], training_images(images, c)
+    def train_until(c: Candidate, epochs: int) -> None:
+        run = runs[c]
+        x, labels = training_images(images, c)
         while len(run.errors) < epochs:
             train_epoch(run, c, settings, x, np.eye(10, dtype=np.float32)[labels])
             predicted = classes_of_mean(
@@ -792,18 +976,29 @@ def train_row(
 
     if len(runs) > 1 and not next(iter(runs)).averaged:
         for c in runs:
-            go_on(c, settings.search)
+            train_until(c, settings.search)
         best = min(runs, key=lambda c: runs[c].errors[settings.search - 1])
         runs = {best: runs[best]}
     for c in runs:
-        go_on(c, c.epochs)
+        train_until(c, c.epochs)
     return runs
 
 
-def whole_row(
+def train_and_measure_row(
     paths: Mapping[Candidate, Path], images: Images, settings: Settings
 ) -> dict[str, Any]:
-    """Train a row to its end and return its numbers."""
+    """Train a row and return its numbers.
+
+    Parameters
+    ----------
+    paths, images, settings
+        Those of `train_row`.
+
+    Returns
+    -------
+    dict
+        As `measure` returns it.
+    """
     return measure(images, settings, train_row(paths, images, settings))
 
 
@@ -817,28 +1012,55 @@ def reproduce(
     jobs: int = 2,
     progress: bool | None = None,
 ) -> str:
-    """Train, choose, test and prune; write ``mnist.png`` and ``numbers.json``; return the tables.
+    """Train, choose, test and prune networks on MNIST, and return the tables.
 
-    Rows are trained and tested in so many processes, `jobs`, on which no number depends, and
-    written in their order. The folder holds the state after every epoch: the same call goes on from
-    there, with the same numbers bit for bit (on the same machine), and returns at once when all is
-    done. `settings` have a seed of their own; `digits`, images other than those of the data folder.
-    Without joblib, which comes with scikit-learn: ModuleNotFoundError. ValueError if `out` holds a
-    run of another seed or other settings, or a damaged file.
+    Writes ``mnist.png``, ``numbers.json`` and the state of every network after every epoch. The
+    same call continues from there, with the same numbers bit for bit on the same machine, and
+    returns at once when all is done.
+
+    Parameters
+    ----------
+    out : Path
+        Folder, made if it is missing.
+    seed : int
+        Of the default settings; `settings` have a seed of their own.
+    settings : Settings, optional
+        Size of the study.
+    candidates : sequence of Candidate
+        The networks; those of one row compete.
+    digits : MNIST, optional
+        Images instead of those of the data folder.
+    jobs : int
+        Number of processes; no number depends on it.
+    progress : bool, optional
+        Whether to show a bar, see `bbb_studies.progress.steps`.
+
+    Returns
+    -------
+    str
+        The tables.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Without joblib, which comes with scikit-learn.
+    ValueError
+        If `out` holds a run of another seed or other settings, or a damaged file.
     """
     import joblib  # noqa: F401  of the extra `learners`: what is missing is said before any work
 
-    settings, file = settings or Settings(seed), out / "numbers.json"
+    settings = settings or Settings(seed)
+    file = out / "numbers.json"
     numbers: dict[str, Any] = {"format": RUN_FORMAT_NAME, "settings": plain(settings)}
     numbers["candidates"] = [
         f"{c.row}: {c.name}, {c.epochs} epochs" for c in candidates
     ]
     if file.exists():
         previous = read_json(file)
-        if any(previous.get(part) != value for part, value in numbers.items()):
+        if any(previous.get(key) != value for key, value in numbers.items()):
             raise ValueError(
-                f"{out} holds the run of other settings: {previous.get('settings')}. Make the same "
-                "call to go on with it, or name another folder"
+                f"{out} holds a run with other settings: {previous.get('settings')}; repeat that "
+                "call to continue it, or use another folder"
             )
         numbers = previous
     rows = numbers.setdefault("rows", {})
@@ -847,11 +1069,15 @@ def reproduce(
         paths.setdefault(c.row, {})[c] = out / f"state-{number}.npz"
     if rows.keys() == paths.keys() and (out / "mnist.png").exists():
         return lay_out(numbers)
-    images = prepare(data.load() if digits is None else digits, settings)
+    if digits is None:
+        digits = data.load()
+    images = prepare(digits, settings)
     write(out, {}, numbers)
     remaining = {name: row for name, row in paths.items() if name not in rows}
     measured = in_processes(
-        jobs, whole_row, [(row, images, settings) for row in remaining.values()]
+        jobs,
+        train_and_measure_row,
+        [(row, images, settings) for row in remaining.values()],
     )
     with steps(len(remaining), progress) as report:
         for name, row in zip(remaining, counted(measured, report), strict=True):

@@ -38,7 +38,20 @@ class DamagedDataError(ValueError):
 
 
 def find(name: str, file: str) -> Path | None:
-    """Return the path of ``NAME/FILE`` in the data folder, or None if it is not there."""
+    """Return the path of ``NAME/FILE`` in the data folder, or None if it is not there.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set, that of its folder.
+    file : str
+        Name of the file.
+
+    Raises
+    ------
+    MissingDataError
+        If BBB_NUMPY_DATA is set, but to no folder.
+    """
     folder = os.environ.get(ENVIRONMENT, "")
     try:
         root = Path(folder).expanduser()
@@ -55,6 +68,13 @@ def find(name: str, file: str) -> Path | None:
 
 def locate(name: str, file: str = "") -> Path:
     """Return the path of ``NAME/FILE``, by default the set's own file, in the data folder.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set, a key of ``sets.json``.
+    file : str
+        Name of the file; by default the set's own.
 
     Raises
     ------
@@ -80,7 +100,22 @@ def _missing(name: str, file: str, why: str = "") -> MissingDataError:
 
 
 def check_content(name: str, file: str, content: bytes) -> None:
-    """Raise DamagedDataError unless `content` has the checksum of the published file."""
+    """Check the content of a file against the checksum of the published one.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set.
+    file : str
+        Name of the file.
+    content : bytes
+        What it holds.
+
+    Raises
+    ------
+    DamagedDataError
+        If the checksum is another.
+    """
     if hashlib.sha256(content).hexdigest() != SETS[name]["sha256"][file]:
         raise DamagedDataError(
             f"{file} does not hold what was published: its checksum is another. Get it again from "
@@ -90,6 +125,13 @@ def check_content(name: str, file: str, content: bytes) -> None:
 
 def read(path: Path, columns: Sequence[str] = ()) -> tuple[list[str], NDArray[np.str_]]:
     """Return the header (C,) and the rows (N, C) of a CSV file, plain or ``.gz``, as text.
+
+    Parameters
+    ----------
+    path : Path
+        The file, plain or ``.gz``.
+    columns : sequence of str
+        Header that it must have; by default any.
 
     Raises
     ------
@@ -118,7 +160,20 @@ def read(path: Path, columns: Sequence[str] = ()) -> tuple[list[str], NDArray[np
 
 
 def numbers(name: str, text: NDArray[np.str_], columns: Sequence[str]) -> Array:
-    """Return cells (N, C) as finite float64; `name` is the file's, for the message.
+    """Return the cells of a table as finite numbers in float64.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file, for the message.
+    text : array (N, C) of str
+        Cells.
+    columns : sequence of str
+        Names of the C columns, for the message.
+
+    Returns
+    -------
+    array (N, C)
 
     Raises
     ------
@@ -142,7 +197,24 @@ def numbers(name: str, text: NDArray[np.str_], columns: Sequence[str]) -> Array:
 
 
 def increasing_days(name: str, text: NDArray[np.str_]) -> NDArray[np.datetime64]:
-    """Return dates such as 2010-01-04 (N,); DamagedDataError unless they increase."""
+    """Return a column of dates such as 2010-01-04, which must increase.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file, for the message.
+    text : array (N,) of str
+        Dates.
+
+    Returns
+    -------
+    array (N,) of datetime64[D]
+
+    Raises
+    ------
+    DamagedDataError
+        If a cell is no date, or is not later than the one before.
+    """
     try:
         days = text.astype("datetime64[D]")
     except ValueError as error:
@@ -161,6 +233,13 @@ def download(name: str, columns: Sequence[str]) -> Array:
 
     scikit-learn keeps a copy, so the next call needs no network. Capitals and punctuation of
     OpenML's names of columns do not matter.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set, a key of ``sets.json``.
+    columns : sequence of str
+        Columns to return, in this order.
 
     Raises
     ------

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-MOST_DRAWS = 1000  # rounds of rejection before an area counts as empty
+MAX_REJECTION_ROUNDS = 1000  # rounds of rejection before an area counts as empty
 
 
 class Building(NamedTuple):
@@ -66,10 +66,24 @@ class Receivers(NamedTuple):
 
 
 def walls(scene: Scene, positions: Array, transmitter: int = 0) -> NDArray[np.int_]:
-    """Count the walls of J buildings on the lines from N places to a transmitter (N, J) (W6).
+    """Return the number of walls of each building on the straight lines to a transmitter (W6).
 
-    0, 1 or 2 each: the line is clipped to the two slabs whose intersection is the rectangle. One
+    It is 0, 1 or 2: the line is clipped to the two slabs whose intersection is the rectangle. One
     that touches a corner, runs along a wall or ends on it does not cross it.
+
+    Parameters
+    ----------
+    scene : Scene
+        Buildings and transmitters.
+    positions : array (N, 2)
+        Positions of the receivers, in m.
+    transmitter : int
+        Index of the transmitter.
+
+    Returns
+    -------
+    array (N, J) of int
+        For N positions and J buildings.
     """
     start = np.asarray(scene.transmitters[transmitter], float)
     corners = np.reshape(
@@ -98,7 +112,20 @@ def _log_distance(scene: Scene, positions: Array, transmitter: int) -> Array:
 
 
 def field(scene: Scene, positions: Array) -> Array:
-    """Return the power of L transmitters at N places (N, L), in dBm: W6 without eta."""
+    """Return the received power without shadowing, in dBm: W6 without eta.
+
+    Parameters
+    ----------
+    scene : Scene
+        The path-loss model.
+    positions : array (N, 2)
+        Positions of the receivers, in m.
+
+    Returns
+    -------
+    array (N, L)
+        For L transmitters.
+    """
     wall_losses = np.array([building.wall_loss for building in scene.buildings])
     columns = [
         scene.power
@@ -111,15 +138,42 @@ def field(scene: Scene, positions: Array) -> Array:
 
 
 def features(scene: Scene, positions: Array, transmitter: int = 0) -> Array:
-    """Return log10(d / d_0) and the walls of each building (N, 1 + J); `field` is their line."""
+    """Return the inputs in which `field` is linear: log10(d / d_0) and the walls of each building.
+
+    Parameters
+    ----------
+    scene : Scene
+        The path-loss model.
+    positions : array (N, 2)
+        Positions of the receivers, in m.
+    transmitter : int
+        Index of the transmitter.
+
+    Returns
+    -------
+    array (N, 1 + J)
+    """
     log_distance = _log_distance(scene, positions, transmitter)[:, None]
     return np.hstack([log_distance, walls(scene, positions, transmitter)])
 
 
 def near_edge(scene: Scene, positions: Array, radius: float) -> NDArray[np.bool_]:
-    """Return which places (N, 2) have a jump of `field` about `radius` m or less away.
+    """Return which positions have a jump of `field` about `radius` or less away.
 
-    True where the walls to any transmitter differ between the place and one of 16 around it.
+    True where the walls to any transmitter differ between the position and one of 16 around it.
+
+    Parameters
+    ----------
+    scene : Scene
+        The path-loss model.
+    positions : array (N, 2)
+        In m.
+    radius : float
+        In m.
+
+    Returns
+    -------
+    array (N,) of bool
     """
     angles = np.arange(16) * np.pi / 8.0
     is_near = np.zeros(len(positions), bool)
@@ -134,7 +188,20 @@ def near_edge(scene: Scene, positions: Array, radius: float) -> NDArray[np.bool_
 
 
 def grid(scene: Scene, cells: int = 50) -> Array:
-    """Return the centres (cells^2, 2) of equal cells of the plane, in m, row by row from below."""
+    """Return the centres of equal cells of the plane, row by row from below.
+
+    Parameters
+    ----------
+    scene : Scene
+        Gives width and height.
+    cells : int
+        Number of cells along each side.
+
+    Returns
+    -------
+    array (cells^2, 2)
+        In m.
+    """
     middle = (np.arange(cells) + 0.5) / cells
     x, y = np.meshgrid(middle * scene.width, middle * scene.height)
     return np.stack([x.ravel(), y.ravel()], axis=1)
@@ -146,14 +213,27 @@ def receivers(
     count: int = 400,
     area: Callable[[Array], NDArray[np.bool_]] | None = None,
 ) -> Receivers:
-    """Draw `count` measurements at places that are uniform over the plane, or over a part of it.
+    """Draw measurements at positions that are uniform over the plane, or over a part of it.
 
-    `area` says which of the places (n, 2) are allowed; ValueError if (almost) none is. `rng` draws
-    all places first, then all shadowing.
+    Parameters
+    ----------
+    scene : Scene
+        The path-loss model.
+    rng : numpy.random.Generator
+        Draws all positions first, then all shadowing.
+    count : int
+        Number N of measurements.
+    area : callable, optional
+        From positions (n, 2) to which of them are allowed; by default all.
+
+    Raises
+    ------
+    ValueError
+        If (almost) no position is allowed.
     """
     size = (scene.width, scene.height)
     positions: Array = np.empty((0, 2))
-    for _ in range(MOST_DRAWS):
+    for _ in range(MAX_REJECTION_ROUNDS):
         new = rng.uniform(0.0, size, (count, 2))
         positions = np.concatenate([positions, new if area is None else new[area(new)]])
         if len(positions) >= count:

@@ -80,8 +80,19 @@ def cubic(
 ) -> Toy:
     r"""Draw the report's second problem, :math:`y = x^3 + \epsilon` (Balan et al. 2015).
 
-    Parameters are those of `sine`. The report has 500, 300 and 125 rows on [-4, 4],
-    [-2.5, 2.5] and [-1, 1]; its N(0, 9) is a variance.
+    The report has 500, 300 and 125 rows on [-4, 4], [-2.5, 2.5] and [-1, 1]; its N(0, 9) is a
+    variance.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Draws all x first, then all noise.
+    rows : int
+        N >= 1.
+    low, high : float
+        x ~ U(low, high).
+    noise : float
+        Standard deviation of epsilon, >= 0, in units of y.
     """
     x, eps = _draw(rng, rows, low, high, noise)
     return Toy(x, cubic_curve(x) + eps, cubic_curve)
@@ -96,7 +107,16 @@ def one_period(
 ) -> Toy:
     r"""Draw Krasser's :math:`y = 10 \sin 2\pi x + \epsilon` on evenly spaced x.
 
-    `rng` draws the noise alone, in units of y: x is not random.
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Draws the noise alone: x is not random.
+    rows : int
+        N >= 1.
+    low, high : float
+        First and last x.
+    noise : float
+        Standard deviation of epsilon, >= 0, in units of y.
     """
     x = np.linspace(low, high, rows)[:, None]  # (N, 1)
     return Toy(x, ten_sine(x) + noise * rng.standard_normal((rows, 1)), ten_sine)

@@ -45,8 +45,15 @@ def published_splits(name: str) -> int:
 def standard_splits(rows: int, splits: int = 20) -> tuple[NDArray[np.int_], ...]:
     """Return the row numbers of the test part of every split, in the published order.
 
-    Nine tenths of the rows, rounded, are for training. Splits beyond 20 (for ``protein``: 5)
-    continue the published recipe, but are not published.
+    Nine tenths of the rows, rounded, are for training.
+
+    Parameters
+    ----------
+    rows : int
+        Number of rows of the set.
+    splits : int
+        Number of splits; those beyond 20 (for ``protein``: 5) continue the published recipe,
+        but are not published.
     """
     state = np.random.RandomState(1)
     n_training = round(rows * 9.0 / 10)
@@ -57,7 +64,14 @@ def standard_splits(rows: int, splits: int = 20) -> tuple[NDArray[np.int_], ...]
 
 
 def load(name: str, splits: int | None = None) -> UCISet:
-    """Load a set, one of `UCI_NAMES`, from the data folder, or else from OpenML.
+    """Load a UCI set and its splits, from the data folder or else from OpenML.
+
+    Parameters
+    ----------
+    name : str
+        One of `UCI_NAMES`.
+    splits : int, optional
+        Number of splits; by default those published.
 
     Raises
     ------

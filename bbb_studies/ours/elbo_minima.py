@@ -67,7 +67,15 @@ class Study(NamedTuple):
 
 
 def moments(theta: Array, x: Array) -> tuple[Array, Array]:
-    """Return mean and variance (N,) of f(x) under q, by quadrature over each unit's input."""
+    """Return mean and variance (N,) of f(x) under q, by quadrature over each unit's input.
+
+    Parameters
+    ----------
+    theta : array (2P,)
+        The means mu, then the rho of the mean field.
+    x : array (N, 1)
+        Inputs.
+    """
     mu, rho = theta.reshape(2, -1)
     (w, b, v) = mu[:-1].reshape(3, N_UNITS)
     (sw, sb, sv) = softplus(rho)[:-1].reshape(3, N_UNITS)
@@ -82,7 +90,17 @@ def moments(theta: Array, x: Array) -> tuple[Array, Array]:
 
 
 def free_energy(theta: Array, x: Array, y: Array) -> float:
-    """Return F = -ELBO in nats: E (y - f)^2 is (y - E f)^2 + Var f (D53)."""
+    """Return F = -ELBO in nats: E (y - f)^2 is (y - E f)^2 + Var f (D53).
+
+    Parameters
+    ----------
+    theta : array (2P,)
+        The means mu, then the rho of the mean field.
+    x : array (N, 1)
+        Inputs.
+    y : array (N, 1)
+        Targets.
+    """
     mean, variance = moments(theta, x)
     noise = np.zeros((2, len(theta) // 2))
     # of no rows: the KL alone
@@ -105,21 +123,58 @@ def images(theta: Array) -> Iterator[Array]:
 
 
 def nearest(theta: Array, reference: Array) -> Array:
-    """Return the image of `theta` that is nearest to `reference`: it is then aligned."""
+    """Return the image of `theta` that is nearest to `reference`: the two are then aligned.
+
+    Parameters
+    ----------
+    theta : array (2P,)
+        Whose images are searched.
+    reference : array (2P,)
+        What the image is to be near to.
+    """
     return min(
         images(theta), key=lambda image: float(np.linalg.norm(image - reference))
     )
 
 
 def path(a: Array, point: Array, b: Array, t: Any) -> Array:
-    """Return the places t on the parabola from a to b that `point` bends; its middle: straight."""
+    """Return points on the parabola from `a` to `b` with the control point `point`.
+
+    Parameters
+    ----------
+    a, b : array (2P,)
+        The two ends, theta at t = 0 and t = 1.
+    point : array (2P,)
+        Control point of the parabola; (a + b) / 2 gives a straight line.
+    t : float or array (T, 1)
+        Shares of the way, from 0 to 1.
+    """
     return (1.0 - t) ** 2 * a + 2.0 * t * (1.0 - t) * point + t**2 * b
 
 
 def bend(
     a: Array, b: Array, x: Array, y: Array, rng: np.random.Generator, count: int = 2000
 ) -> Array:
-    """Return the point for which the mean of F over the path is low (Garipov et al. 2018)."""
+    """Return the control point of a path with a low mean of F (Garipov et al. 2018).
+
+    Parameters
+    ----------
+    a, b : array (2P,)
+        The two ends of the path.
+    x : array (N, 1)
+        Inputs.
+    y : array (N, 1)
+        Targets.
+    rng : numpy.random.Generator
+        Draws the positions on the path, then the noise of each step.
+    count : int
+        Number of Adam steps.
+
+    Returns
+    -------
+    array (2P,)
+        The `point` of `path`.
+    """
     point = 0.5 * (a + b)
     optimizer = Adam(0.05)
     memory = optimizer.init(point)
@@ -134,7 +189,24 @@ def bend(
 def search(
     seed: int, starts: int = N_STARTS, epochs: int = 3000, progress: bool | None = None
 ) -> Study:
-    """Train from every start, see which functions were found, and walk between them."""
+    """Train from every start, sort the functions that the starts reached, and walk between them.
+
+    Parameters
+    ----------
+    seed : int
+        Of the data, the starts and their training.
+    starts : int
+        Number of starts.
+    epochs : int
+        Passes over the data in each training.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+
+    Returns
+    -------
+    Study
+        Thetas, free energies and paths.
+    """
     rng = np.random.default_rng(seed)
     optimizer = Adam(0.05, schedule=Cosine())
     trainings = []
@@ -185,9 +257,23 @@ def search(
 def reproduce(
     out: Path, seed: int = 0, progress: bool | None = None, **size: int
 ) -> str:
-    """Run the study; write ``elbo-minima.png`` and ``.json`` to the folder, return the tables.
+    """Run the study, write ``elbo-minima.png`` and ``.json``, and return the tables.
 
-    `size` is that of a shorter run, as for `search`.
+    Parameters
+    ----------
+    out : Path
+        Folder of the results.
+    seed : int
+        Of the data, the starts and their training.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+    **size : int
+        `starts` and `epochs` of a shorter run, passed on to `search`.
+
+    Returns
+    -------
+    str
+        The tables.
     """
     study = search(seed, progress=progress, **size)
     write(out, {"elbo-minima": draw(study)}, study, "elbo-minima")

@@ -38,8 +38,21 @@ def problem(seed: int = 0) -> Regression:
     return exact.draw(np.random.default_rng(seed), rows=20, noise=0.5, prior=1.0)
 
 
-def choices(truth: Exact, prior_scale: float) -> dict[str, Gaussian]:
-    """Return the four q, from the prior to the posterior."""
+def approximations(truth: Exact, prior_scale: float) -> dict[str, Gaussian]:
+    """Return the four q, from the prior to the posterior.
+
+    Parameters
+    ----------
+    truth : Exact
+        Posterior and evidence of the regression.
+    prior_scale : float
+        Standard deviation of every weight under the prior.
+
+    Returns
+    -------
+    dict of str to Gaussian
+        The four q, by name.
+    """
     size = len(truth.precision)
     return {
         "the prior": Gaussian(np.zeros(size), prior_scale**2 * np.eye(size)),
@@ -49,8 +62,21 @@ def choices(truth: Exact, prior_scale: float) -> dict[str, Gaussian]:
     }
 
 
-def place(data: Regression, q: Gaussian) -> tuple[Estimator, Array]:
-    """Return an estimator whose family has `q`, and the theta that is `q`."""
+def estimator_of(data: Regression, q: Gaussian) -> tuple[Estimator, Array]:
+    """Return an estimator whose posterior can be `q`, and the theta that describes `q`.
+
+    Parameters
+    ----------
+    data : Regression
+        Model and rows.
+    q : Gaussian
+        Its covariance decides between `MeanField` and `FullRank`.
+
+    Returns
+    -------
+    estimator : GradientEstimator
+    theta : array (K,)
+    """
     if np.array_equal(q.covariance, np.diag(np.diag(q.covariance))):
         family = MeanField()
         return Reparameterised(data.model, family), family.pack(q.mean, q.deviation)
@@ -61,7 +87,7 @@ def place(data: Regression, q: Gaussian) -> tuple[Estimator, Array]:
 # Numbers k of samples of a bound; all divide the last.
 BOUND_SAMPLE_COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 BOUND_NAMES = ("IWAE", "Renyi 1/2", "EUBO")
-# Independent sets of as many samples as the last of BOUND_SAMPLE_COUNTS.
+# Independent sets, each of as many samples as the last of these numbers.
 N_SAMPLE_SETS = 1000
 N_SETS_PER_PASS = 10  # of these sets in one pass through the model
 
@@ -88,8 +114,27 @@ def draw(
     repeats: int = N_SAMPLE_SETS,
     n_samples: int = BOUND_SAMPLE_COUNTS[-1],
 ) -> Array:
-    """Return log weights (repeats, most) of samples from `q`, by the library's own pass."""
-    estimator, theta = place(data, q)
+    """Return the log importance weights of samples from `q`, by the library's own forward pass.
+
+    Parameters
+    ----------
+    data : Regression
+        Model and rows.
+    q : Gaussian
+        Distribution of the samples.
+    rng : numpy.random.Generator
+        Draws the noise.
+    repeats : int
+        Number R of independent sets.
+    n_samples : int
+        Samples in each set.
+
+    Returns
+    -------
+    array (repeats, n_samples)
+        log P(w, D) - log q(w), in nats.
+    """
+    estimator, theta = estimator_of(data, q)
     rows = []
     for start in range(0, repeats, N_SETS_PER_PASS):
         sets = min(N_SETS_PER_PASS, repeats - start)
@@ -103,11 +148,30 @@ def draw(
 def draw_posterior(
     data: Regression, q: Gaussian, truth: Exact, rng: np.random.Generator, samples: int
 ) -> Array:
-    """Return log P(w, D) - log q(w) (S,) of weights drawn from the posterior.
+    """Return log P(w, D) - log q(w) of weights that are drawn from the posterior.
 
-    Noise is an argument: eps = (w - mu) / sigma, or L^-1 (w - mu), makes any w we like.
+    The noise of an estimator is an argument: eps = (w - mu) / sigma, or L^-1 (w - mu), makes any w
+    that one likes.
+
+    Parameters
+    ----------
+    data : Regression
+        Model and rows.
+    q : Gaussian
+        Distribution whose density is evaluated.
+    truth : Exact
+        Holds the posterior.
+    rng : numpy.random.Generator
+        Draws the weights.
+    samples : int
+        Number S of weights.
+
+    Returns
+    -------
+    array (samples,)
+        In nats.
     """
-    estimator, theta = place(data, q)
+    estimator, theta = estimator_of(data, q)
     factor = np.linalg.cholesky(truth.posterior.covariance)
     w = truth.posterior.mean + rng.standard_normal((samples, len(q.mean))) @ factor.T
     noise = np.linalg.solve(np.linalg.cholesky(q.covariance), (w - q.mean).T).T
@@ -140,7 +204,26 @@ def bound(bound_name: str, logs: Array, count: int) -> Array:
 def measure(
     data: Regression, name: str, q: Gaussian, truth: Exact, rng: np.random.Generator
 ) -> Case:
-    """Estimate every bound for one q."""
+    """Return every bound of one q, exact and estimated, less the log evidence.
+
+    Parameters
+    ----------
+    data : Regression
+        Model and rows.
+    name : str
+        Name of q in tables and pictures.
+    q : Gaussian
+        Distribution to measure.
+    truth : Exact
+        Posterior and evidence.
+    rng : numpy.random.Generator
+        Draws the samples of q, then those of the posterior.
+
+    Returns
+    -------
+    Case
+        All values in nats.
+    """
     logs = draw(data, q, rng) - truth.log_evidence
     bounds = {}
     steps = {}
@@ -178,7 +261,22 @@ BOUND_STYLES = {  # colour, marker, line, name
 def draw_bounds(
     cases: Sequence[Case], counts: Sequence[int], figure: Figure | None = None
 ) -> Figure:
-    """Draw all bounds against the number of samples, one panel for each q."""
+    """Draw all bounds against the number of samples, one panel for each q.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        One panel each, at most four.
+    counts : sequence of int
+        Numbers of samples at which `cases` have bounds.
+    figure : matplotlib Figure, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib Figure
+        The figure with its panels.
+    """
     figure = figure or Figure(figsize=(12.6, 4.2), layout="constrained")
     panels = figure.subplots(1, len(cases))
     for ax, letter, case in zip(panels, "abcd", cases, strict=True):
@@ -244,7 +342,17 @@ BOUNDS_EQUAL_ATOL = 1e-9
 
 
 def lay_out(data: Regression, log_evidence: float, cases: Sequence[Case]) -> str:
-    """Return every number that is printed, and which results of the derivations are seen."""
+    """Return the text of the study: every printed number, and which derivations it shows.
+
+    Parameters
+    ----------
+    data : Regression
+        Model and rows.
+    log_evidence : float
+        In nats.
+    cases : sequence of Case
+        Results of `measure`.
+    """
     rows, d_in = data.x.shape
     exact = listed(
         f"Exact, less log evidence (nats); below, {N_SAMPLE_SETS} sets of "
@@ -277,16 +385,31 @@ def _bounds(case: Case) -> str:
 
 
 def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
-    """Measure every q, write ``evidence-bounds.png`` and ``.json``, and return the tables."""
+    """Measure every q, write ``evidence-bounds.png`` and ``.json``, and return the tables.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the results.
+    seed : int
+        Of data and samples.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal.
+
+    Returns
+    -------
+    str
+        The tables.
+    """
     data_rng_seed, *seeds = np.random.SeedSequence(seed).spawn(6)
     data = problem(int(data_rng_seed.generate_state(1)[0]))
     truth = exact.exact(data)
     rngs = map(np.random.default_rng, seeds[:4])
-    asked = list(zip(choices(truth, 1.0).items(), rngs, strict=True))
-    with steps(len(asked), progress) as report:
+    named_rngs = list(zip(approximations(truth, 1.0).items(), rngs, strict=True))
+    with steps(len(named_rngs), progress) as report:
         cases = [
             measure(data, name, q, truth, rng)
-            for (name, q), rng in counted(asked, report)
+            for (name, q), rng in counted(named_rngs, report)
         ]
     stored = {
         "log_evidence": truth.log_evidence,

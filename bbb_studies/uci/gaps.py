@@ -15,7 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .methods import Settings
-from .trials import AnyTrial, fit_part, load, measured, mixing, now, score, settings_for
+from .trials import (
+    AnyTrial,
+    common_fields,
+    fit_part,
+    load,
+    mixing,
+    now,
+    score,
+    settings_for,
+)
 
 Array = NDArray[Any]
 GAP_SETS = ("boston", "concrete", "energy", "yacht")
@@ -51,10 +60,17 @@ class GapTrial(AnyTrial):
 
 
 def gap(values: Array, seed: int = 0) -> Part | None:
-    """Return the rows of the gap in one input (N,), or None if it has too few values.
+    """Return the rows of a gap split by one input, or None if the input has too few values.
 
     The gap lies strictly between the last value of the lower third and the first of the upper one:
     rows that share those values stay outside, so no training row is in it.
+
+    Parameters
+    ----------
+    values : array (N,)
+        The input.
+    seed : int
+        Of the choice of test rows outside the gap.
     """
     count = len(values)
     ordered = np.sort(values)
@@ -75,7 +91,17 @@ def gap(values: Array, seed: int = 0) -> Part | None:
 def trials(
     sets: tuple[str, ...], methods: tuple[str, ...], **changed: Any
 ) -> list[GapTrial]:
-    """Return a trial for each set, method, and input that has a gap."""
+    """Return a trial for each set, method, and input that has a gap.
+
+    Parameters
+    ----------
+    sets : tuple of str
+        Names of the sets.
+    methods : tuple of str
+        Names of the methods.
+    **changed : Any
+        Settings that differ from the set's usual ones.
+    """
     gap_trials = []
     for name in sets:
         usable = [
@@ -108,5 +134,5 @@ def measure(trial: GapTrial) -> dict[str, Any]:
         "chosen": chosen,
         "metrics": metrics,
         "notes": fit.notes | mixing(fit.draws),
-        **measured(part._asdict(), began),
+        **common_fields(part._asdict(), began),
     }

@@ -65,8 +65,21 @@ def page(
 ) -> str:
     """Return the text of ``benchmarks/uci.md``, or of ``table.md`` in a run's folder.
 
-    Of a repeated trial the last record counts; `gaps` are those of gap splits; `command` wrote
-    them; `in_folder`: name the files as in the output folder of a run.
+    Parameters
+    ----------
+    records : iterable of Record
+        Of all trials; the last record of a trial counts.
+    command : str
+        What one types to repeat the run.
+    gaps : sequence of Record
+        Records of gap splits; by default none.
+    in_folder : bool
+        Whether to name the files as in the output folder of a run.
+
+    Raises
+    ------
+    ValueError
+        If there is no record.
     """
     rows = list(records)
     have = {(record["set"], record["method"]) for record in rows}
@@ -87,7 +100,15 @@ def page(
 
 
 def gap_section(records: Iterable[Record], prefix: str = "uci_") -> str:
-    """Return the part of the page about gap splits; names of pictures begin with `prefix`."""
+    """Return the part of the page about gap splits.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        Records of gap splits.
+    prefix : str
+        With which the names of pictures begin.
+    """
     rows = list(records)
     table = pictures.gap_table(rows)
     text = TEMPLATES.get_template("gaps.md.j2").render(
@@ -119,9 +140,23 @@ def _open_gaps(table: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def write(out: Path, records: Iterable[Record], command: str) -> str:
-    """Write ``table.md``, ``trials.csv`` and the pictures into `out`; return text for the terminal.
+    """Write ``table.md``, ``trials.csv`` and the pictures, and return text for the terminal.
 
-    The table and how many cells reach what. ValueError if there is no record.
+    The text has the table, and how many cells reach what was published.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    records : iterable of Record
+        Of all trials.
+    command : str
+        What one types to repeat the run.
+
+    Raises
+    ------
+    ValueError
+        If there is no record.
     """
     rows = current(records)
     table = _write_files(out, rows, page(rows, command, in_folder=True))
@@ -136,13 +171,43 @@ def write(out: Path, records: Iterable[Record], command: str) -> str:
 
 
 def write_own(out: Path, records: Iterable[Record], command: str) -> str:
-    """Write what `write` does about a table of one's own, without published numbers."""
+    """Write the files of `write` for a table of one's own, without published numbers.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    records : iterable of Record
+        Of all trials.
+    command : str
+        What one types to repeat the run.
+
+    Returns
+    -------
+    str
+        Text for the terminal.
+
+    Raises
+    ------
+    ValueError
+        If there is no record.
+    """
     rows = current(records)
     return _plain(_write_files(out, rows, _render("own.md.j2", rows, command=command)))
 
 
 def write_gaps(out: Path, records: Iterable[Record], command: str) -> str:
-    """Write ``table.md`` and ``gaps.png`` about gap splits; return the text for the terminal."""
+    """Write ``table.md`` and ``gaps.png`` about gap splits, and return text for the terminal.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    records : iterable of Record
+        Records of gap splits.
+    command : str
+        What one types to repeat the run.
+    """
     rows = list(records)
     write_text(
         out / "table.md", f"{gap_section(rows, prefix='')}\n\n```\n{command}\n```\n"

@@ -22,7 +22,7 @@ from ..kit import panels
 from . import tables
 from .methods import METHODS
 from .tables import METRICS, Cell, Record, Records, cells, frame, known_first, label
-from .trials import COVERAGE_LEVELS
+from .trials import INTERVAL_LEVELS
 
 Array = NDArray[Any]
 DARK_ORANGE = "#B87F00"
@@ -66,9 +66,13 @@ PIT_LIMIT = 3.0
 # A panel ends this many times its useful width above the lowest number.
 AXIS_STRETCH = 2.5
 GAP_COVERAGE_LEVEL = 0.9  # of the central intervals in the gaps
-PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
-AT_EDGE: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsize": 8}
-AT_EDGE["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+PLAIN_FORMATTER = FuncFormatter(lambda value, _: f"{value:g}")
+EDGE_TEXT_STYLE: dict[str, Any] = {
+    "textcoords": "offset points",
+    "ha": "right",
+    "fontsize": 8,
+}
+EDGE_TEXT_STYLE["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
 
 
 def _title(ax: Axes, name: str) -> None:
@@ -161,7 +165,7 @@ def _scores(
             edge = high + 0.75 * margin
             ax.plot(edge, at, marker=">", color=colour, markersize=6)
             ax.annotate(
-                f"{score.mean:.3g}", (edge, at), (-7, 0), va="center", **AT_EDGE
+                f"{score.mean:.3g}", (edge, at), (-7, 0), va="center", **EDGE_TEXT_STYLE
             )
             continue
         size = 9 if marker == "*" or isinstance(marker, tuple) else 6.5
@@ -180,7 +184,7 @@ def _scores(
         label="mean ± standard error",
     )
     ax.xaxis.set_major_locator(MaxNLocator(4))
-    ax.xaxis.set_major_formatter(PLAIN)
+    ax.xaxis.set_major_formatter(PLAIN_FORMATTER)
     if metric == "rmse":
         _title(ax, name)
     ax.set_xlabel("RMSE (units of y)" if metric == "rmse" else "NLL (nats per point)")
@@ -240,14 +244,14 @@ def calibration(records: Records) -> Figure:
         labels = [_short(method) for method in members if _short(method) in handles]
         row[wide - 1].legend([handles[text] for text in labels], labels, **legend_style)
     axes[0, 0].set_xlim(0.0, 1.0)
-    axes[0, 0].xaxis.set_major_formatter(PLAIN)
+    axes[0, 0].xaxis.set_major_formatter(PLAIN_FORMATTER)
     return figure
 
 
 def _coverage(ax: Axes, method: str, shares: Array, offset: int) -> None:
     """Draw one curve; markers of different methods at different levels, lest they overlap."""
     colour, marker, style = METHOD_STYLES.get(method, OTHER_STYLE)
-    off = shares.mean(axis=0) - COVERAGE_LEVELS
+    off = shares.mean(axis=0) - INTERVAL_LEVELS
     line: dict[str, Any] = {
         "color": colour,
         "linestyle": style,
@@ -255,7 +259,7 @@ def _coverage(ax: Axes, method: str, shares: Array, offset: int) -> None:
         "zorder": 3,
     }
     line |= {"marker": marker, "markevery": (offset % 4, 4), "markersize": 5.5}
-    ax.plot(COVERAGE_LEVELS, off, label=_short(method), **line)
+    ax.plot(INTERVAL_LEVELS, off, label=_short(method), **line)
     if len(shares) > 1:
         error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
         at = slice(offset % 4, None, 4)
@@ -265,7 +269,7 @@ def _coverage(ax: Axes, method: str, shares: Array, offset: int) -> None:
             "linewidth": 0.9,
             "zorder": 2,
         }
-        ax.errorbar(COVERAGE_LEVELS[at], off[at], error[at], **bars)
+        ax.errorbar(INTERVAL_LEVELS[at], off[at], error[at], **bars)
 
 
 def pit(records: Records) -> Figure:
@@ -335,7 +339,7 @@ def gap_table(records: Iterable[Record]) -> pd.DataFrame:
         row = {"set": record["set"], "method": record["method"], "gaps": 1}
         for where, part in record["metrics"].items():
             share = part["coverage"][
-                int(np.argmin(np.abs(COVERAGE_LEVELS - GAP_COVERAGE_LEVEL)))
+                int(np.argmin(np.abs(INTERVAL_LEVELS - GAP_COVERAGE_LEVEL)))
             ]
             part = {"nll": part["nll"], "rmse": part["rmse"], "coverage": share} | {
                 "spread": np.log(part["epistemic"])
@@ -406,7 +410,7 @@ def _gaps(
                 )
         if row.nll_inside > limit:
             column[0].annotate(
-                f"{row.nll_inside:.3g} →", (limit, at), (-6, 4), **AT_EDGE
+                f"{row.nll_inside:.3g} →", (limit, at), (-6, 4), **EDGE_TEXT_STYLE
             )
         if np.isfinite(row.growth):
             column[2].plot(row.growth, at, marker=marker, color=colour, zorder=3)

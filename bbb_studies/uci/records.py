@@ -29,7 +29,7 @@ class RecordsError(ValueError):
     """A file holds no record, or a damaged one."""
 
 
-def said_versions() -> dict[str, str]:
+def recorded_versions() -> dict[str, str]:
     """Return the versions of which a record tells; with the same ones a trial repeats."""
     return {
         "bbb_numpy": __version__,
@@ -63,12 +63,28 @@ def _check(text: str) -> str:
 
 
 def path_of(out: Path, key: str) -> Path:
-    """Return where the record of a trial lies in the output folder."""
+    """Return the path of a trial's record.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    key : str
+        Key of the trial, e.g. ``boston/hmc/03``.
+    """
     return out / RECORDS_FOLDER / f"{key}.json"
 
 
 def write(out: Path, record: Record) -> None:
-    """Write a record and see it on the disk; one of the same key is replaced."""
+    """Write a record to the disk, in place of one with the same key.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    record : Record
+        With its ``key``.
+    """
     path = path_of(out, record["key"])
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, line(record))
@@ -90,7 +106,15 @@ def read(path: Path) -> list[Record]:
 
 
 def set_aside(out: Path, paths: Iterable[Path]) -> Path:
-    """Move files of the record folder into a new folder beside it; return that."""
+    """Move records into a new folder beside that of the records, and return its path.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    paths : iterable of Path
+        Files of records.
+    """
     number = 1
     while (aside := out / f"{RECORDS_FOLDER}.previous-{number}").exists():
         number += 1

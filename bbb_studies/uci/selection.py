@@ -24,7 +24,7 @@ from bbb_numpy.numeric.elementary import logsumexp
 from .methods import METHODS, SAMPLERS, Candidate, Fit, Settings, fit
 
 Array = NDArray[Any]
-VALIDATION_SHARE = 0.2  # of the training rows
+VALIDATION_SHARE = 0.2  # of the training rows, in each fold
 PILOT_SAMPLES = 100  # of the predictive mixture by which candidates are compared
 
 
@@ -51,10 +51,18 @@ def candidates(method: str) -> list[Candidate]:
 
 
 def refinements(method: str, best: Candidate) -> list[Candidate]:
-    """Return other step sizes and lengths of training, to try with the best prior."""
+    """Return the candidates to try with the best prior: other step sizes and lengths of training.
+
+    Parameters
+    ----------
+    method : str
+        A key of `METHODS`.
+    best : Candidate
+        The best of `candidates`.
+    """
     if method in (*SAMPLERS, "eubo", "dropout", "swag"):
         return []
-    if METHODS[method].by == "bound":
+    if METHODS[method].criterion == "bound":
         return [Candidate(best.prior), Candidate(best.prior, 3e-3)]
     return [Candidate(best.prior, length=0.1), Candidate(best.prior, 3e-3, 0.25)]
 
@@ -62,18 +70,41 @@ def refinements(method: str, best: Candidate) -> list[Candidate]:
 def select_and_fit(
     x: Array, y: Array, method: str, settings: Settings, seed: int
 ) -> tuple[Fit, dict[str, Any]]:
-    """Return the fit with the best hyperparameters to the standardised `x` (N, d_in), `y` (N, 1).
+    """Return the fit with the best hyperparameters, and what they are.
 
-    And what they are, under ``tried`` the criterion of each candidate in nats per row.
+    Parameters
+    ----------
+    x : array (N, d_in)
+        Inputs of the training part, standardised.
+    y : array (N, 1)
+        Targets of the training part, standardised.
+    method : str
+        A key of `METHODS`.
+    settings : Settings
+        Sizes of the computation.
+    seed : int
+        Of everything random.
+
+    Returns
+    -------
+    fit : Fit
+        On all N rows.
+    chosen : dict
+        The hyperparameters; ``tried`` has the criterion of each candidate, nats per row.
+
+    Raises
+    ------
+    ArithmeticError
+        If every candidate diverged.
     """
-    by = METHODS[method].by
-    if by == "nothing":
+    criterion = METHODS[method].criterion
+    if criterion == "nothing":
         only = fit(x, y, method, [Candidate(None)], settings, [seed, 0])[0]
-        return only, {"by": by, "tried": {}}
+        return only, {"by": criterion, "tried": {}}
     order = np.random.default_rng([seed, 2]).permutation(len(x))
     held_out = max(1, int(VALIDATION_SHARE * len(x)))
     folds = [order[k * held_out : (k + 1) * held_out] for k in range(settings.folds)]
-    pilot = replace(  # shorter runs
+    pilot = replace(
         settings,
         warm_up=ceil(settings.pilot * settings.warm_up),
         draws=ceil(settings.pilot * settings.draws),
@@ -89,17 +120,14 @@ def select_and_fit(
     ) -> Any:
         """Fit candidates; None for one that diverges, which the others do not feel."""
         try:
-            return fit(*rows, method, candidates, size, [seed, stream])
+            x, y = rows
+            return fit(x, y, method, candidates, size, [seed, stream])
         except ArithmeticError:
-            alone = len(candidates) == 1
-            return (
-                [None]
-                if alone
-                else [
-                    together(rows, [candidate], size, stream)[0]
-                    for candidate in candidates
-                ]
-            )
+            if len(candidates) == 1:
+                return [None]
+            return [
+                together(rows, [candidate], size, stream)[0] for candidate in candidates
+            ]
 
     def losses(candidates: list[Candidate], out: Array) -> list[float]:
         """Fit candidates to all rows but `out`, and return their loss there."""
@@ -114,13 +142,13 @@ def select_and_fit(
         ]
 
     tried: dict[Candidate, float] = {}
-    # to all training rows, of those compared by their bound
+    # Fits to all training rows, of the candidates that are compared by their bound.
     fits: dict[Candidate, Any] = {}
 
     def compare(candidates: Sequence[Candidate]) -> Candidate:
         for _, group in groupby(candidates, lambda candidate: candidate[1:]):
             alike = list(group)  # they differ in their prior alone
-            if by == "bound":
+            if criterion == "bound":
                 fits_of_all = together((x, y), alike, settings, 0)
                 fits.update(zip(alike, fits_of_all, strict=True))
                 tried.update(
@@ -147,7 +175,7 @@ def select_and_fit(
         "learning_rate": best.learning_rate,
         "length": best.length,
         **({"left_out": best.left_out} if best.left_out else {}),
-        "by": by,
+        "by": criterion,
         "tried": {_label(c): v if isfinite(v) else None for c, v in tried.items()},
     }
 
@@ -170,8 +198,6 @@ def _label(candidate: Candidate) -> str:
 
 
 def _prior(candidate: Candidate) -> str:
-    return (
-        "N(0, 1)"
-        if candidate.prior is None
-        else f"{candidate.prior:g} x (1, 1/sqrt(units))"
-    )
+    if candidate.prior is None:
+        return "N(0, 1)"
+    return f"{candidate.prior:g} x (1, 1/sqrt(units))"

@@ -27,17 +27,25 @@ from .trials import SPACES, usual_splits
 Record = Mapping[str, Any]
 Records: TypeAlias = Iterable[Record] | pd.DataFrame
 METRICS = ("rmse", "nll")
-DATASETS = (  # sets in the order of print
-    *("boston", "concrete", "energy", "protein", "wine_red"),
-    *("yacht", "power", "kin8nm", "naval"),
+# The sets in the order of the columns.
+DATASETS = (
+    "boston",
+    "concrete",
+    "energy",
+    "protein",
+    "wine_red",
+    "yacht",
+    "power",
+    "kin8nm",
+    "naval",
 )
-# in the order of the rows
+# The methods in the order of the rows.
 METHOD_LABELS = {name: method.label for name, method in METHODS.items()}
 SPLITS = {name: usual_splits(name) for name in DATASETS}
-# what three digits would show as 0.000; a table of one's own may be in any units
+# Numbers below it would be printed as 0.000; a user's table may be in any units.
 SHOWN_AS_ZERO = 5e-4
 MAX_R_HAT = 1.05  # R-hat of functions above which a sampler's cell is marked
-TRIAL_KEY = ["set", "method", "split"]  # what tells one from another
+TRIAL_KEY = ["set", "method", "split"]  # columns that identify a trial
 FLAT_COLUMNS = {
     f"metrics.{name}": name for name in (*METRICS, "crps", "pit", "coverage")
 }
@@ -76,7 +84,15 @@ class Published:
     reported_false: bool = False  # never a number to reach
 
     def score(self, name: str, metric: str) -> float | None:
-        """Return the number printed for a set and a metric; None if there is none here."""
+        """Return the number printed for a set and a metric; None if there is none here.
+
+        Parameters
+        ----------
+        name : str
+            Name of the set.
+        metric : str
+            "rmse" or "nll".
+        """
         return self.scores.get(name, (None, None))[METRICS.index(metric)]
 
 
@@ -91,7 +107,17 @@ NETWORKS = tuple(row for row in PUBLISHED if row.bayesian)
 def lowest(
     name: str, metric: str, rows: Sequence[Published]
 ) -> tuple[float, str] | None:
-    """Return the lowest number of some rows that are not reported false, and who has it."""
+    """Return the lowest published number of a cell, and whose it is; None if there is none.
+
+    Parameters
+    ----------
+    name : str
+        Name of the set.
+    metric : str
+        "rmse" or "nll".
+    rows : sequence of Published
+        Rows to look at; those reported false are left out.
+    """
     value_by_name = {
         row.name: row.score(name, metric) for row in rows if not row.reported_false
     }
@@ -124,14 +150,11 @@ class Summary:
 
     def __str__(self) -> str:
         if self.count < 2:
-            return (
-                f"{self.mean:.3f}"
-                if abs(self.mean) >= SHOWN_AS_ZERO
-                else f"{self.mean:.3g}"
-            )
-        digits = (
-            3 if not 0 < self.error < SHOWN_AS_ZERO else 1 - floor(log10(self.error))
-        )
+            notation = "f" if abs(self.mean) >= SHOWN_AS_ZERO else "g"
+            return f"{self.mean:.3{notation}}"
+        digits = 3
+        if 0 < self.error < SHOWN_AS_ZERO:
+            digits = 1 - floor(log10(self.error))
         return f"{self.mean:.{digits}f} ± {self.error:.{digits}f}"
 
 
@@ -200,7 +223,15 @@ def current(records: Iterable[Record]) -> list[Record]:
 def known_first(
     names: Iterable[str], order: Iterable[str] = tuple(METHOD_LABELS)
 ) -> list[str]:
-    """Return the different names, those `order` in their order before the others."""
+    """Return the different names: first those of `order` in its order, then the others sorted.
+
+    Parameters
+    ----------
+    names : iterable of str
+        May hold a name several times.
+    order : iterable of str
+        By default that of `METHOD_LABELS`.
+    """
     present = set(names)
     order = list(order)
     return [name for name in order if name in present] + sorted(present - set(order))
@@ -234,6 +265,13 @@ def leading(candidates: Iterable[Cell], metric: str) -> Cell | None:
     """Return the cell of the lowest mean, of those with all splits if there are any.
 
     Splits differ far more than methods do: one that has met only easy ones would lead.
+
+    Parameters
+    ----------
+    candidates : iterable of Cell
+        Cells of one set; those without scores are left out.
+    metric : str
+        "rmse" or "nll".
     """
     scored = [cell for cell in candidates if cell.scores]
     complete = [cell for cell in scored if cell.complete]
@@ -245,10 +283,21 @@ def leading(candidates: Iterable[Cell], metric: str) -> Cell | None:
 def paired(
     records: Records, name: str, first: str, second: str, metric: str
 ) -> Summary | None:
-    """Return the mean of metric(one) - metric(other) over their common splits; None without any.
+    """Return the mean difference of two methods over their common splits; None if there are none.
 
     Splits differ far more than methods do: the error of this difference is what decides, not
     the errors of the two means.
+
+    Parameters
+    ----------
+    records : records or DataFrame
+        Of all trials.
+    name : str
+        Name of the set.
+    first, second : str
+        The methods; the difference is that of `first` less `second`.
+    metric : str
+        "rmse" or "nll".
     """
     table = frame(records)
     fine = table[(table["status"] == "ok") & (table["set"] == name)].set_index("split")
@@ -272,7 +321,15 @@ def mixing(records: Records) -> dict[tuple[str, str], pd.DataFrame]:
 
 
 def grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table, aligned in plain text, too."""
+    """Return a Markdown table, aligned in plain text, too.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Titles of the columns.
+    rows : iterable of sequence of str
+        One cell for each title.
+    """
     lines = [list(header), *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = [
@@ -285,12 +342,18 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def markdown(records: Records, published: bool = True) -> str:
-    """Return the table: methods as rows, sets as columns, "rmse / nll" with standard errors.
+    """Return the results as a Markdown table: methods as rows, sets as columns, "rmse / nll".
 
     The lowest mean of ours in each column is bold, RMSE and NLL each for itself (see `leading`).
     A number of splits is given where some are missing; failed trials are named below. A sampler's
-    cell has R-hat of its functions, the median over splits. Published rows in italics are those
-    reported false.
+    cell has R-hat of its functions, the median over splits.
+
+    Parameters
+    ----------
+    records : records or DataFrame
+        Of all trials.
+    published : bool
+        Whether to add published rows; those reported false are in italics.
     """
     table = frame(records)
     cell_by_key = cells(table)
@@ -306,14 +369,18 @@ def markdown(records: Records, published: bool = True) -> str:
 
     def shown(key: tuple[str, str]) -> str:
         cell = cell_by_key.get(key)
-        if cell is None or not cell.scores:
-            return "–" if cell is None else "failed"
+        if cell is None:
+            return "–"
+        if not cell.scores:
+            return "failed"
         parts = []
         for metric, score in cell.scores.items():
             best = first[cell.set, metric]
             bold = "**" if best and score.mean == best.scores[metric].mean else ""
             parts.append(f"{bold}{score}{bold}")
-        text = " / ".join(parts) + (f", {_r_hat(mixed[key])}" if key in mixed else "")
+        text = " / ".join(parts)
+        if key in mixed:
+            text += f", {_r_hat(mixed[key])}"
         is_complete = cell.complete and len(cell.splits) == SPLITS.get(cell.set)
         return text if is_complete else f"{text} ({cell.rests_on})"
 
@@ -323,25 +390,23 @@ def markdown(records: Records, published: bool = True) -> str:
     ]
     for row in PUBLISHED if published else ():
         slant = "*" if row.reported_false else ""
-        name = (
-            f"{row.name} (reported false by its author)"
-            if row.reported_false
-            else row.name
-        )
+        title = row.name
+        if row.reported_false:
+            title += " (reported false by its author)"
         numbers = [
-            " / ".join(printed(row.score(one, m)) for m in METRICS)
-            if one in row.scores
+            " / ".join(printed(row.score(name, m)) for m in METRICS)
+            if name in row.scores
             else "–"
-            for one in sets
+            for name in sets
         ]
         rows.append(
-            [f"{slant}{text}{slant}" for text in (f"published: {name}", *numbers)]
+            [f"{slant}{text}{slant}" for text in (f"published: {title}", *numbers)]
         )
     failed = failures(cell_by_key.values())
-    below = (
-        ["", "Failed trials:", "", *(f"- {line}" for line in failed)] if failed else []
-    )
-    return "\n".join([grid(["RMSE / NLL", *sets], rows), *below])
+    lines = [grid(["RMSE / NLL", *sets], rows)]
+    if failed:
+        lines += ["", "Failed trials:", "", *(f"- {line}" for line in failed)]
+    return "\n".join(lines)
 
 
 def _r_hat(mixed: pd.DataFrame) -> str:
@@ -350,12 +415,11 @@ def _r_hat(mixed: pd.DataFrame) -> str:
     if not len(values):
         return "R̂ –"
     middle = values.median()
-    of = (
-        ""
-        if len(values) == len(mixed)
-        else f" of {len(values)} split{'s' * (len(values) != 1)}"
-    )
-    return f"R̂ {middle:.2f}{'†' if middle > MAX_R_HAT else ''}{of}"
+    mark = "†" if middle > MAX_R_HAT else ""
+    count = ""
+    if len(values) < len(mixed):
+        count = f" of {len(values)} split{'s' * (len(values) != 1)}"
+    return f"R̂ {middle:.2f}{mark}{count}"
 
 
 def failures(cells_with_failures: Iterable[Cell]) -> list[str]:

@@ -30,30 +30,46 @@ from bbb_numpy.sampling.draws import DrawnWeights, Draws
 from ..data import uci
 from ..data.uci import published_splits, standard_splits
 from .methods import METHODS, Fit, Settings
-from .records import said_versions
+from .records import recorded_versions
 from .selection import select_and_fit
 
 Array = NDArray[Any]
-SETS = uci.UCI_NAMES
-# sets of which the first 5 splits are measured, as of protein
+# Large sets, of which only the first 5 splits are measured; protein has no more than 5.
 FIRST_SPLITS_SETS = ("power", "kin8nm", "naval")
+# Training rows in thousands, to which the cost of a trial is proportional; protein has 41, but
+# its chains are shorter.
 THOUSANDS_OF_ROWS = {
-    **{"boston": 0.5, "concrete": 0.9, "energy": 0.7, "protein": 12.0, "wine_red": 1.4},
-    **{"yacht": 0.3, "power": 8.6, "kin8nm": 7.4, "naval": 10.7},
+    "boston": 0.5,
+    "concrete": 0.9,
+    "energy": 0.7,
+    "protein": 12.0,
+    "wine_red": 1.4,
+    "yacht": 0.3,
+    "power": 8.6,
+    "kin8nm": 7.4,
+    "naval": 10.7,
 }
 N_PIT_BINS = 20  # of the histogram of F(y)
 # Levels of the central intervals whose coverage is scored.
-COVERAGE_LEVELS = np.arange(1, 20) / 20
-CRPS_SAMPLES = 100  # their pairs are summed
-# The literature's 100 units. Passes over 41,157 rows are dear: chains begin at better point
-# estimates, and are shorter.
+INTERVAL_LEVELS = np.arange(1, 20) / 20
+CRPS_SAMPLES = 100  # at most; the CRPS sums over their pairs
+# Protein has 100 units, as in the literature. A pass over its 41,157 training rows takes long, so
+# chains begin at better point estimates and are shorter.
 PROTEIN: dict[str, Any] = {
-    **{"units": 100, "steps": 50_000, "full_rank_steps": 4000, "folds": 1},
-    **{"thin": 1, "warm_up": 60, "start_batch": 256, "start_steps": 30_000},
-    **{"path": 0.3, "leaps": 30, "depth": 4},
+    "units": 100,
+    "steps": 50_000,
+    "full_rank_steps": 4000,
+    "folds": 1,
+    "thin": 1,
+    "warm_up": 60,
+    "start_batch": 256,
+    "start_steps": 30_000,
+    "path": 0.3,
+    "leaps": 30,
+    "depth": 4,
 }
-DATA_FILE = "data.npz"  # a table of one's own, in the folder of its run
-MIN_ROWS = 20  # rows of it: two in a test part, and folds of the others
+DATA_FILE = "data.npz"  # the user's table, in the folder of its run
+MIN_ROWS = 20  # of a user's table, so that a test part has two rows
 
 
 class AnyTrial:
@@ -102,7 +118,7 @@ class OwnTrial(AnyTrial):
     set: str  # name of the table among the records
     method: str
     split: int
-    data: str  # `keep` returns it: records of other rows do not count
+    data: str  # `write_rows` returns it: records of other rows do not count
     settings: Settings = Settings()
 
     @property
@@ -112,7 +128,15 @@ class OwnTrial(AnyTrial):
 
 
 def settings_for(name: str, **changed: Any) -> Settings:
-    """Return the settings of a set: those of the literature for `protein`, with `changed`."""
+    """Return the settings of a set: the literature's for ``protein``, else the defaults.
+
+    Parameters
+    ----------
+    name : str
+        Name of the set.
+    **changed : Any
+        Settings that differ from these.
+    """
     return Settings(**(PROTEIN | changed if name == "protein" else changed))
 
 
@@ -124,10 +148,19 @@ def usual_splits(name: str) -> int:
 def trials(
     sets: tuple[str, ...], methods: tuple[str, ...], splits: int | None, **changed: Any
 ) -> list[Trial]:
-    """Return all trials that are asked for, with settings `changed`, splits of a set side by side.
+    """Return the trials of all sets and methods, splits of a set side by side.
 
-    `splits` of each set, by default those of `usual_splits`. Up to 20 are published, of protein 5;
-    more than 20 continue the published recipe.
+    Parameters
+    ----------
+    sets : tuple of str
+        Names of the sets.
+    methods : tuple of str
+        Names of the methods.
+    splits : int or None
+        Splits of each set; None takes those of `usual_splits`. Up to 20 are published, of
+        protein 5; more than 20 continue the published recipe.
+    **changed : Any
+        Settings that differ from the set's usual ones.
     """
     all_trials = []
     for name in sets:
@@ -158,8 +191,10 @@ def measure(trial: Trial) -> dict[str, Any]:
     Everything random comes from the trial's seed, so that the numbers do not depend on where
     or beside what it runs. Whatever goes wrong is raised; the caller records it.
     """
-    beyond = trial.split >= published_splits(trial.set)
-    data = _data(trial.set, 50 * (1 + trial.split // 50)) if beyond else load(trial.set)
+    splits = published_splits(trial.set)
+    if trial.split >= splits:
+        splits = 50 * (1 + trial.split // 50)
+    data = _data(trial.set, splits)
     return _on_split(data.x, data.y, data.test_rows[trial.split], trial)
 
 
@@ -172,8 +207,18 @@ def set_name(source: str) -> str:
     return plain if "." in plain else f"{plain}.table"
 
 
-def keep(out: Path, x: Array, y: Array) -> str:
-    """Write the rows `x` (N, d_in), `y` (N, 1) for the workers; return the digest of them."""
+def write_rows(out: Path, x: Array, y: Array) -> str:
+    """Write the rows of a table for the workers, and return a digest of them.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    x : array (N, d_in)
+        Inputs.
+    y : array (N, 1)
+        Targets.
+    """
     x = np.ascontiguousarray(x, np.float64)
     y = np.ascontiguousarray(y, np.float64)
     out.mkdir(parents=True, exist_ok=True)
@@ -184,7 +229,15 @@ def keep(out: Path, x: Array, y: Array) -> str:
 
 
 def measure_own(path: str, trial: OwnTrial) -> dict[str, Any]:
-    """Run a trial on the rows that `keep` has written at `path`, as `measure`."""
+    """Run a trial on a table of one's own, and return what is recorded of it.
+
+    Parameters
+    ----------
+    path : str
+        File that `write_rows` has written.
+    trial : OwnTrial
+        Method, split and settings.
+    """
     x, y = read_arrays(Path(path), ("x", "y")).values()
     return _on_split(x, y, standard_splits(len(y), trial.split + 1)[-1], trial)
 
@@ -203,7 +256,7 @@ def _on_split(x: Array, y: Array, test: Array, trial: AnyTrial) -> dict[str, Any
         "chosen": chosen,
         "metrics": metrics,
         "notes": notes | mixing(fit.draws),
-        **measured(rows, began),
+        **common_fields(rows, began),
     }
 
 
@@ -212,12 +265,22 @@ def now() -> dict[str, float]:
     return {"wall": perf_counter(), "cpu": process_time()}
 
 
-def measured(rows: Mapping[str, Array], began: Mapping[str, float]) -> dict[str, Any]:
-    """Return what records of all kinds of trials have, of row numbers and of when it `began`."""
+def common_fields(
+    rows: Mapping[str, Array], began: Mapping[str, float]
+) -> dict[str, Any]:
+    """Return what records of all kinds of trials have: numbers of rows, seconds and versions.
+
+    Parameters
+    ----------
+    rows : mapping of str to array
+        Row numbers of each part.
+    began : mapping of str to float
+        What `now` returned at the start.
+    """
     return {
         "rows": {name: len(numbers) for name, numbers in rows.items()},
         "seconds": {clock: time - began[clock] for clock, time in now().items()},
-        "versions": said_versions(),
+        "versions": recorded_versions(),
     }
 
 
@@ -230,18 +293,50 @@ class Scaled(NamedTuple):
     y_scale: Array
 
     def inputs(self, x: Array, dtype: Any) -> Array:
-        """Return `x` in units of the training part."""
+        """Return `x` in units of the training part.
+
+        Parameters
+        ----------
+        x : array (N, d_in)
+            Inputs in their own units.
+        dtype : dtype
+            Of the result.
+        """
         return standardise(x, self.x_mean, self.x_scale, dtype, "x")
 
     def targets(self, y: Array, dtype: Any) -> Array:
-        """Return `y` in units of the training part."""
+        """Return `y` in units of the training part.
+
+        Parameters
+        ----------
+        y : array (N, 1)
+            Targets in their own units.
+        dtype : dtype
+            Of the result.
+        """
         return standardise(y, self.y_mean, self.y_scale, dtype, "y")
 
 
 def fit_part(x: Array, y: Array, trial: AnyTrial) -> tuple[Fit, dict[str, Any], Scaled]:
-    """Choose hyperparameters and fit, from the training part `x` (N, d_in), `y` (N, 1) alone.
+    """Choose hyperparameters and fit, by the training part alone.
 
-    Returns the fit, in units of the training part, and what spoke for its hyperparameters.
+    Parameters
+    ----------
+    x : array (N, d_in)
+        Inputs of the training part.
+    y : array (N, 1)
+        Targets of the training part.
+    trial : AnyTrial
+        Method, settings and seed.
+
+    Returns
+    -------
+    fit : Fit
+        In units of the training part.
+    chosen : dict
+        Hyperparameters, and what spoke for them.
+    scaled : Scaled
+        Moments of the training part.
     """
     scaled = Scaled(*moments(x, True), *moments(y, True))
     dtype = np.dtype(trial.settings.dtype)
@@ -252,13 +347,37 @@ def fit_part(x: Array, y: Array, trial: AnyTrial) -> tuple[Fit, dict[str, Any], 
 def score(
     fit: Fit, scaled: Scaled, x: Array, y: Array, trial: AnyTrial, brief: bool = False
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    """Return metrics and notes for rows `x` (N, d_in), `y` (N, 1), in the target's own units.
+    """Return metrics and notes of a fit on test rows, in the units of the target.
 
     The predictive distribution is the mixture over all posterior samples (D5), or the Gaussian that
     a linearised network predicts (D54).
+
+    Parameters
+    ----------
+    fit : Fit
+        In units of the training part.
+    scaled : Scaled
+        Moments of the training part.
+    x : array (N, d_in)
+        Inputs.
+    y : array (N, 1)
+        Targets.
+    trial : AnyTrial
+        Gives the seed and the number of samples.
+    brief : bool
+        Compute RMSE and NLL alone, from at most 100 samples.
+
+    Returns
+    -------
+    metrics : dict
+        ``rmse``, ``nll`` (nats per row), ``crps``, ``pit`` and ``coverage``.
+    notes : dict
+        Standard deviations, and NLL of simpler predictive distributions.
     """
     rng = np.random.default_rng([trial.seed, 1])
-    samples = trial.settings.samples if not brief else min(trial.settings.samples, 100)
+    samples = trial.settings.samples
+    if brief:
+        samples = min(samples, 100)
     means = []
     scales = []
     within: Array = np.zeros(1)
@@ -270,11 +389,10 @@ def score(
         at = scaled.inputs(x, theta.dtype)
         # one component, in which the spread of the functions is contained
         if is_gaussian(source):
-            mean, epistemic, noise = (
-                p.astype(float) for p in predict(source, theta, at, rng=rng)
-            )
-            mean = mean[None]
-            scale = np.hypot(epistemic, noise)[None]
+            prediction = predict(source, theta, at, rng=rng)
+            epistemic = prediction.epistemic.astype(float)
+            mean = prediction.mean.astype(float)[None]
+            scale = np.hypot(epistemic, prediction.aleatoric.astype(float))[None]
             within = (epistemic * scaled.y_scale) ** 2
         else:
             mean, scale = mixture(source, theta, at, rng=rng, samples=share)
@@ -296,7 +414,7 @@ def score(
     metrics |= {
         "crps": float(crps_mixture(mean[thin], deviation[thin], y).mean()),
         "pit": np.histogram(transformed, N_PIT_BINS, (0.0, 1.0))[0].tolist(),
-        "coverage": coverage(transformed, COVERAGE_LEVELS).share.tolist(),
+        "coverage": coverage(transformed, INTERVAL_LEVELS).share.tolist(),
     }
     middle = mean.mean(axis=0)
     noise = (deviation**2).mean(axis=0) - within
@@ -319,15 +437,15 @@ def _nll(means: Array, deviations: Array, y: Array) -> float:
 
 
 SPACES = ("functions", "noise", "weights")
-LARGEST = 1e6  # R-hat that is recorded: JSON has no infinity
+MAX_RECORDED_R_HAT = 1e6  # R-hat that is recorded: JSON has no infinity
 
 
 def mixing(draws: Draws | None) -> dict[str, float]:
     """Return R-hat and bulk effective sample size of functions, noise and weights, each the worst.
 
     Functions are E[y|x] at 50 training rows. A kind that there is not (noise that depends on x
-    is one of the functions' own) is left out. Chains that each stand still have `LARGEST`. Of
-    fewer than 4 draws or 2 chains there is no R-hat.
+    is one of the functions' own) is left out. R-hat is at most `MAX_RECORDED_R_HAT`, which chains
+    have that each stand still. With fewer than 4 draws or 2 chains there is no R-hat.
     """
     if draws is None or len(draws.positions) < 4 or draws.positions.shape[1] < 2:
         return {}
@@ -335,17 +453,14 @@ def mixing(draws: Draws | None) -> dict[str, float]:
     for line in convergence(draws).lines:
         space = line.space
         if space != "weights":
-            functions = line.name.startswith("E[y|x]")
-            space = (
-                "functions"
-                if functions
-                else "noise"
-                if line.name == "log_noise"
-                else ""
-            )
+            space = "noise" if line.name == "log_noise" else ""
+            if line.name.startswith("E[y|x]"):
+                space = "functions"
         if space:
             worst = f"r_hat_{space}"
             least = f"ess_{space}"
-            notes[worst] = min(LARGEST, max(notes.get(worst, 0.0), line.r_hat))
+            notes[worst] = min(
+                MAX_RECORDED_R_HAT, max(notes.get(worst, 0.0), line.r_hat)
+            )
             notes[least] = min(notes.get(least, np.inf), line.ess_bulk)
     return notes

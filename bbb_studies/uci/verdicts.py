@@ -79,7 +79,17 @@ def against(
     rows: Sequence[Published],
     may: Callable[[str], bool] = lambda method: True,
 ) -> list[Verdict]:
-    """Return our cells, of the methods that `may`, beside the lowest of some published numbers."""
+    """Return our best cell of each set and metric beside the lowest of the published numbers.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        Ours.
+    rows : sequence of Published
+        The published numbers.
+    may : callable
+        From the name of a method to whether its cells count; by default all do.
+    """
     our_cells = [cell for cell in cells if may(cell.method)]
     return [
         Verdict(
@@ -98,6 +108,13 @@ def alone(cells: Sequence[Cell], target: Target) -> dict[str, int]:
     """Return in how many cells each method, with all splits, reaches the target alone.
 
     Choosing the better of several methods cell by cell looks at test scores: these counts do not.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Ours.
+    target : Target
+        Published numbers and methods.
     """
     return {
         method: sum(

@@ -163,7 +163,9 @@ class LineTracer:
         self.outer_trace = sys.gettrace()
 
     def trace_call(self, frame: FrameType, event: str, _: Any) -> Any:
-        """Return what follows a function, unless it is NumPy's, Python's or ours.
+        """Return the trace function for the lines of a called function, or None to skip it.
+
+        Functions of NumPy, of Python's library and of this package are skipped.
 
         Parameters
         ----------

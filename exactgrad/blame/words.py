@@ -213,7 +213,7 @@ def _equal(x: Decimal, y: Decimal) -> bool:
 
 
 def _common_quotient(numerators: Decimals, denominators: Decimals) -> Decimal | None:
-    """Return the number that all quotients are, if they are one."""
+    """Return the quotient of all pairs if it is the same for all, else None."""
     if not all(denominators):
         return None
     c = numerators[0] / denominators[0]

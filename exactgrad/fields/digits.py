@@ -121,7 +121,7 @@ class Digits(Field):
         return _elementwise(exp, a)
 
     def log(self, u: Array) -> tuple[Array, None]:
-        """Return log u, and no term of logarithms: decimals need none."""
+        """Return log u and None, as decimal numbers need no log terms."""
         log = partial(self._cached, Decimal.ln, getcontext().prec)
         return _elementwise(log, u), None
 
@@ -244,7 +244,7 @@ def _erf(a: Decimal) -> Decimal:
 
 @cache
 def _bernoulli(count: int) -> list[Fraction]:
-    """Return B_2, B_4, ..., by the recurrence of all B_n."""
+    """Return the Bernoulli numbers B_2, B_4, ..., by the recurrence of all B_n."""
     numbers = [Fraction(1)]
     for n in range(1, 2 * count + 1):
         terms = (math.comb(n + 1, k) * b for k, b in enumerate(numbers))

@@ -189,9 +189,9 @@ class ZeroTest:
     size: int  # the length of theta
     lacks_roots: bool = False  # whether a root did not exist in a field so far
     has_laws: bool = False  # whether a function was met that obeys laws, or a root
-    n_points: int = 0  # that were tried in the present field
-    n_zero: int = 0  # at so many of them the excess was 0
-    is_zero: bool = False  # and whether it was at the last one
+    n_points: int = 0  # points tried in the present field
+    n_zero: int = 0  # points at which the excess was 0
+    is_zero: bool = False  # whether the excess was 0 at the last point
     zero_levels: Array | bool = True  # levels of the field on which no point excludes 0
 
     def start(self) -> None:
@@ -211,7 +211,7 @@ class ZeroTest:
         """
         channels = (excess == 0).reshape(-1, field.n_channels).all(axis=0)
         levels = channels.reshape(field.n_levels, -1).all(axis=1)
-        # an identity holds on the same level everywhere
+        # an identity makes the excess 0 at every point, on the same level of the field
         self.zero_levels &= levels | (field.n_substituted > 0)
         self.is_zero = bool((levels & self.zero_levels).any())
         self.n_points += 1
@@ -585,7 +585,10 @@ class Field:
         return np.array([self.one, 0 * self.one, self.one])
 
     def add_log_terms(self, first: Array, second: Array) -> Array:
-        """Return the log terms of a sum: merged where k is the same, else those with k = 1.
+        """Return the log terms (u, k log u, k) of a sum of two numbers.
+
+        Where both have the same factor k they are merged. Elsewhere those of one are kept: of the
+        second if the first has none, or if the second has k = 1, else of the first.
 
         Parameters
         ----------
@@ -619,7 +622,7 @@ class Field:
         return np.stack([self.inv(u), self.neg(t), k], axis=-2)
 
     def scale_log_terms(self, log_terms: Array, a: Array) -> Array:
-        """Return the log terms of a multiple a x.
+        """Return the log terms of a x, from those of x.
 
         Parameters
         ----------
@@ -658,7 +661,7 @@ class Field:
 
     def cos_and_sin(self, a: Array) -> tuple[Array, Array]:
         """Return cos a and sin a: a random point of the unit circle, mirrored for -a."""
-        t = self.opaque("tan", a, odd=True)  # of half the angle
+        t = self.opaque("tan", a, odd=True)  # t = tan(a / 2)
         square = self.mul(t, t)
         reciprocal = self.inv(self.add(self.one, square))
         cos = self.mul(self.sub(self.one, square), reciprocal)

@@ -198,7 +198,9 @@ class Exact(NDArrayOperatorsMixin):
         if order == "F":
             return self.T.reshape(*self.floats.reshape(*shape).shape[::-1]).T
         if order not in "CA":
-            raise Untraceable(f"order={order!r} of reshape")
+            raise Untraceable(
+                f"reshape with order={order!r} cannot be traced; use 'C' or 'F'"
+            )
         new = self.floats.reshape(_one_tuple(shape)).shape
         return self.map_views(lambda part, channels: part.reshape(new + channels))
 
@@ -277,7 +279,7 @@ class Exact(NDArrayOperatorsMixin):
             Whether a copy is returned, or the array itself.
         """
         if np.dtype(dtype).kind not in "fcO":
-            raise Untraceable(f"exact numbers are made {np.dtype(dtype)}")
+            raise Untraceable(f"exact numbers are converted to {np.dtype(dtype)}")
         if copy:
             return self.copy()
         return self
@@ -289,7 +291,7 @@ class Exact(NDArrayOperatorsMixin):
         return self[index]
 
     def fill(self, value: Any) -> None:
-        """Write one number everywhere."""
+        """Set all elements to `value`."""
         self[...] = value
 
     # --- augmented assignment
@@ -351,7 +353,10 @@ def _with_ellipsis(index: Any) -> tuple[Any, ...]:
     """Return the index with an ellipsis, so that slices of further axes may follow it."""
     parts = index if isinstance(index, tuple) else (index,)
     if any(type(part) is Exact for part in parts):
-        raise Untraceable("an index is an exact number")
+        raise Untraceable(
+            "an array is indexed with an exact number, such as an element of theta; "
+            "indices must be plain integers"
+        )
     if any(part is Ellipsis for part in parts):
         return parts
     return (*parts, ...)
@@ -466,7 +471,8 @@ def lift(x: Any, field: Field) -> Exact:
     if type(x) is Exact:
         if x.field is not field:
             raise Untraceable(
-                "a number of an earlier call is used: the function keeps it"
+                "the function uses an exact number of an earlier call, which it has stored; "
+                "compute it in every call"
             )
         return x
     if type(x) is float or type(x) is int:
@@ -517,7 +523,7 @@ def lift_all(*values: Any) -> list[Exact]:
 
 
 def _log_terms_of(x: Exact) -> Array:
-    """Return the log terms of x; of numbers that contain none, 1 log 1 = 0."""
+    """Return the log terms of x; where it contains no logarithm that is known, 1 log 1 = 0."""
     if x.log_terms is not None:
         return x.log_terms
     shape = (*x.shape, 3, x.field.n_channels)
@@ -684,12 +690,12 @@ def _refuse_ties(x: Exact, y: Exact) -> None:
     """
     if np.isnan(x.floats).any() or np.isnan(y.floats).any():
         raise Untraceable(
-            "a number that is nan in floats is compared, so no path is right"
+            "a number that is nan in floats is compared, so neither branch is right"
         )
     is_decimal = x.field.is_decimal
     if is_decimal and ((x.primal != x.primal).any() or (y.primal != y.primal).any()):
         raise Untraceable(
-            "a number that is divided by 0 is compared, so no path is right"
+            "the result of a division by 0 is compared, so neither branch is right"
         )
     tie = x.floats == y.floats  # also where both overflow
     if tie.any() and not is_decimal:
@@ -1150,7 +1156,7 @@ def _extreme(
     keepdims: bool = False,
     initial: Any = None,
 ) -> Exact:
-    """Return the largest or smallest numbers over axes, which np.argmax or np.argmin picks."""
+    """Return the largest or smallest elements along axes, as `pick` finds, np.argmax or argmin."""
     flat = _flatten_axes(x, axis)
     positions = np.expand_dims(pick(flat.floats, axis=-1), -1)
     extreme = _take_along_axis(flat, positions, -1)

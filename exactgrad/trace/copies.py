@@ -167,7 +167,7 @@ class GlobalNames(dict[str, Any]):
         return copy
 
     def prepare(self, code: CodeType) -> None:
-        """Copy what code reads otherwise than as globals; record which of these it assigns."""
+        """Copy globals that code reads without `__missing__`; record those that it assigns."""
         if dis.opmap["STORE_GLOBAL"] in code.co_code[::2]:
             instructions = dis.get_instructions(code)
             self.assigned |= {
@@ -186,7 +186,7 @@ class GlobalNames(dict[str, Any]):
                 self.prepare(constant)
 
     def write_back(self) -> None:
-        """Write to the module what has been assigned to its global names."""
+        """Write global variables that the copies have assigned back to the module."""
         for name in self.assigned & self.keys():
             is_shared, value = self.copies.to_original(self[name])
             if is_shared and self.original.get(name, self) is not value:

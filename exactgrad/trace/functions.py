@@ -221,7 +221,7 @@ def _arctan2(y: Exact, x: Exact) -> Exact:
 
 
 def polygamma(order: int) -> Callable[[Any], Exact]:
-    """Return log Gamma for order -1, digamma for 0, the derivatives of this for more."""
+    """Return the function log Gamma for order -1, digamma for 0, its n-th derivative for n > 0."""
     if order < 1:
         name = ("gammaln", "digamma")[order + 1]
         return opaque(name, lambda x, _: polygamma(order + 1)(x))

@@ -155,7 +155,7 @@ class Vectorize(np.vectorize):
                 return np.array(values, dtype).reshape(shape)
             if dtype.kind not in "fO":
                 raise Untraceable(
-                    f"np.vectorize makes {dtype} of all results: say otypes=[float]"
+                    f"np.vectorize converts all results to {dtype}; pass otypes=[float]"
                 )
             return stack([lift(value, field) for value in values]).reshape(shape)
 

@@ -70,7 +70,7 @@ class WrongDerivative(NamedTuple):
 
     @property
     def excess(self) -> Decimal:
-        """By how much it is too large."""
+        """By how much the derivative written by hand is above the right one."""
         return self.by_hand - self.right
 
     def __str__(self) -> str:

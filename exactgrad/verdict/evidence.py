@@ -123,7 +123,7 @@ class DecimalEvidence(Evidence):
             largest = max(1, grad.max(initial=Decimal(0)))
             bound = 2 * self.theta.size * SHAKEN_RTOL * largest
             is_large = abs(self.evaluation.excess()[0]) > bound
-        if is_large:  # does the next call return the same?
+        if is_large:  # call once more: `slopes` notes if it returns something else
             self.slopes(np.ones(self.theta.size))
         return bool(is_large)
 

@@ -71,7 +71,7 @@ class ProofProblem(NamedTuple):
     copies: Copies  # of the function, and of what it reaches
 
     def excess(self, theta: Array, field: Field) -> Array:
-        """Return the slope of the value less that of the gradient, at random numbers of a field.
+        """Return the slope of the value minus that of the gradient, at random elements of a field.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class Evaluation(NamedTuple):
     terms: Array  # (D, C)
 
     def excess(self) -> Array:
-        """Return the slope of the value along the direction less that of the gradient (D44)."""
+        """Return the slope of the value along the direction, minus that of the gradient (D44)."""
         field = self.value.field
         return field.sub(self.value.tangent[0], field.sum(self.terms, 0))
 
@@ -199,7 +199,7 @@ def run(
     except Exception as error:
         raise TraceError(error) from error
     finally:
-        field.squares.clear()  # no root comes any more, and they are many numbers
+        field.squares.clear()  # only roots need them, and the function has ended: free the memory
     check_returned(returned, theta.shape)
     try:
         value, grad = lift(returned[0], field).reshape(1), lift(returned[1], field)

@@ -104,7 +104,7 @@ class EqualityClaim(Claim):
         return self.conclusion(data, field)
 
     def holds(self, data: tuple[Condition, ...]) -> bool:
-        """Return whether both values move alike in a field."""
+        """Return whether the slopes of both values are equal in a field, for conditions on data."""
         return self._moves_alike(data)[0]
 
     def depends_on_data(self, conclusion: Conclusion) -> bool:
@@ -187,7 +187,7 @@ class EqualityClaim(Claim):
             return Difference(first, second, absolute, absolute / size)
 
     def _errors(self, difference: Difference) -> tuple[WrongDerivative, ...]:
-        """Return the numbers whose values differ, or else their slopes."""
+        """Return the elements whose values differ or, if these agree, whose slopes differ."""
         errors = []
         for n, (value_rtol, slope_rtol) in enumerate(difference.relative):
             k = int(value_rtol <= VALUE_RTOL)  # 0: the value, 1: the slope

@@ -450,7 +450,7 @@ def near_zero(t):
 
 
 SELECTS = "kink or a tie"
-DIVIDED = "divided by 0 is compared"
+DIVIDED = "result of a division by 0 is compared"
 DIVIDED_BY_ZERO = {  # a field has 1/0 = 0, and floats a limit that hides it
     "exp(-1/0), where theta is": (
         lambda t: ((t * (1 - np.exp(-1 / (t - t) ** 2))).sum(), 0 * t), (TWO,),

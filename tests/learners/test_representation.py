@@ -143,7 +143,7 @@ def test_importances_are_shares_of_the_squared_signal_to_noise_of_the_first_laye
     mean, sigma = blocks["mu"][:15], np.log1p(np.exp(blocks["rho"][:15]))
     power = ((mean / sigma) ** 2).reshape(3, 5).sum(axis=1)
     np.testing.assert_allclose(model.feature_importances_, power / power.sum(), rtol=1e-12)
-    for block, value, why in (("mu", 0.0, "no signal"), ("rho", -1000.0, "scale must be > 0")):
+    for block, value, why in (("mu", 0.0, "mean weight"), ("rho", -1000.0, "scale must be > 0")):
         blocks[block][:] = value
         with pytest.raises(AttributeError, match=why):
             _ = model.feature_importances_

@@ -50,5 +50,5 @@ def test_coverage_shows_shares_against_levels():
 
 
 def test_five_curves_are_more_than_the_styles():
-    with pytest.raises(ValueError, match="accepted are 1 to 4 curves"):
+    with pytest.raises(ValueError, match="must have 1 to 4 curves"):
         coverage_curve({str(k): coverage(PITS) for k in range(5)})

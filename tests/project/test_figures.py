@@ -146,8 +146,8 @@ def test_the_band_of_laplace_opens_in_the_gap_and_that_of_the_mean_field_stays_s
     mean, epistemic = getattr(figures, f"{method}_band")(np.array([[-1.5], [0.0], [1.5]]))
     assert np.abs(mean[::2] - 1.5**2).max() < 0.3
     pattern = {
-        "laplace": r"Laplace has a .* of functions of ([\d.]+) mm.*? and ([\d.]+) in",
-        "mean_field": r"mean field has ([\d.]+) mm at.{10,30}kg and ([\d.]+) at 0",
+        "laplace": r"With Laplace the.{1,40}function is ([\d.]+)\s+mm.*?and ([\d.]+) mm\s+in",
+        "mean_field": r"mean field it is ([\d.]+) mm at.{10,30}kg and ([\d.]+) mm at 0",
     }[method]
     among, inside = numbers(pattern, CORRELATED)
     assert epistemic[2] == pytest.approx(among, rel=0.15)

@@ -14,16 +14,16 @@ from bbb_studies.blundell.bandit import (
     AGENTS,
     LastLayer,
     Settings,
-    begin,
     build,
     decide,
-    game,
+    draw_game,
+    init_state,
     kl_share,
+    load_or_play_run,
     measure,
     play,
     regret,
     reproduce,
-    whole_run,
 )
 from bbb_studies.data.mushroom import Mushrooms
 
@@ -44,25 +44,25 @@ DATA = mushrooms()
 
 
 def played(agent, settings=SMALL, run=0, until=None):
-    the = game(DATA.x, DATA.poisonous, settings.interactions, (3, run))
-    state = begin(agent, settings, the.inputs.shape[1], (3, run, 9))
-    play(the, agent, settings, state, settings.interactions if until is None else until)
-    return the, state
+    game = draw_game(DATA.x, DATA.poisonous, settings.interactions, (3, run))
+    state = init_state(agent, settings, game.inputs.shape[1], (3, run, 9))
+    play(game, agent, settings, state, settings.interactions if until is None else until)
+    return game, state
 
 
 # The game.
 
 
 def test_an_agent_told_the_truth_has_no_regret():
-    the = game(DATA.x, DATA.poisonous, 500, (0,))
-    assert (regret(the, ~the.poisonous) == 0).all()
-    assert (regret(the, ~the.poisonous, realised=True) == 0).all()
+    game = draw_game(DATA.x, DATA.poisonous, 500, (0,))
+    assert (regret(game, ~game.poisonous) == 0).all()
+    assert (regret(game, ~game.poisonous, realised=True) == 0).all()
 
 
 def test_expected_regret_is_the_mean_of_realised_regret_and_never_negative():
-    the = game(DATA.x, DATA.poisonous, 100_000, (1,))
+    game = draw_game(DATA.x, DATA.poisonous, 100_000, (1,))
     ate = np.random.default_rng(2).random(100_000) < 0.4
-    expected, realised = regret(the, ate), regret(the, ate, realised=True)
+    expected, realised = regret(game, ate), regret(game, ate, realised=True)
     assert expected.min() == 0
     gap = realised - expected
     assert abs(gap.mean()) < 4 * gap.std() / np.sqrt(len(gap))
@@ -91,9 +91,9 @@ def test_training_pays_the_share_of_what_is_remembered(monkeypatch, interaction,
         return plain(self, theta, noise, x, y, kl_weight, buffers)
 
     monkeypatch.setattr(kind, "value_and_grad", spy)
-    the, state = played(THOMPSON, until=interaction - 1)
+    game, state = played(THOMPSON, until=interaction - 1)
     seen.clear()
-    play(the, THOMPSON, SMALL, state, interaction)
+    play(game, THOMPSON, SMALL, state, interaction)
     assert seen == [(8 / remembered, 8)] * 2
 
 
@@ -101,7 +101,7 @@ def test_a_player_eats_what_its_network_thinks_better_than_nothing():
     settings = replace(SMALL, hidden=())
     estimator = build(GREEDY, settings, 9)
     theta = np.zeros(10, np.float32)
-    inputs = game(DATA.x, DATA.poisonous, 1, (0,)).inputs
+    inputs = draw_game(DATA.x, DATA.poisonous, 1, (0,)).inputs
     rng = np.random.default_rng(0)
     for eat, leave, expected in ((1.0, 0.0, True), (0.0, 1.0, False), (0.5, 0.5, False)):
         theta[7:9] = leave, eat
@@ -113,7 +113,7 @@ def test_thompson_sampling_eats_as_often_as_eating_is_better_under_the_posterior
     settings = replace(SMALL, hidden=())
     theta = build(THOMPSON, settings, 9).posterior.pack(np.zeros(10), np.full(10, 0.5))
     theta[8] = 0.5  # of eating; sd of the difference: 0.7071
-    theta, inputs = theta.astype(np.float32), game(DATA.x, DATA.poisonous, 1, (0,)).inputs
+    theta, inputs = theta.astype(np.float32), draw_game(DATA.x, DATA.poisonous, 1, (0,)).inputs
     for agent, sigma in ((THOMPSON, 0.5), (AGENTS[1], 0.5 / 2**0.5)):
         estimator, rng, buffers = build(agent, settings, 9), np.random.default_rng(1), Buffers()
         found = np.mean(
@@ -126,7 +126,7 @@ def test_thompson_sampling_eats_as_often_as_eating_is_better_under_the_posterior
 
 def last_layer(rows=12):
     """A posterior of the last layer after some meals, and what was eaten."""
-    rng, inputs = np.random.default_rng(0), game(DATA.x, DATA.poisonous, 1, (0,)).inputs
+    rng, inputs = np.random.default_rng(0), draw_game(DATA.x, DATA.poisonous, 1, (0,)).inputs
     net, settings = MLP((9, 5, 1)), replace(SMALL, last_noise=2.0, last_prior_scale=0.7)
     last = LastLayer(settings, net, inputs)
     last.refit(rng.standard_normal(net.layout.size))
@@ -165,8 +165,8 @@ def test_one_number_decides_as_often_as_a_draw_of_all_weights():
 
 def test_a_last_layer_that_stopped_goes_on_as_if_it_had_not():
     """Though what it has seen is no part of the state."""
-    (the, whole), (_, part) = played(LAST), played(LAST, until=130)
-    play(the, LAST, SMALL, part, SMALL.interactions)
+    (game, whole), (_, part) = played(LAST), played(LAST, until=130)
+    play(game, LAST, SMALL, part, SMALL.interactions)
     assert (part.ate == whole.ate).all()
 
 
@@ -181,8 +181,8 @@ def test_players_learn_a_rule_of_one_letter(monkeypatch, agent):
     settings = replace(SMALL, interactions=400, dense=400, hidden=(20,), memory=400, steps=8,
                        learning_rate=0.01, point_learning_rate=0.01)  # fmt: skip
     coin = np.random.default_rng(6).random(200) < 0.5
-    the = game(DATA.x, DATA.poisonous, 400, (3, 0))
-    state = begin(agent, settings, the.inputs.shape[1], (3, 0, 9))
+    game = draw_game(DATA.x, DATA.poisonous, 400, (3, 0))
+    state = init_state(agent, settings, game.inputs.shape[1], (3, 0, 9))
 
     def by_the_coin_at_first(*arguments):
         return bool(coin[state.played]) if state.played < 200 else decide(*arguments)
@@ -193,10 +193,10 @@ def test_players_learn_a_rule_of_one_letter(monkeypatch, agent):
     eats = LastLayer.eats
     monkeypatch.setattr(models, "decide", by_the_coin_at_first)
     monkeypatch.setattr(LastLayer, "eats", last_by_the_coin_at_first)
-    play(the, agent, settings, state, 400)
+    play(game, agent, settings, state, 400)
     assert (state.ate[:200] == coin).all()
-    constant = [regret(the, np.full(400, eats))[-100:].sum() for eats in (True, False)]
-    assert regret(the, state.ate)[-100:].sum() < 0.8 * min(constant)
+    constant = [regret(game, np.full(400, eats))[-100:].sum() for eats in (True, False)]
+    assert regret(game, state.ate)[-100:].sum() < 0.8 * min(constant)
 
 
 # Interruption.
@@ -231,15 +231,15 @@ def test_a_command_that_was_killed_goes_on_with_any_number_of_processes(tmp_path
 def test_a_run_on_disk_that_is_damaged_is_named(tmp_path):
     (tmp_path / "Thompson-sampling-0.npz").write_bytes(b"PK")
     with pytest.raises(ValueError, match=r"Thompson-sampling-0\.npz is damaged or not ours: "):
-        whole_run(tmp_path, 5, SMALL, DATA, THOMPSON, 0)
+        load_or_play_run(tmp_path, 5, SMALL, DATA, THOMPSON, 0)
 
 
 # Numbers, tables and picture.
 
 
 def test_numbers_count_the_mistakes_of_the_last_tenth():
-    games = [game(DATA.x, DATA.poisonous, 200, (0, run)) for run in (0, 1)]
-    poisonous = np.array([the.poisonous for the in games])
+    games = [draw_game(DATA.x, DATA.poisonous, 200, (0, run)) for run in (0, 1)]
+    poisonous = np.array([game.poisonous for game in games])
     found = measure(0, SMALL, DATA, {"right": ~poisonous, "wrong": poisonous})
     assert found["right"]["regret"] == [0.0, 0.0]
     assert found["right"]["poisonous eaten in the last tenth"] == [0, 0]

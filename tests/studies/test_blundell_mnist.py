@@ -198,7 +198,7 @@ def test_weights_that_are_removed_stay_removed(finished):
     assert shares[5:] == [0.9] * 3
     later = replace(c, dense=4)  # whose rate falls to 0 in four epochs, and in four again
     assert [mnist.share_removed(later, epoch) > 0 for epoch in range(8)] == [False] * 4 + [True] * 4
-    rates = [mnist.optimizer_of(later, epoch).schedule(1.0, 1) for epoch in range(8)]
+    rates = [mnist.optimizer_for(later, epoch).schedule(1.0, 1) for epoch in range(8)]
     np.testing.assert_allclose(rates[:4], rates[4:])
     assert rates[3] == 0
     estimator = mnist.build(c)
@@ -209,7 +209,7 @@ def test_weights_that_are_removed_stay_removed(finished):
     assert not gone[~eligible].any()
     assert gone.sum() == round(0.9 * eligible.sum())
     eps = estimator.draw_weights(np.random.default_rng(0), 3, np.float32)
-    w = estimator.weights(mnist.without(c, run.training.theta, c.removed), eps)
+    w = estimator.weights(mnist.prune_weights(c, run.training.theta, c.removed), eps)
     assert (w[:, gone] == 0).all()
     assert (w[:, ~gone] != 0).all()
 
@@ -217,10 +217,10 @@ def test_weights_that_are_removed_stay_removed(finished):
 def test_of_dropout_the_weights_go_that_the_loss_misses_least():
     c, rng = SOME[-1], np.random.default_rng(0)
     estimator = mnist.build(c)
-    training = mnist.start(estimator, rng, mnist.optimizer_of(c), np.float32)
+    training = mnist.start(estimator, rng, mnist.optimizer_for(c), np.float32)
     training.optimizer_state.arrays["v"][:] = rng.random(len(training.theta))
     missed = training.theta**2 * training.optimizer_state.arrays["v"]
-    left = mnist.remove(c, training, 0.4) > 0
+    left = mnist.remove_weights(c, training, 0.4) > 0
     eligible = mnist.pruning.matrices(estimator.model.layout)
     assert left[~eligible].all()
     assert (~left).sum() == round(0.4 * eligible.sum())
@@ -233,7 +233,7 @@ def test_predictions_of_a_row_that_is_averaged_are_the_mean_of_its_networks(fini
     row, weights = without_time(finished[0])["rows"]["two"], (784 + 10 + 10) * 10
     for number in (7, 8):
         c, path = SOME[number], finished[0] / f"state-{number}.npz"
-        theta = mnist.without(c, mnist.load(path, c, TINY).training.theta, c.removed)
+        theta = mnist.prune_weights(c, mnist.load(path, c, TINY).training.theta, c.removed)
         assert (theta[: weights + 30] == 0).sum() == weights / 2
         total = total + mnist.probabilities({c: theta}, TINY, images.x_test, TINY.draws)
     wrong = np.mean(total.argmax(1) != images.labels_test)

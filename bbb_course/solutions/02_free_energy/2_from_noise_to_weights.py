@@ -30,6 +30,6 @@ def from_noise_to_weights(mu, rho, eps):
         Standard normal noise.
     """
     ### BEGIN SOLUTION
-    deviation = np.log1p(np.exp(rho))
-    return mu[None, :] + deviation[None, :] * eps
+    sd = np.log1p(np.exp(rho))
+    return mu[None, :] + sd[None, :] * eps
     ### END SOLUTION

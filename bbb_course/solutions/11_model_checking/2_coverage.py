@@ -24,6 +24,6 @@ def coverage(low, high, y):
     """
     ### BEGIN SOLUTION
     rows = zip(low, y, high, strict=True)
-    n_inside = sum(1 for start, target, end in rows if start <= target <= end)
+    n_inside = sum(1 for lower, target, upper in rows if lower <= target <= upper)
     return n_inside / len(y)
     ### END SOLUTION

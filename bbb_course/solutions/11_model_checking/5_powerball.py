@@ -59,14 +59,12 @@ def powerball(numbers, labels, balls):
         w = w - 0.5 * np.linalg.solve(hessian, x.T @ (p - labels) + prior_precision @ w)
     everywhere = features(np.arange(1, balls + 1))
     logit = everywhere @ w
-    deviation = np.sqrt(
-        np.sum(everywhere * np.linalg.solve(hessian, everywhere.T).T, axis=1)
-    )
+    sd = np.sqrt(np.sum(everywhere * np.linalg.solve(hessian, everywhere.T).T, axis=1))
 
     def sigmoid(z):
         return 1 / (1 + np.exp(-z))
 
-    low = sigmoid(logit - 1.645 * deviation)
-    high = sigmoid(logit + 1.645 * deviation)
+    low = sigmoid(logit - 1.645 * sd)
+    high = sigmoid(logit + 1.645 * sd)
     return sigmoid(logit), low, high
     ### END SOLUTION

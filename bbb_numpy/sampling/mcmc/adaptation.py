@@ -181,17 +181,20 @@ def windows(warm_up: int) -> tuple[int, ...]:
 def first_step_size(
     target: Target, rng: Generator, metric: Metric, state: State, step_size: float
 ) -> float:
-    """Return the step size, doubled or halved until 80 % of leapfrog steps are accepted (M11).
+    """Return the first doubled or halved step size past a mean acceptance of 80 % (M11).
 
     Parameters
     ----------
     target : Target
+        The log density and its gradient.
     rng : Generator
-        Draws one momentum of each chain, which all trial steps begin with.
+        Draws one momentum for each chain, with which all trial steps begin.
     metric : Metric
+        The mass matrix.
     state : State
+        Where each trial step of one leapfrog begins; acceptance is its mean over the chains.
     step_size : float
-        Where the search begins.
+        Where the search begins, in units of the metric.
     """
     momentum = metric.draw_momentum(rng, state.position)
     phase = Phase(state.position, momentum, state.log_density, state.gradient)

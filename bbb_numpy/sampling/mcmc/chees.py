@@ -143,8 +143,8 @@ def _square(metric: Metric, offset: Array) -> Array:
 class PathLength(NamedTuple):
     """Adam on the logarithm of the path, without momentum, and the mean of its iterates (D47)."""
 
-    log_path: float  # for the next draw
-    log_mean: float  # for after warm-up
+    log_path: float  # log of the path of the next draw
+    log_mean: float  # mean of the log path, used after warm-up
     mean_square: float  # running mean of squared slopes
     n_draws: int
 
@@ -221,7 +221,7 @@ class PathLength(NamedTuple):
         return self if last else PathLength.start(kernel.init_path(step_size))
 
     def current(self, last: bool) -> float:
-        """Return the path of the next draw; after the last draw of a warm-up the mean."""
+        """Return the path length of the next draw; if `last`, as a warm-up has ended, the mean."""
         return exp(self.log_mean if last else self.log_path)
 
 

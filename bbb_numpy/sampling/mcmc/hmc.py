@@ -105,7 +105,7 @@ def trajectory(
     step_size: float,
     steps: int,
 ) -> tuple[State, Info, Phase]:
-    """Return the next state after one trajectory, and its end, accepted or not (M7).
+    """Return the next state after one trajectory, and the end point even if it is rejected (M7).
 
     Parameters
     ----------

@@ -73,7 +73,10 @@ class Metric:
 
 
 def _numbers(name: str, value: Any) -> Array:
-    """Return an array of floats, or of complex numbers: those of a complex-step derivative."""
+    """Return `value` as an array of floats or complex numbers; else raise TypeError with `name`.
+
+    Integers, booleans and float16 become float64. Complex numbers are those of a complex step.
+    """
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
@@ -149,9 +152,7 @@ class DenseMetric(Metric):
         check_fields(self, covariance=_numbers)
         c = self.covariance
         if c.ndim != 2 or c.shape[0] != c.shape[1]:
-            raise ValueError(
-                f"covariance must be a symmetric matrix; got shape {c.shape}"
-            )
+            raise ValueError(f"covariance must be a square matrix; got shape {c.shape}")
         if not (np.isfinite(c).all() and symmetric(c)):
             raise ValueError(
                 f"covariance must be symmetric, of finite numbers; got {c}"
@@ -165,12 +166,12 @@ class DenseMetric(Metric):
 
     @cached_property
     def _factor(self) -> Array:
-        """C with C C^T = M^-1."""
+        """Lower triangular C (D, D) with C C^T = M^-1."""
         return np.linalg.cholesky(self.covariance)
 
     @cached_property
     def _inverse_factor(self) -> Array:
-        """C^-1: z^T C^-1 has covariance C^-T C^-1 = M."""
+        """C^-1 (D, D): momenta z^T C^-1 of standard normal z have covariance C^-T C^-1 = M."""
         return np.linalg.solve(
             self._factor, np.eye(len(self._factor), dtype=self._factor.dtype)
         )

@@ -139,7 +139,7 @@ def isokinetic(
 def refreshed(
     metric: Metric, rng: Generator, momentum: Array, step_size: float, length: float
 ) -> Array:
-    r"""Return directions that have partly forgotten the old ones (D48).
+    r"""Return the directions after a partial refreshment with noise (D48).
 
     :math:`r \leftarrow (r + \nu z) / |r + \nu z|`, :math:`z \sim N(0, M)`,
     :math:`\nu^2 = (e^{2\varepsilon / \ell} - 1) / D`: after a way ell the correlation is 1/e.
@@ -212,7 +212,7 @@ class Decoherence(NamedTuple):
         first: bool,
         last: bool,
     ) -> Decoherence:
-        """Learn from a whole window (D50).
+        """Update the length of decoherence from the draws of a whole window (D50).
 
         With the correlation rho of successive draws, as if it fell geometrically from there, an
         effective draw takes (1 + rho) / (1 - rho) draws.
@@ -251,7 +251,7 @@ class Decoherence(NamedTuple):
         return self._replace(length=length, jumps=np.zeros(size))
 
     def current(self, last: bool) -> float:
-        """Return the decoherence length."""
+        """Return the decoherence length, the same during the warm-up and after it."""
         return self.length
 
 
@@ -418,9 +418,10 @@ class MCLMC(_Microcanonical):
     def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, target_accept: Any
     ) -> float:
-        """Return by how much the squared energy error of a trial step is above v (D50).
+        """Return a tenth of the relative excess of a trial step's energy variance (D50).
 
-        It is a tenth of the share: near its zero about as steep in log eps as an acceptance.
+        The excess is over `energy_variance` v, which the warm-up aims at. By the factor of a tenth
+        it is, near its zero, about as steep in log eps as an acceptance.
 
         Parameters
         ----------
@@ -483,9 +484,15 @@ class MAMS(_Microcanonical):
     unadjusted = False
 
     def share_too_large(self, draws: Any) -> float:
-        """Return the share of paths with an energy error above 5 nats; a Gaussian has none.
+        """Return the share of paths, between 0 and 1, with an energy error above 5 nats.
 
-        Motion of constant speed does not diverge where HMC would: its paths are refused there.
+        For a Gaussian target it is 0. Where HMC diverges, motion of constant speed does not, but
+        its paths are rejected: their acceptance probability is below exp(-5).
+
+        Parameters
+        ----------
+        draws : Draws
+            Its ``stats["acceptance"]`` holds the acceptance probability of every path.
         """
         return float(np.mean(draws.stats["acceptance"] < MIN_PATH_ACCEPTANCE))
 

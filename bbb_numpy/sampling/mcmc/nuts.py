@@ -30,7 +30,7 @@ class Span(NamedTuple):
     """Momenta of a stretch of A trajectories, from which the U-turn criterion is computed."""
 
     first: Array  # (A, D)  momentum at one end
-    last: Array  # (A, D)  momentum at the other
+    last: Array  # (A, D)  momentum at the other end
     total: Array  # (A, D)  sum of the momenta of all its points
 
 
@@ -155,7 +155,9 @@ class Trajectory(NamedTuple):
         info.depth[chains] += 1
 
     def choose(self, rng: Generator, chains: Array, candidate: Candidate) -> None:
-        """Move to the candidates of complete new halves, with probability min(1, W_new / W_old).
+        """Move to the candidate of a new subtree, with probability min(1, W_new / W_old).
+
+        W is the sum of the weights of a tree's states; `chains` have complete new subtrees.
 
         Parameters
         ----------
@@ -352,8 +354,9 @@ class NUTS(Adaptable):
 def _draw_leaf(
     rng: Generator, candidate: Candidate, phase: Phase, energy: Array, error: Array
 ) -> Candidate:
-    """Return one of the leaves so far, each with probability exp(-H) over their sum (M10)."""
+    """Return one of the leaves so far, drawn with probability proportional to exp(-H) (M10)."""
     log_weight = np.logaddexp(candidate.log_weight, -error)
+    # with probability exp(-error - log_weight), whose logarithm is compared
     take = -rng.standard_exponential(len(error)) < -error - log_weight  # D52
     if take.any():  # late in a subtree seldom
         _put_rows(candidate.state, take, _rows(phase.state, take))

@@ -146,7 +146,7 @@ def finite(value: Array, gradient: Array) -> tuple[Array, Array]:
 
 
 def init(target: Target, position: Array) -> State:
-    """Return the state of chains that start at some positions, of which it has a copy.
+    """Return the initial state of chains at the given positions, which are copied.
 
     Parameters
     ----------

@@ -37,7 +37,8 @@ from .states import Info, Target, evaluate, init
 
 __all__ = ["SGHMC", "SGHMCState", "heat"]
 
-# Of the cube root of a draw's heat, in standard deviations: above, chance does not explain it
+# A draw is too hot by more than chance if the cube root of its heat is so many standard
+# deviations above its mean
 HEAT_Z_SCORE = 4.0
 MAX_HEAT_RATIO = 10.0  # to which heat over the wanted one is cut off
 
@@ -233,7 +234,7 @@ class SGHMC(Adaptable):
     def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, target_accept: Any
     ) -> float:
-        """Return by how much the heat of a step is above the bias that is wanted (D65).
+        """Return a tenth of the relative excess of a step's heat over the wanted bias (D65).
 
         It is a tenth of the share, cut off at 10 as an error of MCLMC is.
 
@@ -268,10 +269,11 @@ class SGHMC(Adaptable):
         return abs(float(np.mean(self._heats(draws))) - 1.0)
 
     def share_too_large(self, draws: Any) -> float:
-        """Return the share of `Draws` that are hotter than chance makes a few of a Gaussian (D65).
+        """Return the share of draws, between 0 and 1, whose momenta are too hot (D65).
 
-        The heat of a draw is chi-squared, over its numbers times the steps in which a momentum is
-        forgotten; its quantile is that of Wilson and Hilferty.
+        Too hot means hotter than chance makes more than a few draws of a Gaussian. The heat of a
+        draw is chi-squared, over its numbers times the steps in which a momentum is forgotten; its
+        quantile is that of Wilson and Hilferty.
         """
         heats = self._heats(draws)
         half_decay = min(0.5 * self.friction * self.step_size, 20.0)

@@ -5,9 +5,9 @@ import numpy as np
 
 def step_to_the_certificate(r, R, kl, rows, price):
     r = np.clip(r, 1e-6, 1 - 1e-6)
-    apart = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
+    divergence = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
     slope = (R - r) / (R * (1 - R))
-    return apart, slope, R - (apart - (kl + price) / rows) / slope
+    return divergence, slope, R - (divergence - (kl + price) / rows) / slope
 
 
 # --- c is kept for each number of rows, and kl changes
@@ -16,19 +16,19 @@ kept = {}
 
 
 def step_to_the_certificate(r, R, kl, rows, price):
-    apart = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
+    divergence = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
     slope = (R - r) / (R * (1 - R))
-    most = kept.setdefault(rows, (kl + price) / rows)
-    return apart, slope, R - (apart - most) / slope
+    bound = kept.setdefault(rows, (kl + price) / rows)
+    return divergence, slope, R - (divergence - bound) / slope
 
 
 # --- a promise is at most 1
 
 
 def step_to_the_certificate(r, R, kl, rows, price):
-    apart = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
+    divergence = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
     slope = (R - r) / (R * (1 - R))
-    return apart, slope, min(R - (apart - (kl + price) / rows) / slope, 1.0)
+    return divergence, slope, min(R - (divergence - (kl + price) / rows) / slope, 1.0)
 
 
 # --- close shares by the square of their difference
@@ -37,10 +37,10 @@ def step_to_the_certificate(r, R, kl, rows, price):
 def step_to_the_certificate(r, R, kl, rows, price):
     slope = (R - r) / (R * (1 - R))
     if abs(R - r) < 1e-3:
-        apart = (R - r) ** 2 / (2 * r * (1 - r))
+        divergence = (R - r) ** 2 / (2 * r * (1 - r))
     else:
-        apart = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
-    return apart, slope, R - (apart - (kl + price) / rows) / slope
+        divergence = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
+    return divergence, slope, R - (divergence - (kl + price) / rows) / slope
 
 
 # --- a divergence of small shares is that of Poisson's law
@@ -48,11 +48,11 @@ def step_to_the_certificate(r, R, kl, rows, price):
 
 def step_to_the_certificate(r, R, kl, rows, price):
     if max(r, R) < 1e-4:
-        apart, slope = r * np.log(r / R) + R - r, 1 - r / R
+        divergence, slope = r * np.log(r / R) + R - r, 1 - r / R
     else:
-        apart = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
+        divergence = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
         slope = (R - r) / (R * (1 - R))
-    return apart, slope, R - (apart - (kl + price) / rows) / slope
+    return divergence, slope, R - (divergence - (kl + price) / rows) / slope
 
 
 # --- two steps
@@ -60,29 +60,29 @@ def step_to_the_certificate(r, R, kl, rows, price):
 
 def step_to_the_certificate(r, R, kl, rows, price):
     for _ in range(2):
-        apart = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
+        divergence = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
         slope = (R - r) / (R * (1 - R))
-        R = R - (apart - (kl + price) / rows) / slope
-    return apart, slope, R
+        R = R - (divergence - (kl + price) / rows) / slope
+    return divergence, slope, R
 
 
 # --- only price is divided by N
 
 
 def step_to_the_certificate(r, R, kl, rows, price):
-    apart = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
+    divergence = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
     slope = (R - r) / (R * (1 - R))
-    return apart, slope, R - (apart - kl - price / rows) / slope
+    return divergence, slope, R - (divergence - kl - price / rows) / slope
 
 
 # --- no step where R is a certificate already
 
 
 def step_to_the_certificate(r, R, kl, rows, price):
-    apart = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
+    divergence = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
     slope = (R - r) / (R * (1 - R))
-    most = (kl + price) / rows
-    return apart, slope, R if apart >= most else R - (apart - most) / slope
+    bound = (kl + price) / rows
+    return divergence, slope, R if divergence >= bound else R - (divergence - bound) / slope
 
 
 # --- right: the slope of each term, and entropies
@@ -90,7 +90,7 @@ def step_to_the_certificate(r, R, kl, rows, price):
 
 def step_to_the_certificate(r, R, kl, rows, price):
     seen = r * np.log(r) + (1 - r) * np.log(1 - r)
-    apart = seen - r * np.log(R) - (1 - r) * np.log(1 - R)
+    divergence = seen - r * np.log(R) - (1 - r) * np.log(1 - R)
     slope = (1 - r) / (1 - R) - r / R
-    off = kl / rows + price / rows - apart
-    return apart, slope, R + off / slope
+    off = kl / rows + price / rows - divergence
+    return divergence, slope, R + off / slope

@@ -76,7 +76,7 @@ def test_the_help_of_report_explains_every_setting_and_says_what_else_is_run(cap
     with pytest.raises(SystemExit):
         main(["report", "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert all(f"{name}: " in text for name in repeating.SETTINGS)
+    assert all(f"{name}: " in text for name in repeating.TRAINING_SETTINGS)
     assert "plain.py" in text
     assert "--seed SEED of the data, the start and the noise (default: 0)" in text
 

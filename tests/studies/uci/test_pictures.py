@@ -56,9 +56,9 @@ def test_coverage_is_the_mean_over_splits_less_the_level():
         and row["method"] == "hmc"
     ]  # fmt: skip
     assert np.allclose(
-        curve.get_ydata(), np.mean(own, axis=0) - pictures.COVERAGE_LEVELS, atol=1e-15
+        curve.get_ydata(), np.mean(own, axis=0) - pictures.INTERVAL_LEVELS, atol=1e-15
     )
-    assert np.allclose(pictures.COVERAGE_LEVELS, np.arange(0.05, 0.96, 0.05))
+    assert np.allclose(pictures.INTERVAL_LEVELS, np.arange(0.05, 0.96, 0.05))
 
 
 def test_a_bar_above_the_panel_has_its_height_written():
