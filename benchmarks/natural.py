@@ -15,7 +15,7 @@ from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.numeric.standardisation import moments, standardise
 from bbb_numpy.training import Recipe, fit, start
 from bbb_studies.data import uci
-from bbb_studies.uci.methods import QS, Candidate, Settings, model, natural_rows
+from bbb_studies.uci.methods import MEAN_FIELD, Candidate, Settings, model, natural_rows
 from bbb_studies.uci.trials import PROTEIN
 
 RULES = {"Adam": Adam(1e-2, schedule=Cosine()), "IVON": IVON(schedule=Cosine())}
@@ -28,7 +28,7 @@ def elbo(name: str, rule: Any, estimator_class: Any, share: float, seed: int) ->
     x, y = (part[table.training_rows(0)] for part in (table.x, table.y))
     x, y = (standardise(part, *moments(part, True), "float64", "part") for part in (x, y))
     network = model(x.shape[1], Candidate(1.0), settings)
-    estimator, rng = estimator_class(network, QS), np.random.default_rng(seed)
+    estimator, rng = estimator_class(network, MEAN_FIELD), np.random.default_rng(seed)
     batch_size = settings.batch_size if share == 1.0 else natural_rows(len(x), settings)
     epochs = round(share * settings.steps / -(-len(x) // batch_size))
     recipe = Recipe(rule, epochs, batch_size, warm_up=LinearWarmUp(0.5))
@@ -39,7 +39,9 @@ def elbo(name: str, rule: Any, estimator_class: Any, share: float, seed: int) ->
         part = slice(first_row, first_row + 1000)
         weight, noise = len(x[part]) / len(x), np.concatenate([half, -half])
         total += (
-            ClosedFormKL(network, QS).value_and_grad(theta, noise, x[part], y[part], weight).value
+            ClosedFormKL(network, MEAN_FIELD)
+            .value_and_grad(theta, noise, x[part], y[part], weight)
+            .value
         )
     return -total / len(x)
 

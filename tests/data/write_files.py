@@ -386,7 +386,7 @@ def outcomes_of_mnist(path):
 
 def write_certificate(path):
     """Write the weights of a certified network."""
-    certificate.kept(path, CERTIFICATE_SETTINGS, lambda: np.arange(6.0))
+    certificate.load_or_train(path, CERTIFICATE_SETTINGS, lambda: np.arange(6.0))
 
 
 def outcomes_of_certificate(path):
@@ -395,7 +395,7 @@ def outcomes_of_certificate(path):
     def fail():
         raise FileNotFoundError(path)
 
-    return {"theta": certificate.kept(path, CERTIFICATE_SETTINGS, fail).tolist()}
+    return {"theta": certificate.load_or_train(path, CERTIFICATE_SETTINGS, fail).tolist()}
 
 
 # --- all files
