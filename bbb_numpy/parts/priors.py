@@ -86,10 +86,11 @@ class Prior:
         return self
 
     def blocks(self) -> Blocks:
-        """Return names and shapes of the learned blocks, (1,) each; () where nothing is learned.
+        """Return names and shapes of the learned blocks; () if nothing is learned.
 
-        No name may be that of a block of a posterior or a likelihood. A block whose name begins
-        with ``log_`` or ``prior_log_`` holds logarithms of scales.
+        By default there is one block of shape (1,) for each of `initial_values`. No name may be
+        that of a block of a posterior or a likelihood. A block whose name begins with ``log_`` or
+        ``prior_log_`` holds logarithms of scales.
         """
         return tuple((name, (1,)) for name in self.initial_values())
 
@@ -544,6 +545,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         ]
 
     def blocks(self) -> Blocks:
+        """Return the block of the log scales, one for each of L layers; () if none is learned."""
         return (("prior_log_scale", (len(self.counts),)),) if self.learn else ()
 
     def init(self, dtype: Any) -> Array:
