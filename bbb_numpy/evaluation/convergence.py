@@ -76,7 +76,7 @@ def draws_of(draws: Any) -> Draws:
     chains = getattr(draws, "draws_", draws)
     if not isinstance(chains, Draws):
         raise TypeError(
-            "draws must be the result of `sample` or `sample_target`, or a learner with draws_; got "
+            "draws must be the result of sample or sample_target, or a learner with draws_; got "
             f"{type(draws).__name__}"
         )
     if not len(chains.positions):

@@ -190,7 +190,7 @@ def test_the_table_is_that_of_arviz(az, network):
     elsewhere = convergence.convergence(network, np.eye(2), weights=False)
     assert elsewhere.lines[0].name == "E[y|x] at 2 rows"
     assert convergence.function_r_hats(network, np.eye(2)).max() == elsewhere.lines[0].r_hat
-    with pytest.raises(ValueError, match="nothing in 'weights'"):
+    with pytest.raises(ValueError, match="got 'weights'"):
         elsewhere.worst("weights")
 
 
