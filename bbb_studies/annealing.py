@@ -29,7 +29,9 @@ Array = NDArray[Any]
 Path = Callable[[float], Target]
 
 
-GAIN = 0.5  # of log step size per temperature, for each unit of acceptance missed
+STEP_SIZE_GAIN = (
+    0.5  # of log step size per temperature, for each unit of acceptance missed
+)
 
 
 class Annealed(NamedTuple):
@@ -262,7 +264,9 @@ def pilot(
         tuned.append(full)
         for _ in range(sweeps):
             state, info = full.step(target, rng, state)
-        step_size *= exp(GAIN * (float(info.acceptance.mean()) - kernel.target_accept))
+        step_size *= exp(
+            STEP_SIZE_GAIN * (float(info.acceptance.mean()) - kernel.target_accept)
+        )
     return Pilot(tuple(tuned), spread)
 
 

@@ -17,9 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plai
 
 from benchmarks import floor, racing
 from benchmarks.problems import PLAIN, PROBLEMS, Problem, Step, cases, ours
-from benchmarks.racing import FOLDER, Pace, Result, aligned, race
+from benchmarks.racing import Pace, Result, aligned, race
 
-FULL, QUICK = Pace(rounds=12, seconds=0.15), Pace(rounds=3, seconds=0.01)
+ESTIMATOR_PACE = Pace(rounds=12, seconds=0.15)
+QUICK_ESTIMATOR_PACE = Pace(rounds=3, seconds=0.01)
 ESTIMATOR_RATIOS = {
     "ours/floor": ("ours", "floor"),
     "PyTorch/ours": ("PyTorch", "ours"),
@@ -30,14 +31,15 @@ ESTIMATOR_RATIOS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 even where a bar is missed: this measures, it judges not."""
     args = racing.parser(__doc__).parse_args(argv)
-    torch, pace = racing.peer("peer_torch", "PyTorch"), racing.paced(args, FULL, QUICK)
+    torch = racing.peer("peer_torch", "PyTorch")
+    pace = racing.paced(args, ESTIMATOR_PACE, QUICK_ESTIMATOR_PACE)
     measured: list[Result] = []
     for problem in PROBLEMS:
         print(f"timing {problem.name}, {problem.rows} rows, S = {problem.samples}", file=sys.stderr)
         measured += measure(problem, torch, pace)
     print(aligned(result.row(("ours",)) for result in measured))
     peers = {"PyTorch": torch.VERSION} if torch else {}
-    path = args.json or (FOLDER / "estimators.json" if torch and not args.quick else None)
+    path = racing.results_path(args, "estimators.json", bool(torch) and not args.quick)
     about = {"dtype": "float32", "peers": peers, **pace._asdict()}
     racing.save(path, about, results=measured)
     return 0

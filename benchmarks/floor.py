@@ -37,7 +37,9 @@ def step(problem: Problem, tight: bool = False) -> Step:
 
 def draws(problem: Problem) -> tuple[int, int]:
     """Return how many normal numbers and how many bytes of random signs one step draws."""
-    samples, weights, sizes = problem.samples, problem.weights, problem.sizes
+    samples = problem.samples
+    weights = problem.weights
+    sizes = problem.sizes
     if problem.kind == "antithetic":
         return samples // 2 * weights, 0
     if problem.kind == "local reparameterisation":
@@ -55,7 +57,8 @@ def products(problem: Problem) -> list[Product]:
     if problem.kind == "Flipout":  # whose inputs of the first layer differ between samples
         return _shared(problem) + _of_samples(problem, rowwise_inputs=True)
     plan = _of_samples(problem)
-    samples, weights = problem.samples, problem.weights
+    samples = problem.samples
+    weights = problem.weights
     if problem.kind == "self-normalised":  # no backward pass: two weighted sums over the samples
         share, eps = _random(1, samples), _random(samples, weights)
         score = [(share, eps, _random(1, weights)) for _ in ("mu", "rho")]
@@ -73,7 +76,8 @@ def _random(*shape: int) -> Array:
 
 def _of_samples(problem: Problem, rowwise_inputs: bool = False) -> list[Product]:
     """Return the products with the weights of each sample: forward, then dW and dA."""
-    rng, sizes = np.random.default_rng(3), problem.sizes
+    rng = np.random.default_rng(3)
+    sizes = problem.sizes
     lead = (problem.samples, problem.rows)
     flat = rng.standard_normal((problem.samples, problem.weights), dtype=np.float32)
     net = problem.estimator.model.network
@@ -97,7 +101,8 @@ def _shared(problem: Problem) -> list[Product]:
 
     The first layer has the same inputs for all samples, so its products have no axis S.
     """
-    plan, pairs = [], list(zip(problem.sizes[:-1], problem.sizes[1:], strict=True))
+    plan = []
+    pairs = list(zip(problem.sizes[:-1], problem.sizes[1:], strict=True))
     for layer, (d_in, d_out) in enumerate(pairs):
         rows = problem.rows * (problem.samples if layer else 1)
         a, weight, delta = _random(rows, d_in), _random(d_in, d_out), _random(rows, d_out)

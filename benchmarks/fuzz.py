@@ -209,7 +209,8 @@ def learned_state(learner: Any) -> bytes:
 
 def try_call(text: str) -> str:
     """Make a call: return what became of it, or raise what is a defect."""
-    scope, owner = dict(namespace()), text.partition(".")[0]
+    scope = dict(namespace())
+    owner = text.partition(".")[0]
     if owner in LEARNERS:
         scope[owner] = pickle.loads(pickle.dumps(scope[owner]))
     state_before = learned_state(scope.get(owner))

@@ -165,14 +165,14 @@ def check_program(program: Program) -> str:
 
 
 def differences(
-    before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]
+    names_before: dict[str, dict[str, Any]], names_after: dict[str, dict[str, Any]]
 ) -> list[tuple[str, str]]:
     """Return module and name of what is another object; a module that is new is no change."""
     return [
         (module, key)
-        for module, names in before.items()
+        for module, names in names_before.items()
         for key, value in names.items()
-        if after[module].get(key, names) is not value
+        if names_after[module].get(key, names) is not value
     ]
 
 

@@ -137,7 +137,8 @@ class Judge:
     """A plugin of pytest that runs no tests of its own accord, but answers about mutants."""
 
     def __init__(self, connection: Any, home: tuple[str, ...]) -> None:
-        self.connection, self.calls = connection, Calls(home)
+        self.connection = connection
+        self.calls = Calls(home)
         self.calls.start()  # all that comes before the tests is done once, at import
         self.tests: dict[Place, list[tuple[float, pytest.Function]]] = {}
 
@@ -154,7 +155,8 @@ class Judge:
             start_time = time.process_time()
             self.calls.start()
             is_passed = passes(item)
-            functions, seconds = self.calls.stop(), time.process_time() - start_time
+            functions = self.calls.stop()
+            seconds = time.process_time() - start_time
             # what fails alone, without any change, can judge nothing
             if (
                 not is_passed

@@ -61,23 +61,26 @@ def classify(path: Path, line: int, verdict: str) -> str:
     match = LOOK_AT_LINE.search(verdict)
     if match is None:
         return "none"
-    named, neighbours, function = range(line, line + 1), list[range](), range(0)
+    named = range(line, line + 1)
+    neighbours = list[range]()
+    function = range(0)
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):  # from outside to inside
         if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
             function = range(node.lineno, (node.end_lineno or 0) + 1)
         for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
-            spans = [span(one) for one in block] if isinstance(block, list) else []
-            for k, one in enumerate(spans):
-                if line in one:
-                    named, neighbours = one, spans[max(k - 1, 0) : k] + spans[k + 1 : k + 2]
+            spans = [span(statement) for statement in block] if isinstance(block, list) else []
+            for k, lines in enumerate(spans):
+                if line in lines:
+                    named = lines
+                    neighbours = spans[max(k - 1, 0) : k] + spans[k + 1 : k + 2]
     if match[2] != path.name:
         return "elsewhere"
-    first_line, *others = map(int, re.findall(r"\d+", match[1] + match[3]))
-    if first_line not in named and any(other in named for other in others):
+    first_line, *next_lines = map(int, re.findall(r"\d+", match[1] + match[3]))
+    if first_line not in named and any(line in named for line in next_lines):
         return "listed"
     lines_by_class = {
         "named": named,
-        "beside": [n for one in neighbours for n in one],
+        "beside": [number for lines in neighbours for number in lines],
         "function": function,
     }
     return next(
@@ -168,9 +171,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if answer:
             verdict, value_changes = answer
             verdict_class = classify(path, mutant.line, verdict)
-            row = (
-                "forward pass" if value_changes else "removed" if "removed `" in key else "changed"
-            )
+            row = "removed" if "removed `" in key else "changed"
+            if value_changes:
+                row = "forward pass"
             counts[row][verdict_class] += 1
             if args.shown:
                 print(

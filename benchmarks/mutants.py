@@ -178,7 +178,8 @@ def keyed(tree: ast.Module) -> dict[str, Mutant]:
     """Give each mutant a name that outlives a change of line numbers."""
     by_key: dict[str, Mutant] = {}
     for mutant in mutants(tree):
-        name, occurrence = f"{mutant.function or 'module'}: {mutant.change}", 1
+        name = f"{mutant.function or 'module'}: {mutant.change}"
+        occurrence = 1
         while (key := name if occurrence == 1 else f"{name} ({occurrence})") in by_key:
             occurrence += 1
         by_key[key] = mutant

@@ -142,9 +142,13 @@ def ours(problem: Problem, theta: Array) -> Step:
 
     `theta` changes in place.
     """
-    estimator, samples, dtype = problem.estimator, problem.samples, theta.dtype
+    estimator = problem.estimator
+    samples = problem.samples
+    dtype = theta.dtype
     _, x_epoch, y_epoch = problem.start(dtype)
-    rng, buffers, rows = np.random.default_rng(2), Buffers(), slice(0, problem.rows)
+    rng = np.random.default_rng(2)
+    buffers = Buffers()
+    rows = slice(0, problem.rows)
     noise = np.empty(estimator.noise_shape(samples, problem.rows), dtype)
     state = OPTIMIZER.init(theta)
 

@@ -55,7 +55,8 @@ def in_turn(contestants: Mapping[str, Callable[[], float]], rounds: int) -> dict
     The order changes from round to round, so that nobody always follows the same other; a round
     before them brings caches and allocators up, and compiles.
     """
-    order, shuffle = list(contestants), random.Random(0).shuffle
+    order = list(contestants)
+    shuffle = random.Random(0).shuffle
     readings: dict[str, list[float]] = {name: [] for name in order}
     for round_number in range(-1, rounds):
         shuffle(order)
@@ -198,6 +199,14 @@ def peer(module: str, title: str) -> Any:
     except ImportError as error:
         print(f"SKIPPED {title}: {error}; pip install 'bbb-numpy[bench]' brings it")
         return None
+
+
+def results_path(args: argparse.Namespace, name: str, is_complete: bool) -> Path | None:
+    """Return where to save: the file of --json, or of a complete run `name` in results/."""
+    path: Path | None = args.json
+    if path is None and is_complete:
+        return FOLDER / name
+    return path
 
 
 def save(path: Path | None, about: Mapping[str, Any], **parts: Iterable[Result]) -> None:

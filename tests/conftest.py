@@ -130,8 +130,8 @@ def in_threads(jobs):
             worker_dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
             memory_limit=0,
-        ) as here,
-        Client(here, set_as_default=False) as client,
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
     ):
         yield lambda *_: nullcontext(client)
 

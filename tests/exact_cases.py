@@ -68,8 +68,8 @@ def with_binary_constants(built):
     if isinstance(prior, ScaleMixturePrior) and not prior.learn:
         built = replace(built, model=replace(built.model, prior=ScaleMixturePrior(0.5, 1.0, 0.25)))
     if isinstance(prior, LayerwiseGaussianPrior) and not prior.learn:
-        ones = LayerwiseGaussianPrior((1.0,) * len(prior.counts))
-        built = replace(built, model=replace(built.model, prior=ones))
+        unit_prior = LayerwiseGaussianPrior((1.0,) * len(prior.counts))
+        built = replace(built, model=replace(built.model, prior=unit_prior))
     if isinstance(built.objective, FreeEnergy) and built.objective.beta != 1.0:
         built = replace(built, objective=FreeEnergy(0.125))
     return built

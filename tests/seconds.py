@@ -164,7 +164,9 @@ class Meter:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self):
-        self.taken, self.started, self.refused = 0.0, self.clock(), False
+        self.taken = 0.0
+        self.started = self.clock()
+        self.refused = False
         try:
             return (yield)
         finally:
@@ -207,7 +209,8 @@ class Meter:
             return
         allowed = BUSY * self.limit * max(self.second, second())
         if self.taken > allowed:
-            self.refused, report.outcome = True, "failed"
+            self.refused = True
+            report.outcome = "failed"
             report.longrepr = (
                 f"{self.taken:.2f} s of processor time, more than the {allowed:.2f} s of a test by "
                 f"day on this machine now: {ADVICE}"

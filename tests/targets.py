@@ -150,9 +150,9 @@ def departure(z):
     count, size = z.shape
     scores = [z.mean(axis=0), (z * z - 1).mean(axis=0) / np.sqrt(2)]
     scores += [(z[:, [i]] * z[:, i + 1 :]).mean(axis=0) for i in range(size - 1)]
-    each = np.abs(np.concatenate(scores)) * np.sqrt(count)
+    z_scores = np.abs(np.concatenate(scores)) * np.sqrt(count)
     ranks = [special.ndtri(1 - 0.5 * stats.kstest(c, "norm").pvalue) for c in z.T]
-    return max(each.max(), *ranks)
+    return max(z_scores.max(), *ranks)
 
 
 def change(kernel, target, chains=4000, steps=4, seed=0):
@@ -168,8 +168,8 @@ def change(kernel, target, chains=4000, steps=4, seed=0):
 
 def chain_means(values):
     """Mean and standard error of draws (T, S, ...) from the scatter of S chain means."""
-    each = values.mean(axis=0)
-    return each.mean(axis=0), each.std(axis=0, ddof=1) / np.sqrt(len(each))
+    means = values.mean(axis=0)
+    return means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(len(means))
 
 
 def path(target, metric, phase, step_size, steps):
@@ -217,11 +217,11 @@ def same_bits(a, b):
     assert a.stats.keys() == b.stats.keys()
     for name in a.stats:
         assert a.stats[name].tobytes() == b.stats[name].tobytes(), name
-    for mine, other in zip(a.kernels, b.kernels, strict=True):
-        sizes = [getattr(kernel, "step_size", np.nan) for kernel in (mine, other)]
+    for mine, theirs in zip(a.kernels, b.kernels, strict=True):
+        sizes = [getattr(kernel, "step_size", np.nan) for kernel in (mine, theirs)]
         np.testing.assert_array_equal(*sizes)
         if getattr(mine, "metric", None) is not None:
             like = np.eye(a.positions.shape[2])
-            np.testing.assert_array_equal(mine.metric.velocity(like), other.metric.velocity(like))
-    ends = [(one.finished, one.warm_up, one.warm_up_divergent) for one in (a, b)]
+            np.testing.assert_array_equal(mine.metric.velocity(like), theirs.metric.velocity(like))
+    ends = [(draws.finished, draws.warm_up, draws.warm_up_divergent) for draws in (a, b)]
     assert ends[0] == ends[1]

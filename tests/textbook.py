@@ -91,8 +91,8 @@ def mixture_prior(like, prior, params, w):
         wide, share = narrow + like.log(1 + like.exp(t1)), 1 / (1 + like.exp(-a))
     else:
         share, wide, narrow = prior.pi, prior.sigma1, prior.sigma2
-    both = ((share, wide), (1 - share, narrow))
-    return like.log(sum(like.exp(like.log(a) + normal(like, w, 0.0, s)) for a, s in both))
+    components = ((share, wide), (1 - share, narrow))
+    return like.log(sum(like.exp(like.log(a) + normal(like, w, 0.0, s)) for a, s in components))
 
 
 PRIORS = {
@@ -220,9 +220,9 @@ TABLES = {  # by family of the registry
 
 def of(table, part):
     """The entry of `table` for the class of `part`."""
-    for kind in type(part).__mro__:
-        if kind.__name__ in table:
-            return table[kind.__name__]
+    for cls in type(part).__mro__:
+        if cls.__name__ in table:
+            return table[cls.__name__]
     raise KeyError(f"tests/textbook.py has no density of {type(part).__name__}: add it")
 
 
@@ -241,20 +241,20 @@ def log_likelihood(likelihood, params, f, y):
 
 def blocks_of(theta, layout):
     """Cut theta by name."""
-    cut, at = {}, 0
+    cut, start = {}, 0
     for name, shape in layout.blocks:
-        end = at + int(np.prod(shape))
-        cut[name], at = theta[at:end].reshape(shape), end
+        stop = start + int(np.prod(shape))
+        cut[name], start = theta[start:stop].reshape(shape), stop
     return cut
 
 
 def layers_of(w, network):
     """Cut a flat vector into W (d_in, d_out) and b (d_out,) of every layer."""
-    cut, at = [], 0
+    cut, start = [], 0
     for d_in, d_out in pairwise(network.sizes):
-        middle, end = at + d_in * d_out, at + d_in * d_out + d_out
-        cut.append((w[at:middle].reshape((d_in, d_out)), w[middle:end]))
-        at = end
+        middle, stop = start + d_in * d_out, start + d_in * d_out + d_out
+        cut.append((w[start:middle].reshape((d_in, d_out)), w[middle:stop]))
+        start = stop
     return cut
 
 
@@ -327,8 +327,11 @@ def log_densities(like, case, parts, w, f):
 
 def sampled_loss(like, theta, case):
     """The loss of any objective that samples weights (K18, W1, W2, D24, D25, G2)."""
-    estimator, pi, samples = case.estimator, case.kl_weight, len(case.noise)
-    parts, objective = blocks_of(theta, estimator.layout), case.estimator.objective
+    estimator = case.estimator
+    pi = case.kl_weight
+    samples = len(case.noise)
+    parts = blocks_of(theta, estimator.layout)
+    objective = case.estimator.objective
     log_data, log_prior, log_weight = [], [], []
     for e in case.noise:
         w, log_q = weights(like, case, parts, e)
@@ -359,7 +362,8 @@ def sampled_loss(like, theta, case):
 
 def divergence(like, case, parts):
     """KL(q || P(w)): sum of log(S/L_jj) + (Var w_j + mu_j^2) / (2 S^2) - 1/2 (D18, D19)."""
-    prior, size = case.estimator.model.prior, case.estimator.model.layout.size
+    prior = case.estimator.model.prior
+    size = case.estimator.model.layout.size
     sigma = like.log(1 + like.exp(parts["rho"]))
     scale = like.exp(parts["prior_log_scale"]) if prior.learn else None
     if isinstance(prior, LayerwiseGaussianPrior):
@@ -378,16 +382,18 @@ def divergence(like, case, parts):
         variance = variance * (1 + first**2 + second**2)
         log_det = like.log(gram(first, second)[0])
     log_ratio = (like.log(scale) + 0 * variance) - like.log(sigma)
-    each = log_ratio + (variance + parts["mu"] ** 2) / (2 * scale**2) - 0.5
-    return each.sum() - log_det / 2
+    terms = log_ratio + (variance + parts["mu"] ** 2) / (2 * scale**2) - 0.5
+    return terms.sum() - log_det / 2
 
 
 def local_outputs(like, case, parts, zeta):
     """Outputs that are sampled layer by layer: mean a mu, variance a^2 sigma^2 (D21)."""
-    network, a, at = case.estimator.model.network, case.x, 0
+    network = case.estimator.model.network
+    a = case.x
+    at = 0
     sigma = like.log(1 + like.exp(parts["rho"]))
-    both = zip(layers_of(parts["mu"], network), layers_of(sigma, network), strict=True)
-    for layer, ((mean, bias), (spread, bias_spread)) in enumerate(both):
+    layers = zip(layers_of(parts["mu"], network), layers_of(sigma, network), strict=True)
+    for layer, ((mean, bias), (spread, bias_spread)) in enumerate(layers):
         a = activated(like, network, a) if layer else a
         count = len(a) * mean.shape[1]
         noise, at = zeta[at : at + count].reshape((len(a), -1)), at + count
@@ -397,7 +403,9 @@ def local_outputs(like, case, parts, zeta):
 
 def flipped_outputs(like, case, parts, noise):
     """Outputs of rows whose weights are mu + (r s^T) o sigma eps, r and s signs (D22)."""
-    network, size, rows = case.estimator.model.network, len(parts["mu"]), len(case.x)
+    network = case.estimator.model.network
+    size = len(parts["mu"])
+    rows = len(case.x)
     shift = like.log(1 + like.exp(parts["rho"])) * noise[:size]
     at, signs = size, []
     for d_in, d_out in pairwise(network.sizes):
@@ -406,15 +414,15 @@ def flipped_outputs(like, case, parts, noise):
             cut.append(noise[at : at + rows * width].reshape((rows, width)))
             at += rows * width
         signs.append(cut)
-    each = []
+    rows_of_outputs = []
     for row in range(rows):
-        both = zip(signs, layers_of(shift, network), strict=True)
+        layers = zip(signs, layers_of(shift, network), strict=True)
         pushes = [
-            ((r[row][:, None] * s[row] * W).ravel(), t[row] * b) for (r, s, t), (W, b) in both
+            ((r[row][:, None] * s[row] * W).ravel(), t[row] * b) for (r, s, t), (W, b) in layers
         ]
         flat = np.concatenate([part for pair in pushes for part in pair])
-        each.append(outputs(like, parts["mu"] + flat, case.x[row : row + 1], network))
-    return np.concatenate(each)
+        rows_of_outputs.append(outputs(like, parts["mu"] + flat, case.x[row : row + 1], network))
+    return np.concatenate(rows_of_outputs)
 
 
 def pac_bayes(like, objective, kl, nll):
@@ -426,8 +434,10 @@ def pac_bayes(like, objective, kl, nll):
 
 def closed_form_loss(like, theta, case):
     """pi beta KL in closed form, and the sampled likelihood (R1, D18, D21, D22)."""
-    estimator, parts = case.estimator, blocks_of(theta, case.estimator.layout)
-    likelihood, total = estimator.model.likelihood, 0.0
+    estimator = case.estimator
+    parts = blocks_of(theta, case.estimator.layout)
+    likelihood = estimator.model.likelihood
+    total = 0.0
     for e in case.noise:
         if isinstance(estimator, LocalReparameterisation):
             f = local_outputs(like, case, parts, e)
@@ -437,7 +447,9 @@ def closed_form_loss(like, theta, case):
             w, _ = weights(like, case, parts, e)
             f = outputs(like, w, case.x, estimator.model.network)
         total = total + of(LIKELIHOODS, likelihood)(like, likelihood, parts, f, case.y).sum()
-    kl, nll, pi = divergence(like, case, parts), -total / len(case.noise), case.kl_weight
+    kl = divergence(like, case, parts)
+    nll = -total / len(case.noise)
+    pi = case.kl_weight
     if isinstance(estimator.objective, PACBayes):
         return pac_bayes(like, estimator.objective, kl, nll / pi) * pi
     return estimator.objective.beta * pi * kl + nll

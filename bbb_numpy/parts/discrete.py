@@ -294,9 +294,8 @@ class PoissonLikelihood(_Discrete):
         """
         check_shape(f, y)
         rate = np.exp(f)
-        constant = np.add.reduce(log_factorial(y), axis=-1).astype(
-            f.real.dtype
-        )  # (B,) log y!
+        # (B,) log y!
+        constant = np.add.reduce(log_factorial(y), axis=-1).astype(f.real.dtype)
         rowwise = (
             inner(f, np.broadcast_to(y, f.shape))
             - np.add.reduce(rate, axis=-1)

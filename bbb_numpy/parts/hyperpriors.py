@@ -136,7 +136,10 @@ class LogNormal:
 
 @dataclass(frozen=True)
 class _ScaleDensity:
-    """Base class of densities of a scale s = e^u > 0 with one parameter c, in units of s."""
+    """Base class of hyperpriors of a scale s = e^u > 0 with one parameter c, in units of s.
+
+    Arguments of their methods are those of `Hyperprior`.
+    """
 
     scale: float = 1.0
 

@@ -57,7 +57,7 @@ class Likelihood:
         accept_old_methods(cls, {"_starts": "initial_values"})
 
     def initial_values(self) -> dict[str, float]:
-        """Return the unconstrained starting value that each learned block has for every output."""
+        """Return the unconstrained starting value of each learned block; all outputs share it."""
         return {}
 
     def heads(self, targets: int) -> int:

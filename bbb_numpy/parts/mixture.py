@@ -215,9 +215,8 @@ class ScaleMixturePrior(Prior):
             d_t1 = d_wide * d_sigma1  # R8
             d_t2 = (d_wide + d_narrow) * d_sigma2  # R8
             d_a = mass[0] * (1.0 - pi) - mass[1] * pi  # R7
-            d_mixture = np.concatenate(
-                [d_t1, d_t2, d_a], axis=1
-            )  # (S, 3), for t1, t2, a
+            # (S, 3), for t1, t2, a
+            d_mixture = np.concatenate([d_t1, d_t2, d_a], axis=1)
             write_gradient(d_params["prior_mixture"], cotangent, d_mixture)
         for block in columns(w):
             precision = wide[block] * s1**-2

@@ -87,10 +87,11 @@ class Prior:
         return self
 
     def blocks(self) -> Blocks:
-        """Return names and shapes of the learned blocks, (1,) each; () if nothing is learned.
+        """Return names and shapes of the learned blocks; () if nothing is learned.
 
-        Names must differ from those of the blocks of posteriors and likelihoods. A block whose
-        name begins with ``log_`` or ``prior_log_`` holds logarithms of scales.
+        By default there is one block of shape (1,) for each of `initial_values`. No name may be
+        that of a block of a posterior or a likelihood. A block whose name begins with ``log_`` or
+        ``prior_log_`` holds logarithms of scales.
         """
         return tuple((name, (1,)) for name in self.initial_values())
 
@@ -593,7 +594,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         ]
 
     def blocks(self) -> Blocks:
-        """Return the block of L learned log scales, one for each layer; () if they are fixed."""
+        """Return the block of the log scales, one for each of L layers; () if none is learned."""
         return (("prior_log_scale", (len(self.counts),)),) if self.learn else ()
 
     def init(self, dtype: Any) -> Array:
@@ -729,9 +730,8 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         value = np.add.reduce(
             -0.5 * precision * squares - counts * (log_scales + 0.5 * LOG_2PI)
         )
-        of_weights = np.repeat(
-            precision, self.counts
-        )  # (P,), 1 / scale^2 of each weight
+        # (P,), 1 / scale^2 of each weight
+        of_weights = np.repeat(precision, self.counts)
         return ExpectedLogPrior(value, -of_weights * mean, -0.5 * of_weights)
 
 

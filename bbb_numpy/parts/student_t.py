@@ -172,9 +172,8 @@ class StudentTPrior(_StudentT, Prior):
         saved : tuple
             Intermediate results that `add_vjp` needs.
         """
-        terms = self._density_terms(
-            params, (..., 0)
-        )  # (), or (S,) if each sample has its own
+        # Index (..., 0) makes learned numbers () or, if each sample has its own, (S,)
+        terms = self._density_terms(params, (..., 0))
         ratio = np.multiply(w, w, out=buffers.like(w))
         ratio *= np.asarray(terms.precision, ratio.dtype)[..., None]
         logs = log1p(ratio, out=buffers.like(w))
@@ -282,9 +281,8 @@ class StudentTLikelihood(_StudentT, Likelihood):
             Intermediate results that `vjp` needs.
         """
         check_shape(f, y)
-        terms = self._density_terms(
-            params, (..., None, slice(None))
-        )  # (1, K) or (S, 1, K) each
+        # (1, K) or (S, 1, K) each
+        terms = self._density_terms(params, (..., None, slice(None)))
         residual = np.subtract(y, f, out=np.empty_like(f))
         ratio = residual * residual * terms.precision
         logs = log1p(ratio)
@@ -318,9 +316,8 @@ class StudentTLikelihood(_StudentT, Likelihood):
         if self.learn:
             if cotangent.ndim == 1:
                 shares = np.add.reduce(ratio / (1.0 + ratio), axis=1, keepdims=True)
-                log_sums = np.add.reduce(
-                    logs, axis=1, keepdims=True
-                )  # (S, 1, K), as the shares
+                # (S, 1, K), as the shares
+                log_sums = np.add.reduce(logs, axis=1, keepdims=True)
                 d_scale, d_df = _derivatives(terms, residual.shape[1], log_sums, shares)
                 d_scale = d_scale[:, 0]  # (S, K), for log scale
                 d_df = d_df[:, 0]

@@ -76,7 +76,7 @@ def compare(args: argparse.Namespace) -> int:
         y = np.unique(y, return_inverse=True)[1]
     args.method = tuple(dict.fromkeys(args.method or default_methods))
     name = trials.set_name(problem.source)
-    digest = trials.keep(out, x, y[:, None])
+    digest = trials.write_rows(out, x, y[:, None])
     planned = [
         trial_type(name, method, split, digest, settings)
         for method in (*args.method, *baselines)
@@ -95,7 +95,7 @@ def compare(args: argparse.Namespace) -> int:
     command = as_typed(command, args, *REPEATED_OPTIONS)
     print(problem.summary())
     print(write_page(out, [*outcome.records, *outcome.failed], command))
-    print(f"\n{outcome.said()}")
+    print(f"\n{outcome.summary()}")
     print(
         f"± is the standard error over splits. Records, tables and pictures are in {out}/"
     )

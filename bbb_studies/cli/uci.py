@@ -19,8 +19,9 @@ from bbb_numpy.cli.options import (
 from bbb_numpy.cli.outputs import check_folder
 
 from ..data import uci as sets
+from ..data.uci import UCI_NAMES
 from ..uci.methods import METHODS, SAMPLERS
-from ..uci.trials import SETS, measure, trials
+from ..uci.trials import measure, trials
 
 # Settings of --quick: everything runs, nothing converges
 QUICK = {
@@ -145,7 +146,9 @@ def uci(args: argparse.Namespace) -> int:
         raise ValueError(
             "--gap has a split for each input, --splits none to count; leave one out"
         )
-    args.data = tuple(dict.fromkeys(args.data or (gaps.GAP_SETS if args.gap else SETS)))
+    args.data = tuple(
+        dict.fromkeys(args.data or (gaps.GAP_SETS if args.gap else UCI_NAMES))
+    )
     if args.gap and not set(args.data) <= set(gaps.GAP_SETS):
         raise ValueError(f"--gap is for {', '.join(gaps.GAP_SETS)} alone")
     for name in args.data:
@@ -167,7 +170,7 @@ def uci(args: argparse.Namespace) -> int:
         "uci", args, "data", "method", "splits", "units", "seed", "jobs", "gap"
     )
     print(write(out, [*outcome.records, *outcome.failed], command))
-    print(outcome.said())
+    print(outcome.summary())
     print(f"records, tables and pictures are in {out}/")
     if outcome.failed:
         print("failed trials are tried again with --retry-failed", file=sys.stderr)
@@ -177,9 +180,9 @@ def uci(args: argparse.Namespace) -> int:
 UCI_OPTIONS: Options = {
     "data": {
         "nargs": "+",
-        "choices": SETS,
+        "choices": UCI_NAMES,
         "metavar": "SET",
-        "help": f"Sets to measure on, of {', '.join(SETS)}. By default all.",
+        "help": f"Sets to measure on, of {', '.join(UCI_NAMES)}. By default all.",
     },
     "method": {
         "nargs": "+",

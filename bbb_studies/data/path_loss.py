@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-MOST_DRAWS = 1000  # rounds of rejection before an area counts as empty
+MAX_REJECTION_ROUNDS = 1000  # rounds of rejection before an area counts as empty
 
 
 class Building(NamedTuple):
@@ -233,7 +233,7 @@ def receivers(
     """
     size = (scene.width, scene.height)
     positions: Array = np.empty((0, 2))
-    for _ in range(MOST_DRAWS):
+    for _ in range(MAX_REJECTION_ROUNDS):
         new = rng.uniform(0.0, size, (count, 2))
         positions = np.concatenate([positions, new if area is None else new[area(new)]])
         if len(positions) >= count:

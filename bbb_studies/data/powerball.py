@@ -23,9 +23,9 @@ FILE_COLUMNS: list[str] = SETS["powerball"]["columns"]
 N_WHITE_BALLS = 5  # balls per draw
 LABEL_RANKS = (1, 3)  # of label 1 and label 0
 # The first day of each rule and its white balls; the first began in 2009, before the file.
-BALLS = (("2009-01-07", 59), ("2015-10-07", 69))
+WHITE_BALL_RULES = (("2009-01-07", 59), ("2015-10-07", 69))
 # the Powerballs of each rule
-REDS = (("2009-01-07", 39), ("2012-01-15", 35), ("2015-10-07", 26))
+POWERBALL_RULES = (("2009-01-07", 39), ("2012-01-15", 35), ("2015-10-07", 26))
 
 
 class Draws(NamedTuple):
@@ -160,8 +160,8 @@ def load(until: str | None = None) -> Draws:
     values = numbers(FILE, text[:, 1:7], FILE_COLUMNS[1:7])
     white = values[:, :5].astype(int)
     red = values[:, 5].astype(int)
-    balls = urn(days, BALLS)
-    reds = urn(days, REDS)
+    balls = urn(days, WHITE_BALL_RULES)
+    reds = urn(days, POWERBALL_RULES)
     good = (values % 1 == 0).all(axis=1) & (white[:, 0] >= 1) & (white[:, -1] <= balls)
     good &= (np.diff(white, axis=1) > 0).all(axis=1) & (red >= 1) & (red <= reds)
     for row in np.flatnonzero(~good):
@@ -184,7 +184,7 @@ def urn(days: NDArray[np.datetime64], rules: tuple[tuple[str, int], ...]) -> Int
     days : array (L,) of datetime64
         Days of the draws.
     rules : tuple of (day, count)
-        `BALLS` or `REDS`.
+        `WHITE_BALL_RULES` or `POWERBALL_RULES`.
 
     Returns
     -------

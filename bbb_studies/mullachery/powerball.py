@@ -233,7 +233,10 @@ def positions(draws: data.Draws, seed: int = 0) -> dict[str, tuple[Any, Array]]:
         mass = mixed(draws.balls, partial(data.mass_of_place, rank=rank))
         by_position[f"sorted, bin {rank}"] = draws.white[:, rank - 1], mass
     return by_position | {
-        "Powerball": (draws.red, mixed(data.urn(draws.days, data.REDS), flat))
+        "Powerball": (
+            draws.red,
+            mixed(data.urn(draws.days, data.POWERBALL_RULES), flat),
+        )
     }
 
 

@@ -15,7 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .methods import Settings
-from .trials import AnyTrial, fit_part, load, measured, mixing, now, score, settings_for
+from .trials import (
+    AnyTrial,
+    common_fields,
+    fit_part,
+    load,
+    mixing,
+    now,
+    score,
+    settings_for,
+)
 
 Array = NDArray[Any]
 GAP_SETS = ("boston", "concrete", "energy", "yacht")
@@ -125,5 +134,5 @@ def measure(trial: GapTrial) -> dict[str, Any]:
         "chosen": chosen,
         "metrics": metrics,
         "notes": fit.notes | mixing(fit.draws),
-        **measured(part._asdict(), began),
+        **common_fields(part._asdict(), began),
     }

@@ -47,7 +47,7 @@ from bbb_studies.replicates import fit_replicates
 Array = NDArray[Any]
 LEARNED_NOISE_LIKELIHOOD = GaussianLikelihood(0.3, learn=True)
 SWAG_RATE = 10.0  # step sizes of SGD on the mean squared error, in units of Adam's
-# of SGD's path for SWAG, an epoch apart or more, in a quarter of the steps
+# Snapshots of SGD's path for SWAG, an epoch apart or more, in a quarter of the steps.
 N_SNAPSHOTS = 30
 
 
@@ -115,11 +115,8 @@ class Fit:
             Weight vectors of the whole mixture, at least; a point estimate has 1.
         """
         for source, theta in zip(self.sources, self.thetas, strict=True):
-            yield (
-                source,
-                theta,
-                1 if _is_point(source) else -(-samples // len(self.sources)),
-            )
+            share = 1 if _is_point(source) else -(-samples // len(self.sources))
+            yield source, theta, share
 
 
 def _is_point(source: Any) -> bool:
@@ -180,14 +177,19 @@ def _train(
         if isinstance(first.objective, FreeEnergy)
         else NoWarmUp(),
     )
+    # What `fit_replicates` needs: a linear objective, and a Gaussian likelihood.
     side_by_side = isinstance(first, Reparameterised) and is_linear(first.objective)
-    # what replicates need
     gaussian = isinstance(first.model.likelihood, GaussianLikelihood)
     count = len(estimators)
     if count > 1 and side_by_side and gaussian:
-        rows = [x] * count, [y] * count
         states = fit_replicates(
-            estimators, starts, *rows, recipe, rngs=rngs, progress=False
+            estimators,
+            starts,
+            [x] * count,
+            [y] * count,
+            recipe,
+            rngs=rngs,
+            progress=False,
         )
     else:
         states = [
@@ -202,22 +204,26 @@ def _train(
     return fits
 
 
-Fitted = Callable[[Array, Array, Candidate, Settings, np.random.Generator], Fit]
+FitOne = Callable[[Array, Array, Candidate, Settings, np.random.Generator], Fit]
 
 
 @dataclass(frozen=True)
 class Method:
-    """How to come to a posterior: by an `estimator` that is trained, or else by `one`."""
+    """How to fit a posterior: by training an `estimator`, or else by calling `fit_one`."""
 
     label: str  # for print
     group: str  # "variational", "points" or "samplers": in one panel of the pictures
-    by: str  # what candidates are compared by: "bound", "validation" or "nothing"
+    criterion: (
+        str  # by which candidates are compared: "bound", "validation" or "nothing"
+    )
     cost: float  # seconds of a trial on one core of 2026, per thousand rows
     estimator: Callable[[Model], Any] | None = None
-    steps: str = "steps"  # names of the settings of its training
-    rows: str = "batch_size"
-    samples: str | None = None  # None: 1
-    one: Fitted | None = None
+    steps: str = "steps"  # field of `Settings` with the number of training steps
+    rows: str = "batch_size"  # field with the batch size
+    samples: str | None = (
+        None  # field with the weight samples of a step; None: 1 sample
+    )
+    fit_one: FitOne | None = None
 
 
 def fit(
@@ -250,15 +256,18 @@ def fit(
     """
     rngs = [np.random.default_rng(seed) for _ in candidates]
     definition = METHODS[method]
-    if definition.one is not None:
+    if definition.fit_one is not None:
         return [
-            definition.one(x, y, c, settings, rng)
+            definition.fit_one(x, y, c, settings, rng)
             for c, rng in zip(candidates, rngs, strict=True)
         ]
     assert definition.estimator is not None
     return _train(
         [definition.estimator(model(x.shape[1], c, settings)) for c in candidates],
-        *(x, y, candidates[0], rngs),
+        x,
+        y,
+        candidates[0],
+        rngs,
         steps=getattr(settings, definition.steps),
         batch_size=min(getattr(settings, definition.rows), len(x)),
         samples=getattr(settings, definition.samples) if definition.samples else 1,
@@ -279,8 +288,15 @@ def _ensemble(
     """Fit point estimates from several starts (Lakshminarayanan et al. 2017), equally weighted."""
     estimator = _points(model(x.shape[1], candidate, settings))
     starts = rng.spawn(settings.members)
-    size = (settings.steps, settings.batch_size)
-    members = _train([estimator] * settings.members, x, y, candidate, starts, *size)
+    members = _train(
+        [estimator] * settings.members,
+        x,
+        y,
+        candidate,
+        starts,
+        steps=settings.steps,
+        batch_size=settings.batch_size,
+    )
     return Fit(
         (estimator,) * settings.members, tuple(member.thetas[0] for member in members)
     )
@@ -401,7 +417,7 @@ def _default(
 
 def _sampled(
     kernel: Callable[[Settings], Any], likelihood: Likelihood = LEARNED_NOISE_LIKELIHOOD
-) -> Fitted:
+) -> FitOne:
     """Return what draws from the posterior of weights and noise, each chain from a point (W2)."""
 
     def draw(
@@ -412,16 +428,22 @@ def _sampled(
         rng: np.random.Generator,
     ) -> Fit:
         full_model = model(x.shape[1], candidate, settings, likelihood)
-        rngs = rng.spawn(settings.chains)
-        size = (settings.start_steps, settings.start_batch)
         starts = _train(
-            [_points(full_model)] * settings.chains, x, y, candidate, rngs, *size
+            [_points(full_model)] * settings.chains,
+            x,
+            y,
+            candidate,
+            rng.spawn(settings.chains),
+            steps=settings.start_steps,
+            batch_size=settings.start_batch,
         )
         with warnings.catch_warnings():  # how many diverged is recorded, and the bias
             for message in (".*divergent transitions", ".*is not adjusted"):
                 warnings.filterwarnings("ignore", message=message, category=UserWarning)
             draws = sample(
-                *(full_model, x, y),
+                full_model,
+                x,
+                y,
                 sampler=kernel(settings),
                 chains=settings.chains,
                 groups=1,  # each worker has a trial of its own
@@ -454,7 +476,7 @@ def _hmc(settings: Settings) -> HMC:
     return HMC(path=settings.path, max_steps=settings.leaps, small_steps=0.0)
 
 
-QS = MeanField(rho_offset=-4.0)
+MEAN_FIELD = MeanField(rho_offset=-4.0)
 
 
 def natural_rows(rows: int, settings: Settings) -> int:
@@ -478,92 +500,181 @@ def _natural(
     rng: np.random.Generator,
 ) -> Fit:
     """Fit by IVON, in a fifth of the steps."""
-    estimator = LocalReparameterisation(model(x.shape[1], candidate, settings), QS)
-    size = settings.steps // 5, natural_rows(len(x), settings)
+    estimator = LocalReparameterisation(
+        model(x.shape[1], candidate, settings), MEAN_FIELD
+    )
     # IVON's usual rate is 0.2 of Newton's steps where Adam's is 0.01
     newton = candidate._replace(learning_rate=20.0 * candidate.learning_rate)
-    return _train([estimator], x, y, newton, [rng], *size, rule=IVON)[0]
+    return _train(
+        [estimator],
+        x,
+        y,
+        newton,
+        [rng],
+        steps=settings.steps // 5,
+        batch_size=natural_rows(len(x), settings),
+        rule=IVON,
+    )[0]
 
 
 METHODS: dict[str, Method] = {  # in the order of print
     # Bayes by Backprop as in the report
     "mean-field": Method(
-        *("mean field", "variational", "bound", 3),
-        lambda model: Reparameterised(model, QS),
+        label="mean field",
+        group="variational",
+        criterion="bound",
+        cost=3,
+        estimator=lambda model: Reparameterised(model, MEAN_FIELD),
     ),
     # the same bound, with the KL in closed form and noise at the units (D18, D21)
     "local-reparam": Method(
-        *("mean field by local reparam.", "variational", "bound", 4),
-        lambda model: LocalReparameterisation(model, QS),
+        label="mean field by local reparam.",
+        group="variational",
+        criterion="bound",
+        cost=4,
+        estimator=lambda model: LocalReparameterisation(model, MEAN_FIELD),
     ),
     # the same posterior by natural gradients (D61, D62)
     "ivon": Method(
-        *("natural gradients (IVON)", "variational", "bound", 4),
-        one=_natural,
+        label="natural gradients (IVON)",
+        group="variational",
+        criterion="bound",
+        cost=4,
+        fit_one=_natural,
     ),
     # a few directions of correlated weights (D59)
     "low-rank": Method(
-        *("low rank", "variational", "bound", 6),
-        lambda model: ClosedFormKL(model, LowRank(rho_offset=-4.0)),
+        label="low rank",
+        group="variational",
+        criterion="bound",
+        cost=6,
+        estimator=lambda model: ClosedFormKL(model, LowRank(rho_offset=-4.0)),
     ),
     # all correlations between weights (M1-M4)
     "full-rank": Method(
-        *("full rank", "variational", "bound", 8),
-        lambda model: ClosedFormKL(model, FullRank(rho_offset=-4.0, unit=0.01)),
+        label="full rank",
+        group="variational",
+        criterion="bound",
+        cost=8,
+        estimator=lambda model: ClosedFormKL(
+            model, FullRank(rho_offset=-4.0, unit=0.01)
+        ),
         steps="full_rank_steps",
     ),
     # Rényi's bound of order 1/2 (Li and Turner 2016) on minibatches (D25, D30)
     "renyi": Method(
-        *("Rényi bound", "variational", "bound", 5),
-        lambda model: Reparameterised(model, QS, Renyi(0.5)),
+        label="Rényi bound",
+        group="variational",
+        criterion="bound",
+        cost=5,
+        estimator=lambda model: Reparameterised(model, MEAN_FIELD, Renyi(0.5)),
         samples="renyi_samples",
     ),
     # Sagar's Algorithm 1, corrected (G2-G8): large minibatches, many samples
     "eubo": Method(
-        *("inclusive KL (Sagar's, corrected)", "variational", "validation", 4),
-        lambda model: SelfNormalised(model, QS, EUBO()),
-        *("eubo_steps", "eubo_rows", "eubo_samples"),
+        label="inclusive KL (Sagar's, corrected)",
+        group="variational",
+        criterion="validation",
+        cost=4,
+        estimator=lambda model: SelfNormalised(model, MEAN_FIELD, EUBO()),
+        steps="eubo_steps",
+        rows="eubo_rows",
+        samples="eubo_samples",
     ),
     # a point (W2)
-    "map": Method("MAP", "points", "validation", 2, _points),
-    "ensemble": Method("ensemble", "points", "validation", 3, one=_ensemble),
+    "map": Method(
+        label="MAP", group="points", criterion="validation", cost=2, estimator=_points
+    ),
+    "ensemble": Method(
+        label="ensemble",
+        group="points",
+        criterion="validation",
+        cost=3,
+        fit_one=_ensemble,
+    ),
     # points without some of their inputs and units; a point's path when SGD goes on
-    "dropout": Method("MC dropout", "points", "validation", 5, one=_dropout),
-    "swag": Method("SWAG", "points", "validation", 5, one=_swag),
+    "dropout": Method(
+        label="MC dropout",
+        group="points",
+        criterion="validation",
+        cost=5,
+        fit_one=_dropout,
+    ),
+    "swag": Method(
+        label="SWAG", group="points", criterion="validation", cost=5, fit_one=_swag
+    ),
     # a Gaussian around a point, and the network linear there (D54)
-    "laplace": Method("linearised Laplace", "points", "nothing", 3, one=_laplace),
+    "laplace": Method(
+        label="linearised Laplace",
+        group="points",
+        criterion="nothing",
+        cost=3,
+        fit_one=_laplace,
+    ),
     # Bayesian linear regression on a point's features (D56)
     "last-layer": Method(
-        *("Bayesian last layer", "points", "nothing", 3),
-        one=partial(_laplace, covariance="last-layer"),
+        label="Bayesian last layer",
+        group="points",
+        criterion="nothing",
+        cost=3,
+        fit_one=partial(_laplace, covariance="last-layer"),
     ),
-    "default": Method("default learner", "variational", "nothing", 2, one=_default),
+    "default": Method(
+        label="default learner",
+        group="variational",
+        criterion="nothing",
+        cost=2,
+        fit_one=_default,
+    ),
     # Hamiltonian Monte Carlo (M7) and the no-U-turn sampler (M9, M10)
-    "hmc": Method("HMC", "samplers", "validation", 20, one=_sampled(_hmc)),
+    "hmc": Method(
+        label="HMC",
+        group="samplers",
+        criterion="validation",
+        cost=20,
+        fit_one=_sampled(_hmc),
+    ),
     "nuts": Method(
-        *("NUTS", "samplers", "validation", 25),
-        one=_sampled(lambda settings: NUTS(max_depth=settings.depth)),
+        label="NUTS",
+        group="samplers",
+        criterion="validation",
+        cost=25,
+        fit_one=_sampled(lambda settings: NUTS(max_depth=settings.depth)),
     ),
     # HMC that finds the length of its path (D47), and microcanonical, unadjusted (D48, D49, D50)
     "chees": Method(
-        *("ChEES-HMC", "samplers", "validation", 25),
-        one=_sampled(
+        label="ChEES-HMC",
+        group="samplers",
+        criterion="validation",
+        cost=25,
+        fit_one=_sampled(
             lambda settings: ChEES(path=settings.path, max_steps=settings.leaps)
         ),
     ),
     "mclmc": Method(
-        *("MCLMC", "samplers", "validation", 20),
-        one=_sampled(lambda settings: MCLMC(max_steps=settings.leaps)),
+        label="MCLMC",
+        group="samplers",
+        criterion="validation",
+        cost=20,
+        fit_one=_sampled(lambda settings: MCLMC(max_steps=settings.leaps)),
     ),
     # by minibatches, with friction and unadjusted (D64, D65)
     "sghmc": Method(
-        *("SGHMC", "samplers", "validation", 10),
-        one=_sampled(lambda settings: SGHMC(batch_size=settings.start_batch, steps=10)),
+        label="SGHMC",
+        group="samplers",
+        criterion="validation",
+        cost=10,
+        fit_one=_sampled(
+            lambda settings: SGHMC(batch_size=settings.start_batch, steps=10)
+        ),
     ),
     # the noise as a second output of the network (D12)
     "hmc-heteroscedastic": Method(
-        *("heteroscedastic HMC", "samplers", "validation", 25),
-        one=_sampled(_hmc, HeteroscedasticLikelihood()),
+        label="heteroscedastic HMC",
+        group="samplers",
+        criterion="validation",
+        cost=25,
+        fit_one=_sampled(_hmc, HeteroscedasticLikelihood()),
     ),
 }
 SAMPLERS = tuple(name for name, method in METHODS.items() if method.group == "samplers")

@@ -66,9 +66,13 @@ PIT_LIMIT = 3.0
 # A panel ends this many times its useful width above the lowest number.
 AXIS_STRETCH = 2.5
 GAP_COVERAGE_LEVEL = 0.9  # of the central intervals in the gaps
-PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
-AT_EDGE: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsize": 8}
-AT_EDGE["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+PLAIN_FORMATTER = FuncFormatter(lambda value, _: f"{value:g}")
+EDGE_TEXT_STYLE: dict[str, Any] = {
+    "textcoords": "offset points",
+    "ha": "right",
+    "fontsize": 8,
+}
+EDGE_TEXT_STYLE["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
 
 
 def _title(ax: Axes, name: str) -> None:
@@ -161,7 +165,7 @@ def _scores(
             edge = high + 0.75 * margin
             ax.plot(edge, at, marker=">", color=colour, markersize=6)
             ax.annotate(
-                f"{score.mean:.3g}", (edge, at), (-7, 0), va="center", **AT_EDGE
+                f"{score.mean:.3g}", (edge, at), (-7, 0), va="center", **EDGE_TEXT_STYLE
             )
             continue
         size = 9 if marker == "*" or isinstance(marker, tuple) else 6.5
@@ -180,7 +184,7 @@ def _scores(
         label="mean ± standard error",
     )
     ax.xaxis.set_major_locator(MaxNLocator(4))
-    ax.xaxis.set_major_formatter(PLAIN)
+    ax.xaxis.set_major_formatter(PLAIN_FORMATTER)
     if metric == "rmse":
         _title(ax, name)
     ax.set_xlabel("RMSE (units of y)" if metric == "rmse" else "NLL (nats per point)")
@@ -240,7 +244,7 @@ def calibration(records: Records) -> Figure:
         labels = [_short(method) for method in members if _short(method) in handles]
         row[wide - 1].legend([handles[text] for text in labels], labels, **legend_style)
     axes[0, 0].set_xlim(0.0, 1.0)
-    axes[0, 0].xaxis.set_major_formatter(PLAIN)
+    axes[0, 0].xaxis.set_major_formatter(PLAIN_FORMATTER)
     return figure
 
 
@@ -406,7 +410,7 @@ def _gaps(
                 )
         if row.nll_inside > limit:
             column[0].annotate(
-                f"{row.nll_inside:.3g} →", (limit, at), (-6, 4), **AT_EDGE
+                f"{row.nll_inside:.3g} →", (limit, at), (-6, 4), **EDGE_TEXT_STYLE
             )
         if np.isfinite(row.growth):
             column[2].plot(row.growth, at, marker=marker, color=colour, zorder=3)

@@ -24,7 +24,7 @@ from bbb_numpy.progress import tqdm
 from bbb_numpy.version import __version__
 
 from . import records
-from .records import Record, said_versions
+from .records import Record, recorded_versions
 from .workers import WorkersError, finished
 
 RESUME = "what is finished is recorded, the same command goes on from there"
@@ -41,8 +41,8 @@ class Outcome:
     messages: tuple[str, ...]  # for a person: what was set aside, and why
     seconds: float
 
-    def said(self) -> str:
-        """Return how many trials there are of each kind."""
+    def summary(self) -> str:
+        """Return in words how many trials were measured, finished and failed."""
         count = len(self.records)
         failed = len(self.failed)
         return (
@@ -127,10 +127,10 @@ def run(
         if todo:
             with workers() as client:
                 _work(client, measure, todo, keep, bar.refresh)
-    found = [recorded[key] for key in trial_by_key]
+    results = [recorded[key] for key in trial_by_key]
     return Outcome(
-        tuple(record for record in found if record["status"] == "ok"),
-        tuple(record for record in found if record["status"] == "failed"),
+        tuple(record for record in results if record["status"] == "ok"),
+        tuple(record for record in results if record["status"] == "failed"),
         len(todo),
         tuple(messages),
         perf_counter() - started,
@@ -257,6 +257,6 @@ def _failure(error: str, seconds: dict[str, float] | None) -> Record:
         "status": "failed",
         "error": error,
         "seconds": seconds,
-        "versions": said_versions(),
+        "versions": recorded_versions(),
     }
     return {**unknown, **details}

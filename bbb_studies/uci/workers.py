@@ -29,9 +29,9 @@ from bbb_numpy.numeric.processes import starting_processes
 from bbb_numpy.progress import tqdm
 from bbb_studies.threads import ONE_THREAD
 
-HERE = "127.0.0.1"  # the address that only this machine reaches
-BEAT = 1.0  # seconds between movements of the clock
-LOCAL = {
+LOCALHOST = "127.0.0.1"  # the address that only this machine reaches
+POLL_INTERVAL_S = 1.0  # seconds between movements of the clock
+DASK_SETTINGS = {
     "distributed.scheduler.allowed-failures": 1,  # a second death is no accident
     # no worker holds work that another could do
     "distributed.scheduler.worker-saturation": 1.0,
@@ -62,16 +62,20 @@ def local(jobs: int | None = None) -> Iterator[Client]:
 
     Nothing of them can be reached from another machine.
     """
-    with dask.config.set(LOCAL), _interrupts_put_off() as heard, ExitStack() as stack:
+    with (
+        dask.config.set(DASK_SETTINGS),
+        _interrupts_put_off() as heard,
+        ExitStack() as stack,
+    ):
         with starting_processes():
             cluster = stack.enter_context(
                 LocalCluster(
                     n_workers=jobs,
                     threads_per_worker=1,
                     processes=True,
-                    host=HERE,
+                    host=LOCALHOST,
                     # a free port, for a server that nobody needs
-                    dashboard_address=f"{HERE}:0",
+                    dashboard_address=f"{LOCALHOST}:0",
                     scheduler_kwargs={"dashboard": False},
                     memory_limit=0,
                     silence_logs=logging.CRITICAL,
@@ -158,7 +162,7 @@ def cluster(address: str, timeout: float = 5.0) -> Iterator[Client]:
 
 
 def finished(client: Client, futures: Iterable[Future[Any]]) -> Iterable[Future[Any]]:
-    """Return the futures that are finished, after a wait of at most `BEAT` seconds.
+    """Return the futures that are finished, after a wait of at most `POLL_INTERVAL_S` seconds.
 
     Parameters
     ----------
@@ -168,5 +172,5 @@ def finished(client: Client, futures: Iterable[Future[Any]]) -> Iterable[Future[
         Who keeps a future keeps its work from release.
     """
     with client.as_current(), suppress(TimeoutError):
-        return wait(list(futures), BEAT, "FIRST_COMPLETED").done
+        return wait(list(futures), POLL_INTERVAL_S, "FIRST_COMPLETED").done
     return ()

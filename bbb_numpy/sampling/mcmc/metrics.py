@@ -73,7 +73,10 @@ class Metric:
 
 
 def _numbers(name: str, value: Any) -> Array:
-    """Return an array of floats, or of complex numbers: those of a complex-step derivative."""
+    """Return `value` as an array of floats or complex numbers; else raise TypeError with `name`.
+
+    Integers, booleans and float16 become float64. Complex numbers are those of a complex step.
+    """
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):

@@ -251,7 +251,7 @@ class Decoherence(NamedTuple):
         return self._replace(length=length, jumps=np.zeros(size))
 
     def current(self, last: bool) -> float:
-        """Return the decoherence length."""
+        """Return the decoherence length, the same during the warm-up and after it."""
         return self.length
 
 
@@ -418,9 +418,10 @@ class MCLMC(_Microcanonical):
     def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, target_accept: Any
     ) -> float:
-        """Return a tenth of the relative excess of a trial step's energy variance over v (D50).
+        """Return a tenth of the relative excess of a trial step's energy variance (D50).
 
-        By the factor of a tenth it is, near its zero, about as steep in log eps as an acceptance.
+        The excess is over `energy_variance` v, which the warm-up aims at. By the factor of a tenth
+        it is, near its zero, about as steep in log eps as an acceptance.
 
         Parameters
         ----------
