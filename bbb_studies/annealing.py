@@ -27,11 +27,8 @@ from bbb_numpy.sampling.mcmc.states import evaluate
 
 Array = NDArray[Any]
 Path = Callable[[float], Target]
-
-
-STEP_SIZE_GAIN = (
-    0.5  # of log step size per temperature, for each unit of acceptance missed
-)
+# Rise of the log step size from a power to the next, per unit of excess acceptance.
+STEP_SIZE_GAIN = 0.5
 
 
 class Annealed(NamedTuple):
@@ -132,9 +129,10 @@ def between(initial: Target, final: Target) -> Path:
 
     def path(power: float) -> Target:
         def target(position: Array) -> tuple[Array, Array]:
-            (v0, g0) = initial(position)
-            (v1, g1) = final(position)
-            return (1.0 - power) * v0 + power * v1, (1.0 - power) * g0 + power * g1
+            value0, grad0 = initial(position)
+            value1, grad1 = final(position)
+            value = (1.0 - power) * value0 + power * value1
+            return value, (1.0 - power) * grad0 + power * grad1
 
         return target
 
@@ -341,5 +339,8 @@ def in_words(log_factor: float) -> str:
     size = 2.0 * abs(log_factor)
     if size < 2.0:
         return "not worth more than a bare mention"
-    strength = "positive" if size < 6.0 else "strong" if size < 10.0 else "very strong"
-    return f"{strength}, for the {'first' if log_factor > 0 else 'second'}"
+    strength = "very strong"
+    if size < 10.0:
+        strength = "positive" if size < 6.0 else "strong"
+    winner = "first" if log_factor > 0 else "second"
+    return f"{strength}, for the {winner}"

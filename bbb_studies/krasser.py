@@ -187,6 +187,7 @@ def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
     last = training.history[-max(1, epochs // 10) :]
     inside = (x >= DATA_RANGE[0]) & (x <= DATA_RANGE[1])
     error = (p.mean - data.truth(x))[inside]
+    pi, sigma1, sigma2 = map(float, trace.prior[-1])
     numbers = Numbers(
         float(np.mean([e.kl + e.nll for e in last])),
         float(np.mean([e.kl for e in last])),
@@ -197,9 +198,9 @@ def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
         coverage_epistemic=_coverage(error, p.epistemic[inside]),
         epistemic_inside=float(p.epistemic[inside].mean()),
         epistemic_outside=float(p.epistemic[~inside].mean()),
-        **dict(
-            zip(("pi", "sigma1", "sigma2"), map(float, trace.prior[-1]), strict=True)
-        ),
+        pi=pi,
+        sigma1=sigma1,
+        sigma2=sigma2,
         noise=float(trace.noise[-1]),
         **_gap(p, of_means),
     )
@@ -364,12 +365,10 @@ class RawMixturePrior(Prior):
         saved : tuple
             What `add_vjp` needs.
         """
-        pi, *sigmas = raw = params["prior_raw"]
+        pi, sigma1, sigma2 = raw = params["prior_raw"]
         with np.errstate(divide="ignore", invalid="ignore"):
-            wide, narrow = (
-                np.exp(-0.5 * (w / s) ** 2 - np.log(s * sqrt(2.0 * np.pi)))
-                for s in sigmas
-            )
+            wide = _raw_density(w, sigma1)
+            narrow = _raw_density(w, sigma2)
             value = np.log(pi * wide + (1.0 - pi) * narrow).sum(axis=-1)
         return value, (raw, w, wide, narrow)
 
@@ -407,6 +406,11 @@ class RawMixturePrior(Prior):
                 cotangent @ slope.sum(axis=-1) for slope in slopes
             ]
             d_w -= cotangent[:, None] * w * (r1 / s1**2 + r2 / s2**2)
+
+
+def _raw_density(w: Array, sigma: Array) -> Array:
+    """Return the density N(w; 0, sigma^2), nan for a sigma below 0."""
+    return np.exp(-0.5 * (w / sigma) ** 2 - np.log(sigma * sqrt(2.0 * np.pi)))
 
 
 X_LABEL = "x (dimensionless)"

@@ -585,8 +585,18 @@ def measure(
         train_with(m, regression, next(rngs), steps, runs)
         for m in counted(samples, report, runs)
     ]
-    given = mean, regression, paths, of_regression, apart, slopes, by_batch, by_samples
-    return Study(steps, *given, weight_rows(next(rngs)))
+    return Study(
+        steps=steps,
+        mean=mean,
+        regression=regression,
+        paths=paths,
+        of_regression=of_regression,
+        apart=apart,
+        slopes=slopes,
+        by_batch=by_batch,
+        by_samples=by_samples,
+        weights=weight_rows(next(rngs)),
+    )
 
 
 def reproduce(

@@ -138,8 +138,8 @@ def linear_cases(seed: int) -> list[Case]:
     ]
 
 
-N_GRADIENTS = 2000  # gradients of each estimator at each place ...
-# ... in so many batches, whose scatter gives the standard errors.
+N_GRADIENTS = 2000  # of each estimator in each case
+# The gradients are split into so many batches, whose scatter gives the standard errors.
 N_VARIANCE_BATCHES = 20
 CURVE_SAMPLE_COUNTS = (1, 2, 5, 10, 20, 50, 100)  # samples of IWAE and of the EUBO
 N_CURVE_GRADIENTS = 4000
@@ -202,14 +202,14 @@ def measure(case: Case, seed: int, steps: int = N_GRADIENTS) -> dict[str, Noise]
             for step in batch:
                 started = perf_counter()
                 estimator.fill(rngs[name], noises[name])
-                inputs = (
+                grad = estimator.value_and_grad(
+                    case.theta,
                     noises[name],
                     case.x,
                     case.y,
                     case.kl_weight,
                     buffers[name].rewind(),
-                )
-                grad = estimator.value_and_grad(case.theta, *inputs).grad
+                ).grad
                 times[name][step] = perf_counter() - started
                 grads[name][step] = grad
     cut = case.model.layout.size
@@ -349,14 +349,14 @@ def sample_gradients(
     grads = np.empty((steps, case.theta.size))
     effective = np.empty(steps)
     for step in range(steps):
-        inputs = (
+        _, grads[step], terms = estimator.value_and_grad(
+            case.theta,
             estimator.draw(rng, count),
             case.x,
             case.y,
             case.kl_weight,
             buffers.rewind(),
         )
-        _, grads[step], terms = estimator.value_and_grad(case.theta, *inputs)
         logs = log_weights(terms, case.kl_weight)
         shares = np.exp(logs - logs.max())
         effective[step] = shares.sum() ** 2 / np.sum(shares**2)
