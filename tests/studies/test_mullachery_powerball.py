@@ -34,7 +34,7 @@ def test_no_draw_is_on_both_sides_of_a_split(monkeypatch):
         return Fitted(RIGHT)
 
     monkeypatch.setattr(powerball, "CLASSIFIERS", {"spy": spy})
-    found = cross_validate(rows, EXACT, QUICK, 0, count=4, repeats=3)
+    found = cross_validate(rows, EXACT, QUICK, 0, n_folds=4, repeats=3)
     assert found["spy"]["above_rule"] == (0.0, 0.0)
     assert len(seen) == 12
     held_out = np.zeros(40, int)
