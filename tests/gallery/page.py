@@ -15,7 +15,7 @@ from gallery.hunt import HUNT  # noqa: E402
 from exactgrad import prove  # noqa: E402
 
 PAGE = ROOT / "docs" / "exact-gallery.md"
-TEXT = """# Gradients of others, proved
+PAGE_TEMPLATE = """# Gradients of others, proved
 
 This page shows the verdicts of `bbb_numpy.prove`
 ([D44](../derivations/numbers-and-proofs.md#d44-a-gradient-proved-in-a-finite-field)) on gradients
@@ -78,24 +78,24 @@ def page(times):
     """Return the page, with the milliseconds of each program, as it is and changed, if known."""
 
     def ms(program, changed=False):
-        found = times.get((id(program), changed))
-        return f"{found:.2g} ms" if found is not None and found < 99.5 else f"{found or 0:.0f} ms"
+        milliseconds = times.get((id(program), changed), 0)
+        return f"{milliseconds:.2g} ms" if 0 < milliseconds < 99.5 else f"{milliseconds:.0f} ms"
 
-    def shown(program):
+    def gallery_row(program):
         proved = program.verdict == "proved"
         planted = (program.how, ms(program, True)) if proved else (f"({program.how})", "")
         return (program.title, program.source, program.verdict, ms(program), *planted)
 
-    def found(program):
+    def hunt_row(program):
         where, _, files = program.source.partition(": ")
         path, *version = re.split(" (?=at |of )", files, maxsplit=1)
-        kind = program.kind if program.verdict == "refuted" else program.verdict
-        place = " ".join([where, f"`{path}`", *version])
-        return program.title, place, kind, program.how, ms(program)
+        verdict = program.kind if program.verdict == "refuted" else program.verdict
+        location = " ".join([where, f"`{path}`", *version])
+        return program.title, location, verdict, program.how, ms(program)
 
-    kinds = Counter(found(program)[2] for program in HUNT)
-    counts = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
-    return TEXT.format(gallery=table(GALLERY, shown), hunt=table(HUNT, found),
+    verdict_counts = Counter(hunt_row(program)[2] for program in HUNT)
+    counts = ", ".join(f"{number} {verdict}" for verdict, number in verdict_counts.most_common())
+    return PAGE_TEMPLATE.format(gallery=table(GALLERY, gallery_row), hunt=table(HUNT, hunt_row),
                        total=len(HUNT), counts=counts)  # fmt: skip
 
 
@@ -107,9 +107,9 @@ def measured():
     times = {}
     for program in [*GALLERY[:3], *GALLERY, *HUNT]:  # the first of a process are slower
         for changed, function in [(False, program.function), (True, program.changed)]:
-            before = time.process_time()
+            start_time = time.process_time()
             proof = prove(function, *program.arguments)
-            times[id(program), changed] = 1e3 * (time.process_time() - before)
+            times[id(program), changed] = 1e3 * (time.process_time() - start_time)
             if not changed and not proof.verdict.startswith(program.verdict):
                 raise SystemExit(f"{program.title}: {proof}")
     return times
