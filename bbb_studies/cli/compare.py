@@ -25,7 +25,7 @@ from ..uci.methods import METHODS, Settings
 from .uci import add_run_options, as_typed, changed_settings, check_packages
 
 DEFAULT_METHODS = ("mean-field", "ensemble", "hmc")
-# Options that the command has which repeats a run
+# Options that stand in the command which repeats a run.
 REPEATED_OPTIONS = (
     "target",
     "inputs",

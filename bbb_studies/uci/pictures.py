@@ -136,9 +136,9 @@ def _scores(
     bars = [bar for bar in published if bar is not None]
     values = np.array([score.mean for score in means.values()])
     low = min([*values, *bars])
-    usual = max([*bars, float(np.median(values))])
-    width = usual - low
-    if not bars:  # nothing published says what is far
+    typical = max([*bars, float(np.median(values))])
+    width = typical - low
+    if not bars:  # no published number says which means are far away
         width = max(
             [width, *(score.error for score in means.values() if score.count > 1)]
         )
@@ -239,7 +239,7 @@ def calibration(records: Records) -> Figure:
         handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
     legend_style: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
     legend_style |= {"frameon": False, "fontsize": 9, "handlelength": 3.2}
-    # beside the first block
+    # The legends stand beside the first block.
     for row, members in zip(axes, groups.values(), strict=False):
         labels = [_short(method) for method in members if _short(method) in handles]
         row[wide - 1].legend([handles[text] for text in labels], labels, **legend_style)
@@ -310,9 +310,8 @@ def _histogram(ax: Axes, counts: Array) -> None:
     bins = len(counts)
     density = counts * bins / counts.sum()
     tall = np.flatnonzero(density > PIT_LIMIT)
-    for run in (
-        np.split(tall, np.flatnonzero(np.diff(tall) > 1) + 1) if len(tall) else []
-    ):
+    runs = np.split(tall, np.flatnonzero(np.diff(tall) > 1) + 1)
+    for run in runs if len(tall) else ():
         at = run[np.argmax(density[run])]
         side = "left" if at < bins / 2 else "right"
         text = f" {density[at]:.1f} "
@@ -341,12 +340,12 @@ def gap_table(records: Iterable[Record]) -> pd.DataFrame:
             share = part["coverage"][
                 int(np.argmin(np.abs(INTERVAL_LEVELS - GAP_COVERAGE_LEVEL)))
             ]
-            part = {"nll": part["nll"], "rmse": part["rmse"], "coverage": share} | {
-                "spread": np.log(part["epistemic"])
-                if part["epistemic"] > 0
-                else np.nan,
-            }
-            row |= {f"{name}_{where}": value for name, value in part.items()}
+            row[f"nll_{where}"] = part["nll"]
+            row[f"rmse_{where}"] = part["rmse"]
+            row[f"coverage_{where}"] = share
+            row[f"spread_{where}"] = np.nan
+            if part["epistemic"] > 0:
+                row[f"spread_{where}"] = np.log(part["epistemic"])
         rows.append(row | {"growth": row["spread_inside"] - row["spread_outside"]})
     if not rows:
         return pd.DataFrame(columns=["set", "method", "gaps"])

@@ -168,14 +168,16 @@ def evidence_by_changes(nodes: int = 61) -> dict[str, Any]:
 
     Integrals over a weight are sums over so many nodes.
     """
-    number = occam.changes(occam.LABEL_VECTORS)
+    number = occam.count_label_changes(occam.LABEL_VECTORS)
     found = {"degree 7": np.full(256, 2.0**-8)}
     for name, degree in (("line", 1), ("parabola", 2)):
         model = Model(
             MLP((degree, 1)), GaussianPrior(occam.LOGISTIC_PRIOR_SCALE), BernoulliLikelihood()
         )
-        w, shares = occam.nodes(degree + 1, nodes, occam.LOGISTIC_PRIOR_SCALE)
-        found[name] = occam.sum_over_weights(model, occam.features(8, degree), w, shares)[0]
+        w, shares = occam.prior_grid(degree + 1, nodes, occam.LOGISTIC_PRIOR_SCALE)
+        found[name] = occam.label_probabilities(
+            model, occam.polynomial_features(8, degree), w, shares
+        )[0]
     return {
         name: np.bincount(number, of_all) / np.bincount(number) for name, of_all in found.items()
     }
