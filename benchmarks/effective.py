@@ -45,7 +45,7 @@ def ess(runs: Sequence[Array]) -> Array:
 def ours(
     target: LogJoint, start: Array, sampler: str, warm_up: int | None, folder: str, clock: Clock
 ) -> tuple[float, Continue]:
-    """Warm one of our samplers up by the call that a user makes; return its seconds, and more.
+    """Warm one of our samplers up by a user's call; return its seconds, and how to continue.
 
     `sample` with its defaults: how chains are grouped and how many cores work is its business, and
     starting processes, reading and writing the checkpoint count as sampling.

@@ -49,17 +49,19 @@ def measure(problem: Problem, torch: Any, pace: Pace) -> list[Result]:
     """Race all estimators, floors and peers of one network against each other, in one run."""
     steps: dict[tuple[str, str], Step] = {}
     for case in cases(problem):
-        steps[case.kind, "ours"] = ours(case, case.start().theta)
-        steps[case.kind, "floor"] = floor.step(case)
+        steps[case.estimator_name, "ours"] = ours(case, case.start().theta)
+        steps[case.estimator_name, "floor"] = floor.step(case)
         if torch:
-            steps[case.kind, "PyTorch"] = torch.step(case)
+            steps[case.estimator_name, "PyTorch"] = torch.step(case)
     times = race({" | ".join(key): step for key, step in steps.items()}, pace)
     results = []
     for case in cases(problem):
-        times_of_case = {who: times[f"{name} | {who}"] for name, who in steps if name == case.kind}
-        if case.samples == problem.samples and case.kind != PLAIN:
+        times_of_case = {
+            who: times[f"{name} | {who}"] for name, who in steps if name == case.estimator_name
+        }
+        if case.samples == problem.samples and case.estimator_name != PLAIN:
             times_of_case["plain"] = times[f"{PLAIN} | ours"]
-        labels = {"estimator": case.kind, "network": case.name, "rows": case.rows}
+        labels = {"estimator": case.estimator_name, "network": case.name, "rows": case.rows}
         results.append(
             Result(
                 {**labels, "samples": case.samples},

@@ -40,11 +40,11 @@ def draws(problem: Problem) -> tuple[int, int]:
     samples = problem.samples
     weights = problem.weights
     sizes = problem.sizes
-    if problem.kind == "antithetic":
+    if problem.estimator_name == "antithetic":
         return samples // 2 * weights, 0
-    if problem.kind == "local reparameterisation":
+    if problem.estimator_name == "local reparameterisation":
         return samples * problem.rows * sum(sizes[1:]), 0
-    if problem.kind == "Flipout":
+    if problem.estimator_name == "Flipout":
         signs = samples * problem.rows * (sum(sizes[:-1]) + 2 * sum(sizes[1:]))
         return samples * weights, (signs + 7) // 8
     return samples * weights, 0
@@ -52,18 +52,22 @@ def draws(problem: Problem) -> tuple[int, int]:
 
 def products(problem: Problem) -> list[Product]:
     """Return every matrix product of one step."""
-    if problem.kind == "local reparameterisation":
+    if problem.estimator_name == "local reparameterisation":
         return _shared(problem) + _shared(problem)  # for means and for variances
-    if problem.kind == "Flipout":  # whose inputs of the first layer differ between samples
+    if (
+        problem.estimator_name == "Flipout"
+    ):  # whose inputs of the first layer differ between samples
         return _shared(problem) + _of_samples(problem, rowwise_inputs=True)
     plan = _of_samples(problem)
     samples = problem.samples
     weights = problem.weights
-    if problem.kind == "self-normalised":  # no backward pass: two weighted sums over the samples
+    if (
+        problem.estimator_name == "self-normalised"
+    ):  # no backward pass: two weighted sums over the samples
         share, eps = _random(1, samples), _random(samples, weights)
         score = [(share, eps, _random(1, weights)) for _ in ("mu", "rho")]
         return plan[: len(problem.sizes) - 1] + score
-    if problem.kind == "full rank":
+    if problem.estimator_name == "full rank":
         eps, factor, d_w = (_random(n, weights) for n in (samples, weights, samples))
         spread = (eps, factor.T, np.empty_like(eps))  # C eps
         return [spread, *plan, (d_w.T, eps, np.empty_like(factor))]  # d_w^T eps

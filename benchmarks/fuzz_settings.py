@@ -105,7 +105,7 @@ def with_setting(name: str, field: str, value: Any) -> Any:
 
 
 def check_setting(setting: Setting, scope: dict[str, Any]) -> str:
-    """Give a part a setting: return what became of it, or raise what is a defect."""
+    """Set a field of a part: return what became of it, or raise if that is a defect."""
     name, field, text = setting
     try:
         value = eval(text, scope)

@@ -57,7 +57,7 @@ def span(node: Any) -> range:
 
 
 def classify(path: Path, line: int, verdict: str) -> str:
-    """Return the class of what is told of a mutated line."""
+    """Return how near the line that a verdict names is to the mutated one, as of `CLASSES`."""
     match = LOOK_AT_LINE.search(verdict)
     if match is None:
         return "none"
@@ -105,7 +105,7 @@ def ask_proof(path: Path, key: str, subjects: Sequence[Subject], functions: Any)
 
 
 def of_library(only: Sequence[str]) -> Any:
-    """Return all mutants, each with its file and how to get its subjects."""
+    """Return the files that are mutated, and a function from a mutant to its subjects."""
     cases = importlib.import_module("exact_cases")
     combinations = importlib.import_module("bbb_numpy.combinations")
     _, traced_lines = in_a_fork(lambda: (0, lines_run()), 600, quiet=False)
@@ -127,7 +127,7 @@ def of_library(only: Sequence[str]) -> Any:
 
 
 def of_users() -> Any:
-    """Return the same of the gallery's programs."""
+    """Return the files of the gallery's programs, and how to get their subjects."""
     prove = importlib.import_module("exactgrad").prove
     programs = importlib.import_module("gallery.gallery").GALLERY
 

@@ -196,7 +196,7 @@ def fate(
 
 
 def modules(only: Sequence[str]) -> list[str]:
-    """Name the modules that are mutated, such as parts/priors."""
+    """Return the names of the modules that are mutated, such as parts/priors."""
     package = ROOT / "bbb_numpy"
     files = [package / f"{name}.py" for name in SINGLE_MODULES]
     files += [file for folder in FOLDERS for file in sorted((package / folder).rglob("*.py"))]
@@ -292,7 +292,7 @@ def merge_reruns(
 
 
 def page(results: dict[str, Any], reasons: dict[str, dict[str, str]]) -> str:
-    """Lay out mutation.md."""
+    """Return the text of mutation.md."""
     columns = ["module", "mutants", "run", "by proof", "by tests", "stopped", "survivors"]
     rows = []
     listed = []
@@ -333,7 +333,7 @@ def never_alone(killers: Iterable[Sequence[str]]) -> list[str]:
 def print_killers(
     keys_by_module: dict[str, list[str]], answers: Answers, max_seconds: float
 ) -> None:
-    """Ask for all tests that notice each mutant, and print those that are never alone."""
+    """Find all tests that notice each mutant, and print those that are never alone."""
     killers: dict[str, list[str]] = {}
     for module, keys in keys_by_module.items():
         killers |= {

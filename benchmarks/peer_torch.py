@@ -41,7 +41,7 @@ def contestants(problem: Problem) -> dict[str, Step]:
 
 def step(case: Problem) -> Step:
     """Return one training step of the case's estimator: draw, forward, backward, Adam."""
-    return PEER_CLASSES.get(case.kind, Peer)(case).step
+    return PEER_CLASSES.get(case.estimator_name, Peer)(case).step
 
 
 def threads() -> int:
@@ -190,7 +190,7 @@ class Peer:
 
 
 class Antithetic(Peer):
-    """Noise in pairs."""
+    """Antithetic noise: in pairs eps, -eps."""
 
     def draw(self) -> Tensors:
         half = self.case.samples // 2
@@ -199,7 +199,7 @@ class Antithetic(Peer):
 
 
 class ClosedForm(Peer):
-    """The KL divergence by its formula."""
+    """Closed-form KL: the divergence by its formula."""
 
     def losses(self, noise: Tensors) -> Pair:
         sigma = self.sigma()
@@ -208,7 +208,7 @@ class ClosedForm(Peer):
 
 
 class Sticking(Peer):
-    """log q with detached parameters."""
+    """Sticking the landing: log q with detached parameters."""
 
     def losses(self, noise: Tensors) -> Pair:
         sigma = self.sigma()
@@ -307,7 +307,7 @@ class Flipped(Peer):
 
 
 class Full(Peer):
-    """A Gaussian with a Cholesky factor."""
+    """Full rank: a Gaussian with a Cholesky factor."""
 
     def make(self, theta: torch.Tensor) -> Tensors:
         """Return mu, the raw diagonal, and a square matrix for the strict lower triangle."""

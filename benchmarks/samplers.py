@@ -109,7 +109,7 @@ QUICK_EFFORT = Effort(rounds=2, warm_up=50, runs=1, seconds=1.0)
 
 
 class Setting(NamedTuple):
-    """What one race is about."""
+    """A posterior, a dtype and a number of chains: what one race is about."""
 
     posterior: Posterior
     dtype: str
@@ -231,7 +231,7 @@ def parse(argv: Sequence[str] | None) -> Any:
 
 
 def load_peer(cores: int | None) -> Any:
-    """Return the peer, whose threads, made when it starts, keep to so many cores; None: to all."""
+    """Return the peer, its threads bound to `cores` cores; without a number to all."""
     cores_before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(cores_before)[:cores])
     peer = racing.peer("peer_blackjax", "blackjax")
@@ -242,7 +242,7 @@ def load_peer(cores: int | None) -> Any:
 
 
 def warmed_up(posterior: Posterior) -> Draws:
-    """Return 16 draws of one chain, with step size and metric: where all contestants begin."""
+    """Return 16 draws of one chain with step size and metric, where all contestants begin."""
     target = LogJoint(posterior.model, posterior.x, posterior.y)
     start = 0.3 * target.draw_prior(np.random.default_rng(1), 1)
     with warnings.catch_warnings():

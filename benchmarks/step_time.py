@@ -80,7 +80,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def complete(args: argparse.Namespace, peers: dict[str, Any]) -> bool:
-    """Whether this run may replace the committed results: full length, nobody missing."""
+    """Return whether this run may replace the stored results: full length, nobody missing."""
     return not args.quick and set(args.only) == set(NAMES) and set(peers) == set(PEER_TITLES)
 
 
@@ -112,13 +112,13 @@ def measure(problem: Problem, names: Sequence[str], peers: dict[str, Any], pace:
             chosen[f"{title} usual"] = f"{title} {peers[name].USUAL_VARIANT}"
     values |= {title: values[variant] for title, variant in chosen.items()}
     labels = {"network": problem.name, "rows": problem.rows, "samples": problem.samples}
-    return Result(labels, values, STEP_RATIOS, dict(problem.bars), more={"chosen": chosen})
+    return Result(labels, values, STEP_RATIOS, dict(problem.bars), extra={"chosen": chosen})
 
 
 def notes(result: Result) -> str:
     """Return what the table leaves out: the forms of the peers, and ours late in training."""
     facts = []
-    for title, variant in result.more["chosen"].items():
+    for title, variant in result.extra["chosen"].items():
         fact = f"{title}: {variant} {np.median(result.values[title]):.1f} us"
         if "ours" in result.values:
             ratio = np.median(result.values[title] / result.values["ours"])
@@ -126,7 +126,7 @@ def notes(result: Result) -> str:
         facts.append(fact)
     if "ours late" in result.values:
         facts.append(f"ours with rho in (-5, 1) {np.median(result.values['ours late']):.1f} us")
-    heading = "{network}, {rows} rows, S = {samples}".format(**result.what)
+    heading = "{network}, {rows} rows, S = {samples}".format(**result.labels)
     return f"{heading}: {'; '.join(facts)}"
 
 
@@ -140,7 +140,7 @@ GROWTH = (
 
 
 class Peak(NamedTuple):
-    """Bytes that one step holds at its worst moment, and the unit they are judged in."""
+    """The most bytes that one step holds at once, and the unit they are judged in."""
 
     problem: Problem
     bytes: int

@@ -101,7 +101,7 @@ TABLES: dict[str, Callable[[], Table]] = {
 
 
 def models(classes: bool) -> dict[str, Callable[[], Any]]:
-    """Return how each model is made: by no argument, but for the kernel and the seed."""
+    """Return a constructor of each model, without arguments but the kernel and the seed."""
     if classes:
         return {
             OURS: lambda: BayesianMLPClassifier(random_state=SPLIT_SEED, progress=False),
@@ -149,7 +149,7 @@ def scored(model: Any, classes: bool, train: tuple[Array, Array], new: tuple[Arr
 
 
 def measure(table: Table, names: Sequence[str], count: int = FOLDS) -> dict[str, Any]:
-    """Return of these models their log density a row, coverage and seconds of a fit, over folds."""
+    """Return log density a row, coverage and seconds of a fit for each model, over the folds."""
     splitter = StratifiedKFold if table.classes else KFold
     folds = list(splitter(count, shuffle=True, random_state=SPLIT_SEED).split(table.x, table.y))
     results = {}

@@ -123,12 +123,12 @@ def skip(app, what, name, obj, skipped, options) -> bool | None:
 
 
 def begin(app, config) -> None:
-    """Hand on the pages of files as generate.py wrote them, outside of the theme."""
+    """Tell Sphinx to copy the pages of files, which generate.py wrote outside of the theme."""
     config.html_extra_path = [str(Path(app.srcdir) / "extra")]
 
 
 def finish(app, failed) -> None:
-    """Carry the playground and the font of formulas; make pictures smaller."""
+    """Copy the playground and the font of formulas, and make pictures smaller."""
     if not failed and app.builder.name == "html":
         pages.carry_playground(Path(app.outdir))
         formulas.write_font(Path(app.outdir) / "_static")
@@ -136,7 +136,7 @@ def finish(app, failed) -> None:
 
 
 def setup(app) -> None:
-    """Connect what changes docstrings, before numpydoc reads them."""
+    """Connect the functions that change docstrings, before numpydoc reads them."""
     app.add_html_math_renderer("mathml", (formulas.show, None), (formulas.show, None))
     app.connect("config-inited", begin)
     app.connect("builder-inited", finding.disable_sphinx_search)

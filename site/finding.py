@@ -48,7 +48,7 @@ OTHER_NAMES = {
 
 
 def plain(node: nodes.Node) -> str:
-    """Return what a part of a page says, its formulas in short."""
+    """Return the text of a part of a page, its formulas in short."""
     if isinstance(node, nodes.math | nodes.math_block):
         if re.search(r"[\^_&]|\\[a-z]*(?:frac|sqrt)", node.astext()):
             return "…"  # which says nothing without its shape
@@ -62,14 +62,14 @@ def plain(node: nodes.Node) -> str:
 
 
 def group_of(page: str) -> int:
-    """Tell how early the parts of a page are shown."""
+    """Return the group in which the search shows a page: book, beside it, or reference."""
     if page.startswith("api/"):
         return REFERENCE
     return BOOK if re.match(r"derivations|docs/choosing", page) else BESIDE
 
 
 def sections_of(page: str, tree: nodes.document, titles: dict[str, str]) -> list[list[Any]]:
-    """Return kind, address, title, page, other names and text of each section or definition.
+    """Return group, address, title, page, other names and text of each section or definition.
 
     An equation is a part of its own where it has an anchor; `titles` are those of its page.
     """
@@ -107,7 +107,7 @@ def sections_of(page: str, tree: nodes.document, titles: dict[str, str]) -> list
 
 
 def write_index(app: Any, failed: Exception | None) -> None:
-    """Write what is searched."""
+    """Write the texts that the search looks through."""
     if failed or app.builder.name != "html":
         return
     env = app.env
@@ -121,5 +121,5 @@ def write_index(app: Any, failed: Exception | None) -> None:
 
 
 def disable_sphinx_search(app: Any) -> None:
-    """Leave out the search of Sphinx, which needs a server and finds files first."""
+    """Switch off the search of Sphinx, which needs a server and finds files first."""
     app.builder.search = False

@@ -46,7 +46,7 @@ FLOORS = (  # in reading order
 
 
 class Reachable(NamedTuple):
-    """What can be reached from the first pages: files from the root."""
+    """The files, from the root, that can be reached from the first pages."""
 
     pages: set[str]
     notebooks: set[str]
@@ -56,7 +56,7 @@ class Reachable(NamedTuple):
 
 @cache
 def crawl() -> Reachable:
-    """Follow the links of the pages, the notebooks and what they lead to."""
+    """Return the files to which the links of the pages and notebooks lead."""
     reachable = Reachable(set(), set(), set(), set())
     waiting = [
         *START_PAGES,

@@ -71,7 +71,7 @@ def paragraphs(markdown: str) -> Iterator[tuple[str, bool]]:
 
 
 def relative(target: str, out: str) -> str:
-    """Return the way from the page `out` to `target`, both from the root."""
+    """Return the path from the page `out` to `target`, both given from the root."""
     return posixpath.relpath(target, posixpath.dirname(out) or ".")
 
 
@@ -82,7 +82,7 @@ def resolve(target: str, page: str) -> tuple[str, str]:
 
 
 def is_web(target: str) -> bool:
-    """Tell whether a link leads out of the repository."""
+    """Return whether a link leads out of the repository."""
     return "://" in target or target.startswith("mailto:")
 
 
@@ -229,7 +229,7 @@ def notebook_links(text: str, page: str) -> set[str]:
 
 
 def is_exercise(path: str) -> bool:
-    """Tell whether a file holds an exercise with its solution."""
+    """Return whether a file holds an exercise with its solution."""
     return path.startswith(EXERCISES) and path.endswith(".py")
 
 
@@ -256,7 +256,7 @@ def coloured(path: str) -> list[str]:
 
 
 def tagged(line: str, out: str, defined_tags: frozenset[str]) -> str:
-    """Let the tags in the comments of a line lead to their pages."""
+    """Link the tags in the comments of a line to their pages."""
 
     def link_tag(tag: re.Match[str]) -> str:
         address = relative(f"tags/{tag[0].lower()}.html", out)

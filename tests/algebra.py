@@ -33,17 +33,17 @@ def matrix(name, rows, columns):
 
 
 def softplus(rho):
-    """K3 as printed."""
+    """Return the softplus as the source prints it (K3)."""
     return log(1 + exp(rho))
 
 
 def sigmoid(rho):
-    """K24, its right-hand side as printed."""
+    """Return the right-hand side of K24 as the source prints it."""
     return 1 / (1 + exp(-rho))
 
 
 def vanishes(expression):
-    """Tell whether the normal form of `expression` is 0."""
+    """Return whether the normal form of `expression` is 0."""
     expression, letters = in_sigmoids(sympy.sympify(expression))
     expression = sympy.expand(expression)
     if expression == 0:
@@ -160,10 +160,10 @@ def floats(values, group, shape=None):
 
 
 def gaussian(x, mean, deviation):
-    """The density of N(mean, deviation^2) at x."""
+    """Return the density of N(mean, deviation^2) at x."""
     return exp(-((x - mean) ** 2) / (2 * deviation**2)) / (deviation * sympy.sqrt(2 * sympy.pi))
 
 
 def log_gaussian(x, mean, deviation):
-    """Its logarithm, constants kept (K8)."""
+    """Return the log density of N(mean, deviation^2) at x, constants kept (K8)."""
     return -log(deviation) - HALF * LOG_2PI - (x - mean) ** 2 / (2 * deviation**2)

@@ -210,7 +210,7 @@ class Orbit:
         return len(self.positions) // 2
 
     def find(self, positions):
-        """Number of the point at each position (S, D), from 0 on; -1 if it is none of them."""
+        """Return the number of the point at each position (S, D), from 0 on; -1 without one."""
         with np.errstate(invalid="ignore"):  # of two points at infinity
             gaps = np.abs(positions[:, None] - self.positions).max(axis=2)
         gaps = np.where(np.isnan(gaps), np.inf, gaps)
@@ -219,7 +219,7 @@ class Orbit:
 
 
 def orbit(target, covariance, position, momentum, eps, reach):
-    """Points of the leapfrog, by its three lines alone; `covariance` (D, D) is M^-1."""
+    """Return points of leapfrog paths, by its three lines alone; `covariance` (D, D) is M^-1."""
     points = []
     for sign in (-1.0, 1.0):
         q, r = position, momentum
@@ -235,7 +235,7 @@ def orbit(target, covariance, position, momentum, eps, reach):
 
 
 def normals_of(metric, momenta):
-    """The normal numbers (S, D) from which `metric` draws these momenta."""
+    """Return the normal numbers (S, D) from which `metric` draws these momenta."""
     size = momenta.shape[1]
     rows = metric.draw_momentum(Dealer(np.eye(size)), np.zeros((size, size)))
     return np.linalg.solve(rows.T, momenta.T).T

@@ -43,7 +43,7 @@ class Problem(NamedTuple):
         return self.estimator.value_and_grad(theta, self.noise, self.x, self.y, self.kl_weight)
 
     def gates(self, theta):
-        """Which ReLU units are on: where this changes lies a kink."""
+        """Return which ReLU units are on: where this changes lies a kink."""
         w = self.estimator.weights(theta, self.noise)
         return network.gates(self.estimator.model.network, w, self.x)
 
@@ -52,7 +52,7 @@ class Problem(NamedTuple):
 
 
 def complex_gradient(function, point):
-    """d function/d at by the complex step, for a scalar function of one array."""
+    """Return d function/d point by the complex step, for a scalar function of one array."""
     point, out = np.asarray(point), np.zeros(np.shape(point))
     for index in np.ndindex(point.shape):
         stepped = point.astype(complex)
@@ -62,7 +62,7 @@ def complex_gradient(function, point):
 
 
 def relative_error(actual, expected):
-    """Largest error of any entry in units of the largest entry; nan counts as infinite.
+    """Return the largest error in units of the largest entry; nan counts as infinite.
 
     In units of 1 where all entries are smaller: sums of numbers of size 1 may cancel.
     """
@@ -72,7 +72,7 @@ def relative_error(actual, expected):
 
 
 def changed(part, **methods):
-    """A copy of a frozen dataclass, of a subclass with other methods: a planted error."""
+    """Return a copy of a frozen dataclass with other methods: a planted error."""
     wrong = type(f"Wrong{type(part).__name__}", (type(part),), methods)
     return wrong(**{field.name: getattr(part, field.name) for field in fields(part)})
 
@@ -95,7 +95,7 @@ JOINTS = [
 
 
 def examples(count, **options):
-    """`count` examples of hypothesis, and as many times more or fewer as its profile says."""
+    """Return settings of hypothesis: `count` examples, times what its profile says."""
     share = settings().max_examples / settings.get_profile("ci").max_examples
     return settings(max_examples=max(1, round(share * count)), **options)
 
@@ -107,7 +107,7 @@ seeds = st.integers(0, 2**32 - 1)
 RHO = st.sampled_from([-5.0, -20.0, -2.0, 0.0, 3.0])
 ACTIVATION = st.sampled_from(list(ACTIVATIONS))
 LEARN = st.booleans()
-ROWS = st.integers(0, 5)
+N_ROWS = st.integers(0, 5)
 HIDDEN = st.lists(st.integers(1, 5), max_size=3)
 
 
@@ -117,12 +117,12 @@ def problems(
     rho=RHO,
     activation=ACTIVATION,
     learn=LEARN,
-    rows=ROWS,
+    rows=N_ROWS,
     hidden=HIDDEN,
     objective=free_energy,
     scales=scales,
 ):
-    """Any depth, width, S, B, K, prior and noise scale; rho spread over a unit around `rho`."""
+    """Draw any depth, width, S, B, K, prior and noise scale; rho within a unit of `rho`."""
     sizes = (draw(st.integers(1, 4)), *draw(hidden), draw(st.integers(1, 3)))
     model = Model(
         MLP(sizes, draw(activation)),
@@ -140,7 +140,7 @@ def problems(
 
 
 def linear_problem(seed=0, rows=40, d_in=2, noise=0.3, prior=1.5):
-    """Bayesian linear regression: no hidden layer, Gaussian noise; everything has a closed form."""
+    """Return a Bayesian linear regression, of which everything has a closed form."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((rows, d_in)) @ np.array([[1.0, 0.6], [0.0, 0.8]])[:d_in, :d_in]
     y = x @ rng.standard_normal((d_in, 1)) + 0.4 + noise * rng.standard_normal((rows, 1))
@@ -223,7 +223,7 @@ SHAPES = [(2, (2,), 1), (1, (2,), 2), (1, (), 2), (2, (1, 2), 1)]
 
 @st.composite
 def small_cases(draw, which):
-    """One small problem of a combination: any seed, activation, shape, S and B, none included."""
+    """Draw a small problem of a combination: any seed, activation, shape, S and B, also B = 0."""
     inputs, hidden, targets = draw(st.sampled_from(SHAPES))
     activation = draw(st.sampled_from(list(ACTIVATIONS)))
     samples = draw(st.sampled_from([2, 4] if "antithetic" in which.estimator else [1, 2, 4]))
@@ -234,7 +234,7 @@ def small_cases(draw, which):
 
 
 def params_of(prior, dtype=np.float64):
-    """The learned blocks at their start, by name."""
+    """Return the learned blocks at their start, by name."""
     return Layout(prior.blocks()).views(prior.init(dtype))
 
 
@@ -243,7 +243,7 @@ def log_density(prior, w, params=None):
 
 
 def gradients(prior, w, cotangent):
-    """What a backward pass leaves: d_w (S, P) and the prior's own block, if it has one."""
+    """Return what a backward pass leaves: d_w (S, P) and the prior's own block, if it has one."""
     params = params_of(prior)
     _, saved = prior.log_density(params, w, Buffers())
     d_w = np.zeros_like(w)
@@ -253,7 +253,7 @@ def gradients(prior, w, cotangent):
 
 
 def gradients_of(estimator, theta, x, y, calls, samples, seed=0, kl_weight=1.0):
-    """Independent gradients (calls, size) with `samples` weight samples each."""
+    """Return independent gradients (calls, size) with `samples` weight samples each."""
     rng = np.random.default_rng(seed)
     buffers = Buffers()
     out = np.empty((calls, theta.size))

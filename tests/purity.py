@@ -14,7 +14,7 @@ from bbb_numpy.numeric.buffers import Buffers
 
 
 def nothing(saved, buffers):
-    """The backward pass of what has none."""
+    """Return no gradients: the backward pass of a forward pass that has none."""
     return ()
 
 
@@ -27,7 +27,7 @@ class Pass(NamedTuple):
 
 
 def leaves(nested):
-    """All arrays and numbers of nested tuples, lists and dicts."""
+    """Return all arrays and numbers of nested tuples, lists and dicts."""
     if isinstance(nested, dict):
         nested = tuple(nested.values())
     if isinstance(nested, tuple | list):
@@ -36,7 +36,7 @@ def leaves(nested):
 
 
 def bits(nested):
-    """What two results must share to be called the same."""
+    """Return what two results must share to be called the same: dtype, shape and bytes of each."""
     arrays = [np.asarray(leaf) for leaf in leaves(nested)]
     return [(array.dtype, array.shape, array.tobytes()) for array in arrays]
 
@@ -62,7 +62,7 @@ def soil(buffers, number=np.nan):
 
 
 def alone(computation):
-    """What forward and backward give in fresh buffers of their own."""
+    """Return the bits that forward and backward give in fresh buffers of their own."""
     buffers = Buffers()
     saved = computation.forward(buffers)
     forward_bits = bits(saved)
@@ -95,7 +95,7 @@ def can_be_pulled_back_twice(tested, neighbour):
 
 
 def is_not_disturbed_in_between(tested, neighbour):
-    """Both orders of the backward passes, in the same buffers."""
+    """Run both orders of the backward passes in the same buffers."""
     for second in (False, True):
         buffers = Buffers()
         pairs = [
@@ -117,7 +117,7 @@ def can_be_pulled_back_in_other_buffers(tested, neighbour):
 
 
 def does_not_see_who_was_there_before(tested, neighbour):
-    """After either of two numbers: fresh memory may by chance hold one of them, too."""
+    """Run after either of two numbers: fresh memory may by chance hold one of them, too."""
     buffers = Buffers()
     for index, computation in enumerate((tested, neighbour, neighbour, tested, tested, neighbour)):
         saved = computation.run.forward(soil(buffers, (np.nan, 7.0)[index % 2]))
@@ -135,7 +135,7 @@ CHECKS = (
 
 
 def faults(tested, neighbour):
-    """Which of `CHECKS` a pass fails beside another, by name, and with what error if any."""
+    """Return the `CHECKS` that a pass fails beside another, each with its error if any."""
     alone_results = [Known(computation, *alone(computation)) for computation in (tested, neighbour)]
     fault_by_check = {}
     for check in CHECKS:
@@ -150,5 +150,5 @@ def faults(tested, neighbour):
 
 
 def blank(blocks):
-    """Arrays for gradients, of which every number has to be written."""
+    """Return arrays for gradients, of which every number has to be written."""
     return {name: np.full_like(block, np.nan) for name, block in blocks.items()}

@@ -12,7 +12,7 @@ METHODS = (
     *("hmc", "nuts", "ensemble", "hmc-heteroscedastic", "default", "chees", "mclmc", "laplace"),
     *("ivon", "low-rank", "dropout", "swag", "last-layer", "sghmc"),
 )
-ROWS = {
+N_ROWS_OF_SET = {
     **{"boston": 506, "concrete": 1030, "energy": 768, "protein": 45730, "wine_red": 1599},
     **{"yacht": 308, "power": 9568, "kin8nm": 8192, "naval": 11934},
 }
@@ -35,8 +35,8 @@ def record(
 ) -> dict[str, Any]:
     """Return one finished trial; `entries` replaces entries of it."""
     rng = np.random.default_rng([seed, split])
-    train = round(0.9 * ROWS[name])
-    pits = rng.beta(1.2, 1.2, min(ROWS[name] - train, 400))
+    train = round(0.9 * N_ROWS_OF_SET[name])
+    pits = rng.beta(1.2, 1.2, min(N_ROWS_OF_SET[name] - train, 400))
     trial = {
         "key": f"{name}/{method}/{split:02d}",
         "set": name,
@@ -60,7 +60,7 @@ def record(
             "train_rmse": 0.8 * rmse,
             "train_nll": nll - 0.2,
         },
-        "rows": {"train": train, "test": ROWS[name] - train},
+        "rows": {"train": train, "test": N_ROWS_OF_SET[name] - train},
         "seconds": {"wall": 12.5 + split, "cpu": 12.0 + split},
         "versions": {"bbb_numpy": "0.2.0", "numpy": "2.4.6", "python": "3.12.3"},
     }

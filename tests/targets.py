@@ -46,7 +46,7 @@ class Gaussian:
 
 
 def correlated(correlation=0.9, deviations=(1.0, 0.3, 3.0), mean=0.0):
-    """A Gaussian whose coordinates are correlated and of different size."""
+    """Return a Gaussian whose coordinates are correlated and of different size."""
     deviations = np.array(deviations)
     size = len(deviations)
     correlations = np.full((size, size), correlation) + (1 - correlation) * np.eye(size)
@@ -72,7 +72,7 @@ class Funnel:
         return self.place(rng.standard_normal((chains, self.size)))
 
     def place(self, z):
-        """The funnel from standard normal numbers: its non-centred form."""
+        """Return the funnel from standard normal numbers: its non-centred form."""
         v = self.width * z[..., :1]
         return np.concatenate([v, np.exp(0.5 * v) * z[..., 1:]], axis=-1)
 
@@ -123,7 +123,7 @@ class Gammas:
 
 
 def network_target(seed=0, rows=12, **options):
-    """A tanh network with learned noise and prior scales, and data."""
+    """Return the posterior of a tanh network with learned noise and prior scales, and data."""
     rng = np.random.default_rng(seed)
     model = Model(MLP((2, 3, 1), "tanh"), GaussianPrior(learn=True), GaussianLikelihood(0.3, True))
     x = rng.standard_normal((rows, 2))
@@ -132,7 +132,7 @@ def network_target(seed=0, rows=12, **options):
 
 
 def moved(kernel, target, position, rng, steps):
-    """Chains from `position`, some steps later."""
+    """Return the chains from `position`, some steps later."""
     state = kernel.init(target, position)
     for _ in range(steps):
         state, _ = kernel.step(target, rng, state)
@@ -140,7 +140,7 @@ def moved(kernel, target, position, rng, steps):
 
 
 def departure(z):
-    """Largest z-score of any statistic of numbers (S, D) that should be standard normal.
+    """Return the largest z-score of any statistic of (S, D) that should be standard normal.
 
     Means, squares and products against 0, 1 and 0 with their exact standard errors, and the
     Kolmogorov-Smirnov p-value of every coordinate as a two-sided z-score.
@@ -156,7 +156,7 @@ def departure(z):
 
 
 def change(kernel, target, chains=4000, steps=4, seed=0):
-    """How far `steps` steps lead exact draws of the target away from it, as a z-score.
+    """Return how far `steps` steps lead exact draws of the target away from it, as a z-score.
 
     A kernel that leaves the target invariant gives draws of it again, whatever its step size:
     nothing has to converge.
@@ -167,7 +167,7 @@ def change(kernel, target, chains=4000, steps=4, seed=0):
 
 
 def chain_means(values):
-    """Mean and standard error of draws (T, S, ...) from the scatter of S chain means."""
+    """Return mean and standard error of draws (T, S, ...) from the scatter of S chain means."""
     means = values.mean(axis=0)
     return means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(len(means))
 

@@ -15,7 +15,7 @@ from gallery.hunt import HUNT  # noqa: E402
 from exactgrad import prove  # noqa: E402
 
 PAGE = ROOT / "docs" / "exact-gallery.md"
-TEXT = """# Gradients of others, proved
+PAGE_TEMPLATE = """# Gradients of others, proved
 
 This page shows the verdicts of `bbb_numpy.prove`
 ([D44](../derivations/numbers-and-proofs.md#d44-a-gradient-proved-in-a-finite-field)) on gradients
@@ -95,7 +95,7 @@ def page(times):
 
     verdict_counts = Counter(hunt_row(program)[2] for program in HUNT)
     counts = ", ".join(f"{number} {verdict}" for verdict, number in verdict_counts.most_common())
-    return TEXT.format(gallery=table(GALLERY, gallery_row), hunt=table(HUNT, hunt_row),
+    return PAGE_TEMPLATE.format(gallery=table(GALLERY, gallery_row), hunt=table(HUNT, hunt_row),
                        total=len(HUNT), counts=counts)  # fmt: skip
 
 

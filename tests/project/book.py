@@ -94,7 +94,7 @@ parsed = cache(ast.parse)  # the same files are read for links, tags, marks and 
 
 
 def definition_path(source: str, name: str) -> list[ast.AST]:
-    """Return the module and what the dotted `name` leads through in it; [] if it is not there."""
+    """Return the module and the nodes that lead to the dotted `name`; [] without it."""
     nodes: list[ast.AST] = [parsed(source)]
     for part in name.split("."):
         for node in getattr(nodes[-1], "body", []):
@@ -108,7 +108,7 @@ def definition_path(source: str, name: str) -> list[ast.AST]:
 
 
 def link_problems(markdown: str) -> list[str]:
-    """Say which links from the root lead nowhere, or name what their file does not define."""
+    """Return which links from the root lead nowhere, or name what their file does not define."""
     problems = []
     for text, target in links(markdown):
         path, _, anchor = target.partition("#")
@@ -136,7 +136,7 @@ def link_problems(markdown: str) -> list[str]:
 
 
 def complaints(markdown: str) -> str:
-    """Run the fenced Python blocks that show a prompt, and return what differs from the page."""
+    """Run the fenced Python blocks that show a prompt, and return where output differs."""
     blocks = re.findall(r"^```python\n(>>>.*?)^```$", markdown, re.DOTALL | re.MULTILINE)
     output: list[str] = []
     test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "the page", None, None)

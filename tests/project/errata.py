@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BOOK = [ROOT / "derivations.md", *sorted((ROOT / "derivations").glob("*.md"))]
 SEEDS = Path(os.environ.get("BBB_NUMPY_SOURCES") or ROOT.parent / "shared/seeds")
 SECTIONS = {"report": "K", "post": "R", "slides": "W", "2018": "M", "2020": "G"}
-FILES = {"K": "003", "R": "001", "W": "004", "M": "002", "G": "000"}
+SOURCE_NUMBERS = {"K": "003", "R": "001", "W": "004", "M": "002", "G": "000"}
 ELLIPSIS = "[...]"
 GREEK = {"α": "alpha", "β": "beta", "ϵ": "epsilon", "θ": "theta", "μ": "mu", "π": "pi"}
 GREEK |= {"ρ": "rho", "σ": "sigma", "Σ": "Sigma", "∑": "sum"}
@@ -30,7 +30,7 @@ FORMULAS = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 
 
 class Row(NamedTuple):
-    """One accusation."""
+    """One accusation: the letter of its source, where, and what is printed there."""
 
     source: str
     where: str
@@ -99,7 +99,7 @@ def boxes(page: str) -> list[tuple[str, str]]:
 @cache
 def source(letter: str) -> str:
     """Return the text of a source, or skip."""
-    paths = sorted(SEEDS.glob(f"{FILES[letter]}_*.txt"))
+    paths = sorted(SEEDS.glob(f"{SOURCE_NUMBERS[letter]}_*.txt"))
     if not paths:
         pytest.skip(f"no text of the source {letter} in the folder that BBB_NUMPY_SOURCES names")
     return paths[0].read_text()

@@ -20,7 +20,7 @@ from bbb_numpy.training.schedules import schedule_table  # noqa: E402
 WIDTH = 100
 NOTE = r"(?: \((?:[^()]|\([^()]*\))*\))?"  # in parentheses, behind a name
 NAMES = {family: tuple(entries.named) for family, entries in FAMILIES.items()}
-ROWS = {  # of the table of parts
+PARTS_ROWS = {  # of the table of parts
     **{name: NAMES[name] for name in ("prior", "likelihood", "activation", "optimizer")},
     "inference": tuple(inferences()),
     "objective": tuple(name for name in NAMES["objective"] if name not in inferences()),
@@ -31,8 +31,8 @@ LISTS = {**NAMES, "inference": tuple(inferences()), "family": tuple(FAMILIES)}
 
 
 def with_parts(text):
-    """Return docs/parts.md with the names that there are, and no other, in each of its `ROWS`."""
-    for part, names in ROWS.items():
+    """Return docs/parts.md with exactly the names that there are in each of its `PARTS_ROWS`."""
+    for part, names in PARTS_ROWS.items():
         (row,) = re.findall(rf"^\| {part} \|.*$", text, re.MULTILINE)
         listed = re.findall(r"`([\w-]+)`", row)
         new = row

@@ -73,12 +73,12 @@ class Code(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What a link to it is called."""
+        """Return the text of a link to it."""
         return f"{Path(self.path).stem}.{self.name}" if self.name else Path(self.path).name
 
 
 class Proof(NamedTuple):
-    """One kind of proof, and the test: a file and a function in it."""
+    """One proof: its kind, and the test, a file and a function in it."""
 
     kind: str
     path: str

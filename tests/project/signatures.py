@@ -25,7 +25,7 @@ ALONE = ("bbb_numpy.plain", "bbb_numpy.registry", "bbb_numpy.combinations", "exa
 
 
 def parameters(public: Any) -> str:
-    """Return what a function or class takes: names and defaults, without annotations."""
+    """Return the parameters of a function or class: names and defaults, no annotations."""
     taken = inspect.signature(public).parameters.values()
     plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in taken]
     text = re.sub(r"<function [\w.<>]*<lambda> at \w+>", "lambda", str(inspect.Signature(plain)))
@@ -59,7 +59,7 @@ def lines(name: str) -> Iterator[str]:
 
 
 def modules() -> list[str]:
-    """Name the modules whose defaults people use."""
+    """Return the names of the modules whose defaults people use."""
     names = [
         str(file.relative_to(ROOT).with_suffix("")).replace("/", ".")
         for folder in FOLDERS
