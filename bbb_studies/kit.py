@@ -355,7 +355,7 @@ def concise(value: float, error: float, max_digits: int = 9) -> str:
         return (
             f"{concise(value / 10.0**power, error / 10.0**power, max_digits)}e{power}"
         )
-    if error < 1e-12:  # rounding alone
+    if error < 1e-12:  # the error is rounding alone
         return "0" if abs(value) < 1e-9 else f"{value:.4g}"
     if error < 0.5 * 10.0**-max_digits:
         return f"{value:.{max_digits}f}"

@@ -124,7 +124,7 @@ STUDIES = {
 def report(args: argparse.Namespace) -> int:
     """Train on the report's problems and as in plain.py, print what happened, write the figures."""
     out = check_folder(args.out)
-    from bbb_studies.kebude import report as kebude  # Matplotlib: a quarter of a second
+    from bbb_studies.kebude import report as kebude  # late, as Matplotlib takes 0.25 s
 
     with path_in_errors(out), one_blas_thread():
         out.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def report(args: argparse.Namespace) -> int:
 
 
 def _announce(text: str) -> None:
-    """Say on stderr what is coming, at once, as a long silence looks like a crash."""
+    """Print `text` to stderr at once, since a long silence looks like a crash."""
     print(text, file=sys.stderr, flush=True)
 
 

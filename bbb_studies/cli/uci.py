@@ -23,7 +23,7 @@ from ..data.uci import UCI_NAMES
 from ..uci.methods import METHODS, SAMPLERS
 from ..uci.trials import measure, trials
 
-# Settings of --quick: everything runs, nothing converges
+# Settings of --quick, with which everything runs and nothing converges.
 QUICK = {
     "samples": 100,
     "steps": 300,
@@ -95,7 +95,7 @@ def check_packages(methods: tuple[str, ...]) -> None:
             f"it needs {name}; pip install 'bbb-numpy[uci]' brings it"
         ) from None
     if set(methods) & set(SAMPLERS):
-        import_arviz()  # which judges chains
+        import_arviz()  # it computes R-hat and effective sample sizes
 
 
 def as_typed(command: str, args: argparse.Namespace, *options: str) -> str:

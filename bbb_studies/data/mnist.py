@@ -17,7 +17,7 @@ N_CLASSES = 10
 MAX_FILE_BYTES = (
     16 + 60_000 * SIDE**2
 )  # of a file: the header and the images to train on
-# training images and labels, then those of the test
+# Training images and labels, then test images and labels.
 FILES = tuple(SETS["mnist"]["sha256"])
 
 
@@ -52,7 +52,7 @@ def _read(file: str) -> Bytes:
     path = locate("mnist", file)
     try:
         with gzip.open(path) as packed:
-            # damaged ones may unpack to a thousand times theirs
+            # The limit is for damaged files, which may unpack to a thousand times their size.
             content = packed.read(MAX_FILE_BYTES)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DamagedDataError(

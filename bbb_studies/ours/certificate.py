@@ -56,19 +56,19 @@ class Settings:
 
     seed: int = 0
     hidden: int = 400  # units of each of two layers
-    half: int = 30_000  # images that teach the prior, and as many that certify
+    half: int = 30_000  # images that teach the prior; as many others certify
     test: int = 10_000
     batch: int = 250
     prior_epochs: int = 30  # on the first half
     epochs: int = 6  # of every q, on the second half
-    wide: float = 0.1  # the prior of the free energy, around 0
-    at_random: float = 0.02  # that around a random start
-    taught: float = 0.01  # that around what the first half taught; by the errors there
+    wide: float = 0.1  # scale of the free energy's prior, around 0
+    at_random: float = 0.02  # scale of the prior around a random start
+    taught: float = 0.01  # scale of the prior around what the first half taught
     draws: int = 20  # networks for every image
 
 
 class Stored(NamedTuple):
-    """The file of a q."""
+    """What the file of a q holds."""
 
     settings: Settings
     theta: Array
@@ -85,14 +85,13 @@ class Images(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What was found of one q."""
+    """Certificate and test errors of one q."""
 
     certificate: Certificate
     test: float  # share of wrong test images, of networks drawn anew for every image
     mean_network: float  # the same, of the network with the mean weights
-    held_out: (
-        float | None
-    )  # bound on the latter where the second half has not trained it
+    # Bound on the error of the mean network; None if the second half has trained it.
+    held_out: float | None
 
 
 def build_estimator(

@@ -43,7 +43,7 @@ MODEL = Model(
 )
 ESTIMATOR = ClosedFormKL(MODEL, MeanField(1.0, -3.0), antithetic=True)
 HERMITE_NODES, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
-PATH_SHARES = np.linspace(0.0, 1.0, 41)[:, None]  # on the way from one theta to another
+PATH_SHARES = np.linspace(0.0, 1.0, 41)[:, None]  # of the way from theta to theta
 LINE_COLOURS = (
     style.BLUE,
     style.VERMILLION,
@@ -56,14 +56,15 @@ LINE_STYLES = tuple(zip(LINE_COLOURS, ("-", "--", "-.", ":", "--", "-"), strict=
 
 
 class Study(NamedTuple):
-    """Where the starts ended, lowest first, and free energies in nats."""
+    """Thetas that the starts reached, lowest free energy first; energies in nats."""
 
     x: Array  # (N, 1)
     y: Array  # (N, 1)
     thetas: Array  # (starts, 2P)
     energies: Array  # (starts,)
     kinds: Array  # (starts,)  of int: which function each means, 0 that of the first
-    ways: dict[str, Array]  # at `PATH_SHARES` between the first and another
+    # Free energies at `PATH_SHARES` of the way from the first theta to another.
+    ways: dict[str, Array]
 
 
 def moments(theta: Array, x: Array) -> tuple[Array, Array]:
@@ -103,7 +104,7 @@ def free_energy(theta: Array, x: Array, y: Array) -> float:
     """
     mean, variance = moments(theta, x)
     noise = np.zeros((2, len(theta) // 2))
-    # of no rows: the KL alone
+    # Without rows the value is the KL alone.
     kl = ESTIMATOR.value_and_grad(theta, noise, x[:0], y[:0]).value
     return float(
         kl
@@ -313,7 +314,7 @@ def reproduce(
 
 
 def claims_of_the_derivations(study: Study) -> list[Claim]:
-    """Compare with what D53 says must come out."""
+    """Return the statements of D53, each beside the measured number."""
     all_equal = [
         free_energy(image, study.x, study.y) for image in images(study.thetas[0])
     ]

@@ -47,7 +47,7 @@ from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 
 Array = NDArray[Any]
 N_STEP_SAMPLES = 2  # weight samples per step: one antithetic pair
-ROWWISE_ESTIMATORS = ("local reparam.", "Flipout")  # they need independent weights
+ROWWISE_ESTIMATORS = ("local reparam.", "Flipout")  # for independent weights only
 REFERENCE = "reparameterised"
 
 
@@ -90,7 +90,7 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
 
 
 class Case(NamedTuple):
-    """Where gradients are measured: a model, a q, and the rows of one step."""
+    """A model, a q and the rows of one step, for which gradients are measured."""
 
     name: str
     model: Model
@@ -146,7 +146,7 @@ N_CURVE_GRADIENTS = 4000
 
 
 class Noise(NamedTuple):
-    """What was measured of one estimator at one place, relative to the reference."""
+    """Variance and cost of one estimator in one case, relative to the reference."""
 
     location: Estimate  # variance of the gradient for mu, summed over its numbers
     scale: Estimate  # the same for rho; for full rank, for the whole factor
@@ -159,7 +159,7 @@ class CurvePoint(NamedTuple):
 
     samples: int
     bias: float  # |mean gradient - true gradient|
-    error: float  # of the bias: standard deviation / sqrt(number of gradients)
+    error: float  # standard error of the bias: deviation / sqrt(number of gradients)
     deviation: float  # standard deviation, root of the summed variance
     effective: float  # mean effective number of samples, 1 / sum of squared shares
 
@@ -533,20 +533,20 @@ def lay_out(
 
 
 def ratios(noises: dict[str, dict[str, Noise]]) -> str:
-    """Lay out the ratios of every place but the last, which full rank has to itself."""
-    places = [*noises][:-1]
+    """Return a table of the ratios of every case but the last, where full rank is alone."""
+    cases = [*noises][:-1]
     rows = [
         [
             name,
             *(
                 concise(*r, max_digits=3)
-                for place in places
-                for r in noises[place][name][:2]
+                for case in cases
+                for r in noises[case][name][:2]
             ),
         ]
-        for name in order(noises[places[-2]])
+        for name in order(noises[cases[-2]])
     ]
-    titles = [re.sub("^network, |, mean field$| way$", "", place) for place in places]
+    titles = [re.sub("^network, |, mean field$| way$", "", case) for case in cases]
     head = [f"{title}, {block}" for title in titles for block in ("mu", "rho")]
     return table(["estimator", *head], rows)
 

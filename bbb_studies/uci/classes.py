@@ -54,7 +54,7 @@ PAGE = """# Classifiers compared on {name}
 
 @dataclass(frozen=True)
 class ClassSettings:
-    """What all trials share: widths, and for a quick look fewer epochs and draws."""
+    """Settings that all trials share; ``quick`` has fewer epochs and draws."""
 
     units: int = 50
     seed: int = 0
@@ -68,7 +68,7 @@ class ClassTrial(AnyTrial):
     set: str
     method: str
     split: int
-    data: str  # digest of the rows: records of others do not count
+    data: str  # digest of the rows; records of other rows do not count
     settings: Any = ClassSettings()
 
     def __post_init__(self) -> None:
@@ -80,7 +80,7 @@ class ClassTrial(AnyTrial):
 
     @property
     def cost(self) -> float:
-        """About how many times as long it takes as a model of scikit-learn's."""
+        """Expected time, in units of that of a model of scikit-learn's."""
         if self.method in sampler_names():
             return 200.0
         return 1.0 if self.method in BASELINE_NAMES else 30.0

@@ -29,9 +29,9 @@ from .trials import (
 Array = NDArray[Any]
 GAP_SETS = ("boston", "concrete", "energy", "yacht")
 GAPS_FOLDER = "gaps"  # in the output folder, with records of its own
-# Of the outer thirds, the rows outside the gap that are tested.
+# Share of the rows outside the gap that is for testing.
 OUTSIDE_TEST_SHARE = 0.1
-MIN_GAP_SHARE = 0.1  # of all rows in the gap, or the input has too few values for one
+MIN_GAP_SHARE = 0.1  # of all rows; with fewer in the gap the input has no gap split
 
 
 class Part(NamedTuple):
@@ -55,7 +55,7 @@ class GapTrial(AnyTrial):
 
     @property
     def seeded_by(self) -> str:
-        """Not the split with its key."""
+        """Key of its random numbers, other than those of the split with the same key."""
         return f"gap/{self.key}"
 
 

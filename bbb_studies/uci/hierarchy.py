@@ -30,13 +30,13 @@ from scipy import special, stats
 
 from .tables import Records, frame, known_first
 
-CORRELATION = 0.1  # a tenth of the rows is for testing
+CORRELATION = 0.1  # of differences on two splits: the share of the rows for testing
 TAU_PRIOR_SCALE = 0.3  # of the half-Cauchy of tau, in nats or in units of log RMSE
 MIN_SETS = 3
-N_PRECISIONS = 40  # of the mixture that a Student t is
+N_PRECISIONS = 40  # nodes of the Gamma by which a Student t is a mixture of normals
 GRID_REACH = 5.0
 N_GRID_POINTS = 81  # of the grids of delta_0 and log tau
-MIN_SCALE = 1e-9  # of a scale: two methods that are one
+MIN_SCALE = 1e-9  # smaller scales mean that the two methods are the same
 
 
 class Difference(NamedTuple):
@@ -48,7 +48,7 @@ class Difference(NamedTuple):
 
     @property
     def below(self) -> float:
-        """The chance that the mean difference is below 0."""
+        """Probability that the mean difference is below 0."""
         if self.scale <= MIN_SCALE:
             return 0.5 if self.mean == 0 else float(self.mean < 0)
         return float(stats.t.cdf(-self.mean / self.scale, self.freedom))
@@ -79,7 +79,8 @@ def chance(sets: Sequence[Difference]) -> float:
     u = np.linspace(-GRID_REACH, GRID_REACH, N_GRID_POINTS)
     centre = float(np.median(means)) + unit * np.sinh(u)  # (U,) values of delta_0
     tau = unit * np.exp(np.linspace(-8.0, 6.0, N_GRID_POINTS))  # (V,)
-    # a flat prior of delta_0, half-Cauchy of tau; the grids' own densities are their slopes
+    # The prior is flat in delta_0 and half-Cauchy in tau; both grids have the densities of
+    # their slopes.
     logs = np.log(np.cosh(u))[:, None] + (
         np.log(tau) - np.log1p((tau / TAU_PRIOR_SCALE) ** 2)
     )
@@ -118,7 +119,8 @@ def chances(records: Records, metric: str) -> dict[tuple[str, str], float]:
     probability = {}
     fine = table[table["status"] == "ok"].astype({"set": str, "method": str})
     wide = fine.pivot_table(index=["set", "split"], columns="method", values=metric)
-    wide = np.log(wide) if metric == "rmse" else wide  # so that units are no matter
+    if metric == "rmse":
+        wide = np.log(wide)  # the logarithm makes differences independent of units
     for first, second in combinations(known_first(wide.columns), 2):
         gaps = (wide[first] - wide[second]).dropna().groupby(level="set")
         sets = [correlated(values) for _, values in gaps if len(values) > 1]

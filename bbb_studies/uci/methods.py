@@ -56,12 +56,13 @@ class Settings:
     """What all trials of a set share. Numbers of steps are those of one full fit."""
 
     units: int = 50  # ReLU units of the one hidden layer
-    samples: int = 500  # of the posterior in the predictive mixture, at least
+    samples: int = 500  # posterior samples in the predictive mixture, at least
     batch_size: int = 32
     steps: int = 6000
-    full_rank_steps: int = 1000  # each costs as much as twenty others
-    renyi_samples: int = 5  # of the weights, per step of Rényi's bound
-    # of the EUBO, whose weights are biased on minibatches (D30): so all rows, if no more
+    full_rank_steps: int = 1000  # each takes as long as twenty of other methods
+    renyi_samples: int = 5  # weight samples per step of Rényi's bound
+    # The EUBO's importance weights are biased on minibatches (D30), so a step has all rows, up
+    # to `eubo_rows`.
     eubo_samples: int = 50
     eubo_rows: int = 2000
     eubo_steps: int = 300
@@ -71,16 +72,16 @@ class Settings:
     warm_up: int = 400
     draws: int = 125
     thin: int = 2
-    # chains begin at point estimates, trained so long on minibatches of so many rows
+    # Chains begin at point estimates that are trained on minibatches.
     start_batch: int = 32
     start_steps: int = 1500
     # the longest trajectory of HMC, in units of the metric and in leapfrog steps; ChEES begins
     # with the one and keeps to the other, as do the steps of MCLMC between two draws
     path: float = 1.0
     leaps: int = 100
-    depth: int = 5  # of a tree of NUTS: at most 2^depth - 1 leapfrog steps
-    pilot: float = 0.4  # runs that compare priors, in units of warm-up and draws
-    # of a fifth of the training part each: methods without a bound compare there
+    depth: int = 5  # doublings of a NUTS tree: at most 2^depth - 1 leapfrog steps
+    pilot: float = 0.4  # share of warm-up and draws in the runs that compare priors
+    # Validation folds, each a fifth of the training part, for methods without a bound.
     folds: int = 2
     seed: int = 0
     dtype: str = "float32"  # or float64
@@ -89,11 +90,11 @@ class Settings:
 class Candidate(NamedTuple):
     """Hyperparameters of one fit."""
 
-    # multiplier of the layers' scales (1, 1/sqrt(units)); None: N(0, 1)
+    # Multiplier of the layers' scales (1, 1/sqrt(units)); None is the prior N(0, 1).
     prior: float | None
     learning_rate: float = 1e-2
-    length: float = 1.0  # in units of the settings' steps
-    left_out: float = 0.0  # share of inputs and units, of dropout alone
+    length: float = 1.0  # of training, in units of the settings' steps
+    left_out: float = 0.0  # share of inputs and units; for dropout alone
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class Fit:
     thetas: tuple[Array, ...]
     bound: float | None = None  # the objective per row, in nats; lower is better
     notes: dict[str, float] = field(default_factory=dict)
-    draws: Draws | None = None  # of a sampler, to be judged
+    draws: Draws | None = None  # of a sampler, for R-hat and effective sample sizes
 
     def members(self, samples: int) -> Iterator[tuple[Any, Array, int]]:
         """Yield each source of weights with its theta and its share of `samples`.
@@ -211,7 +212,7 @@ FitOne = Callable[[Array, Array, Candidate, Settings, np.random.Generator], Fit]
 class Method:
     """How to fit a posterior: by training an `estimator`, or else by calling `fit_one`."""
 
-    label: str  # for print
+    label: str  # name in tables and pictures
     group: str  # "variational", "points" or "samplers": in one panel of the pictures
     criterion: (
         str  # by which candidates are compared: "bound", "validation" or "nothing"
@@ -378,7 +379,7 @@ def _laplace(
     recipe = training.Recipe(optimizer, epochs=epochs, batch_size=size)
     state, evidence = laplace.fit(source, Rows(x, y), recipe, rng, progress=False)
     if state.stopped == "interrupted":
-        # numbers of half a training would look like those of a whole
+        # The numbers of half a training would look like those of a whole one.
         raise KeyboardInterrupt
     return Fit((source,), (state.theta,), None, {"log_evidence": evidence})
 
@@ -437,7 +438,7 @@ def _sampled(
             steps=settings.start_steps,
             batch_size=settings.start_batch,
         )
-        with warnings.catch_warnings():  # how many diverged is recorded, and the bias
+        with warnings.catch_warnings():  # divergences and bias are in the notes
             for message in (".*divergent transitions", ".*is not adjusted"):
                 warnings.filterwarnings("ignore", message=message, category=UserWarning)
             draws = sample(
@@ -472,7 +473,7 @@ def _sampled(
 
 
 def _hmc(settings: Settings) -> HMC:
-    # One step size, as when the nine sets were run
+    # All trajectories have the tuned step size, as when the recorded trials were run.
     return HMC(path=settings.path, max_steps=settings.leaps, small_steps=0.0)
 
 
@@ -503,7 +504,7 @@ def _natural(
     estimator = LocalReparameterisation(
         model(x.shape[1], candidate, settings), MEAN_FIELD
     )
-    # IVON's usual rate is 0.2 of Newton's steps where Adam's is 0.01
+    # The usual learning rate of IVON is 0.2, in units of Newton's step, where Adam's is 0.01.
     newton = candidate._replace(learning_rate=20.0 * candidate.learning_rate)
     return _train(
         [estimator],

@@ -257,7 +257,7 @@ def _plain(table: pd.DataFrame) -> str:
 
 
 def _complete(cells_with_scores: Iterable[Cell]) -> str:
-    """Name the cells of which splits are missing, those alike together."""
+    """Return a sentence that names the cells of which splits are missing."""
     alike: dict[tuple[str, str], list[str]] = {}
     for cell in cells_with_scores:
         if not cell.complete:
@@ -332,7 +332,7 @@ def _varied(rows: Sequence[Record], name: str) -> str:
             max(Counter(who for group in groups.values() for who in group).values())
             == 1
         ):
-            break  # nobody has two values
+            break  # every group has a single value
     return f"- `{name}`: " + "; ".join(
         f"{v} ({', '.join(who)})" for v, who in groups.items()
     )
@@ -346,7 +346,7 @@ def chosen(rows: Sequence[Record]) -> list[tuple[str, str, str]]:
             groups.setdefault((row["set"], row["method"]), []).append(row["chosen"])
     lines = []
     for where, candidates in groups.items():
-        # what else was tried, a table in itself, stays in the records
+        # The table of the other candidates, a dict, is left to the records.
         keys = dict.fromkeys(
             k
             for candidate in candidates

@@ -138,7 +138,7 @@ def _scores(
     low = min([*values, *bars])
     typical = max([*bars, float(np.median(values))])
     width = typical - low
-    if not bars:  # nothing published says what is far
+    if not bars:  # no published number says which means are far away
         width = max(
             [width, *(score.error for score in means.values() if score.count > 1)]
         )
@@ -239,7 +239,7 @@ def calibration(records: Records) -> Figure:
         handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
     legend_style: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
     legend_style |= {"frameon": False, "fontsize": 9, "handlelength": 3.2}
-    # beside the first block
+    # The legends stand beside the first block.
     for row, members in zip(axes, groups.values(), strict=False):
         labels = [_short(method) for method in members if _short(method) in handles]
         row[wide - 1].legend([handles[text] for text in labels], labels, **legend_style)

@@ -25,7 +25,7 @@ from .methods import METHODS, SAMPLERS, Candidate, Fit, Settings, fit
 
 Array = NDArray[Any]
 VALIDATION_SHARE = 0.2  # of the training rows, in each fold
-PILOT_SAMPLES = 100  # of the predictive mixture by which candidates are compared
+PILOT_SAMPLES = 100  # in the predictive mixture by which candidates are compared
 
 
 def candidates(method: str) -> list[Candidate]:
@@ -118,7 +118,7 @@ def select_and_fit(
         size: Settings,
         stream: int,
     ) -> Any:
-        """Fit candidates; None for one that diverges, which the others do not feel."""
+        """Return a fit for each candidate, None for one that diverges."""
         try:
             x, y = rows
             return fit(x, y, method, candidates, size, [seed, stream])
@@ -130,7 +130,7 @@ def select_and_fit(
             ]
 
     def losses(candidates: list[Candidate], out: Array) -> list[float]:
-        """Fit candidates to all rows but `out`, and return their loss there."""
+        """Return the losses of candidates on the rows `out`, fitted to all other rows."""
         is_training = np.ones(len(x), bool)
         is_training[out] = False
         fits = together((x[is_training], y[is_training]), candidates, pilot, 3)

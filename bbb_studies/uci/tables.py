@@ -72,16 +72,16 @@ COLUMN_ORDER += ["wall_seconds", "cpu_seconds", "error"]
 
 @dataclass(frozen=True)
 class Published:
-    """One printed row."""
+    """One row of published results."""
 
     name: str
     source: str  # who, when, where it was read
-    differs: str  # from what is done here
-    # set -> (rmse, nll), None where nothing was read
+    differs: str  # how its experiment differs from ours
+    # From a set to (rmse, nll); None where there is no number.
     scores: Mapping[str, Sequence[float | None]]
-    # a posterior, or an approximation of one, over a network's weights
+    # Whether it is a posterior, or an approximation of one, over a network's weights.
     bayesian: bool = True
-    reported_false: bool = False  # never a number to reach
+    reported_false: bool = False  # whether its author has reported it to be false
 
     def score(self, name: str, metric: str) -> float | None:
         """Return the number printed for a set and a metric; None if there is none here.
@@ -165,18 +165,18 @@ class Cell:
     set: str
     method: str
     scores: Mapping[str, Summary]  # by metric
-    splits: tuple[int, ...]  # that succeeded
+    splits: tuple[int, ...]  # those that succeeded
     failed: Mapping[int, str]  # split -> error
     seconds: float  # median wall seconds of a trial; nan without one
 
     @property
     def complete(self) -> bool:
-        """Whether every split that is to be measured is there."""
+        """Whether every split that is to be measured has succeeded."""
         return set(range(SPLITS.get(self.set, 1))) <= set(self.splits)
 
     @property
     def rests_on(self) -> str:
-        """How many splits its means rest on, e.g. ``3 of 20 splits``."""
+        """Number of splits of its means in words, e.g. ``3 of 20 splits``."""
         n_published = SPLITS.get(self.set)
         count = len(self.splits)
         if (
@@ -423,7 +423,7 @@ def _r_hat(mixed: pd.DataFrame) -> str:
 
 
 def failures(cells_with_failures: Iterable[Cell]) -> list[str]:
-    """Name the failed trials, those with the same error together."""
+    """Return a line for each error of a cell, with the splits that failed by it."""
     lines = []
     for cell in cells_with_failures:
         for error in dict.fromkeys(cell.failed.values()):

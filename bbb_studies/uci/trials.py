@@ -73,7 +73,7 @@ MIN_ROWS = 20  # of a user's table, so that a test part has two rows
 
 
 class AnyTrial:
-    """What trials of all kinds are: one method on one part, which has a number, of a table."""
+    """Base of all trials: one method on one numbered part of a table."""
 
     set: str
     method: str
@@ -82,22 +82,22 @@ class AnyTrial:
 
     @property
     def key(self) -> str:
-        """Its name among the records, e.g. ``boston/hmc/03``."""
+        """Name of its record, e.g. ``boston/hmc/03``."""
         return f"{self.set}/{self.method}/{getattr(self, self.part):02d}"
 
     @property
     def seeded_by(self) -> str:
-        """What else than the settings' own seed tells its random numbers from those of others."""
+        """Text that, with the settings' seed, determines its random numbers."""
         return self.key
 
     @property
     def seed(self) -> int:
-        """Seed of everything random in it, the same wherever and whenever it runs."""
+        """Seed of everything random in the trial, the same wherever and whenever it runs."""
         return zlib.crc32(f"{self.settings.seed}/{self.seeded_by}".encode())
 
     @property
     def cost(self) -> float:
-        """About how many seconds it takes on one core."""
+        """Expected seconds on one core."""
         return METHODS[self.method].cost * THOUSANDS_OF_ROWS.get(self.set, 1.0)
 
 
@@ -113,7 +113,7 @@ class Trial(AnyTrial):
 
 @dataclass(frozen=True)
 class OwnTrial(AnyTrial):
-    """One method on one split of a table of one's own."""
+    """One method on one split of a user's table."""
 
     set: str  # name of the table among the records
     method: str
@@ -123,7 +123,7 @@ class OwnTrial(AnyTrial):
 
     @property
     def seeded_by(self) -> str:
-        """Its rows' digest, whatever the file's name."""
+        """Text with the digest of the rows, so that the name of the file does not matter."""
         return f"{self.data}/{self.method}/{self.split:02d}"
 
 
@@ -382,12 +382,12 @@ def score(
     scales = []
     within: Array = np.zeros(1)
     for source, theta, share in fit.members(samples):
-        # at equal steps, as in all records
+        # Draws at equal distances, as in all records.
         if brief and isinstance(source, DrawnWeights):
             step = max(1, len(theta) // share)
             theta = theta[int(deepcopy(rng).random() * step) :: step]
         at = scaled.inputs(x, theta.dtype)
-        # one component, in which the spread of the functions is contained
+        # Its one component contains the spread of the functions.
         if is_gaussian(source):
             prediction = predict(source, theta, at, rng=rng)
             epistemic = prediction.epistemic.astype(float)
@@ -423,7 +423,7 @@ def score(
     return metrics, {
         "noise": float(np.sqrt((deviation**2 - within).mean())),
         "epistemic": float(np.sqrt(epistemic.mean())),
-        # what the same posterior gives as one Gaussian, and as its mean function with noise
+        # NLL if the prediction were one Gaussian, and if it were the mean function with noise.
         "nll_gaussian": _nll(middle[None], total[None], y),
         "nll_plug_in": _nll(middle[None], np.sqrt(noise)[None], y),
         "samples": float(len(mean)),
@@ -437,7 +437,7 @@ def _nll(means: Array, deviations: Array, y: Array) -> float:
 
 
 SPACES = ("functions", "noise", "weights")
-MAX_RECORDED_R_HAT = 1e6  # R-hat that is recorded: JSON has no infinity
+MAX_RECORDED_R_HAT = 1e6  # larger values are recorded as this: JSON has no infinity
 
 
 def mixing(draws: Draws | None) -> dict[str, float]:
