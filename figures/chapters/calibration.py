@@ -147,7 +147,7 @@ def walk() -> list[tuple[str, Any, Any]]:
     dates = dates[np.is_busday(dates)]
     close = np.exp(0.01 * np.random.default_rng(0).standard_normal((len(dates), 1)).cumsum(axis=0))
     table = sp500.tabulate(sp500.Prices(dates, ("one",), close))
-    return [(one.name, table.known[one.train], table.known[one.test])
+    return [(one.name, table.target_date[one.train], table.target_date[one.test])
             for one in sp500.splits(table, 2013)]  # fmt: skip
 
 
