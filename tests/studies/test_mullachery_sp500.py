@@ -109,7 +109,7 @@ def test_what_trains_was_known_when_the_year_began():
 def test_forecasts_of_a_year_do_not_change_by_one_bit_with_later_prices(name):
     given = prices()
     table = tabulate(given)
-    options = {"forecasters": {name: FORECASTERS[name]}, "first": 2011, "effort": QUICK}
+    options = {"forecasters": {name: FORECASTERS[name]}, "first_year": 2011, "effort": QUICK}
     walk = sp500.walk_forward(table, **options)
     for day in (350, 521, 600):  # within 2011, at the turn of the year, within 2012
         other = tabulate(with_another_future(given, day))
