@@ -247,7 +247,7 @@ def sample_target(
         from the last of these draws, with the same groups and adapted kernels and without a
         warm-up; the old draws and the new ones are returned.
     sampler : str or Kernel
-        One of 'chees', 'hmc', 'mams', 'mclmc', 'mh', 'nuts', 'sghmc', 'sgld', or a kernel.
+        One of 'chees', 'hmc', 'mams', 'mclmc', 'mh', 'nuts', 'sghmc', 'sgld'.
         'chees' is HMC that learns the length of its path in the warm-up, from two chains or more.
         'mclmc', 'sghmc' and 'sgld' reject nothing: their draws are biased, and
         `Draws.expected_bias` estimates by how much.
