@@ -39,7 +39,8 @@ from bbb_numpy.training.optimizers import Adam, Cosine, Optimizer
 
 Array = NDArray[Any]
 LogDensity = Callable[[Array], tuple[Array, Array]]  # positions (S, K) -> (S,), (S, K)
-# sds of 0.31: within a factor 10 of most in real space
+# It starts with standard deviations of 0.31 around numbers near 0, within a factor 10 of most
+# posteriors in real space.
 DEFAULT_POSTERIOR = MeanField(0.1, -1.0, 0.01)
 DEFAULT_OPTIMIZER = Adam(0.05, schedule=Cosine())
 
@@ -177,7 +178,7 @@ class Logit(Transform):
     def inverse(self, zeta: Array) -> Array:
         """Return low + (high - low) s(zeta), counted from the nearer bound."""
         below = zeta.real < 0
-        # of the way, at most half
+        # The share of the way from the nearer bound, at most a half.
         share = self._width * sigmoid(np.where(below, zeta, -zeta))
         return np.where(below, self.low + share, self.high - share)
 
@@ -253,11 +254,11 @@ class Blockwise(Transform):
 
     @cached_property
     def layout(self) -> Layout:
-        """Names and places of the blocks, the same for theta and zeta."""
+        """Layout of the blocks, the same for theta and zeta."""
         return Layout(tuple((name, shape) for name, shape, _ in self.parts))
 
     def _each(self, *flat: Array) -> Iterator[tuple[Transform, list[Array]]]:
-        """Give transform and views (..., vectors, length) of each block of the arrays."""
+        """Yield transform and views (..., vectors, length) of each block of the arrays."""
         views = [self.layout.views(np.asarray(x)) for x in flat]
         for name, shape, part in self.parts:
             length = shape[-1] if shape else 1
@@ -357,7 +358,7 @@ class ADVI:
 
     @property
     def size(self) -> int:
-        """How many numbers K theta holds."""
+        """Number K of numbers in theta."""
         return self.transforms.layout.size
 
     @cached_property
@@ -476,7 +477,7 @@ class ADVI:
 
 @dataclass(frozen=True)
 class Approximation:
-    """The q that `fit` found."""
+    """The q that `fit` returns."""
 
     problem: ADVI
     phi: Array

@@ -27,9 +27,8 @@ from bbb_numpy.sampling.mcmc.states import evaluate
 
 Array = NDArray[Any]
 Path = Callable[[float], Target]
-
-
-GAIN = 0.5  # of log step size per temperature, for each unit of acceptance missed
+# Rise of the log step size from a power to the next, per unit of excess acceptance.
+STEP_SIZE_GAIN = 0.5
 
 
 class Annealed(NamedTuple):
@@ -61,9 +60,9 @@ class Annealed(NamedTuple):
 
 
 class Pilot(NamedTuple):
-    """What throw-away chains have learned about the way."""
+    """Kernels and spreads that chains of a pilot have learned for each power."""
 
-    kernels: tuple[Any, ...]  # T, tuned to each power
+    kernels: tuple[Any, ...]  # T kernels, one tuned to each power
     # (T,)  standard deviation of log f_t - log f_(t-1), per unit of power
     spread: Array
 
@@ -103,7 +102,7 @@ def equalised(schedule: Array, spread: Array, steps: int) -> Array:
     array (T + 1,)
         Powers, strictly increasing.
     """
-    # rising strictly, even without data
+    # The powers must rise strictly, even without data.
     spread = spread + 1e-6 * spread.mean() + 1e-300
     length = np.concatenate([[0.0], np.cumsum(spread * np.diff(schedule))])
     powers = np.interp(np.linspace(0.0, length[-1], steps + 1), length, schedule)
@@ -130,9 +129,10 @@ def between(initial: Target, final: Target) -> Path:
 
     def path(power: float) -> Target:
         def target(position: Array) -> tuple[Array, Array]:
-            (v0, g0) = initial(position)
-            (v1, g1) = final(position)
-            return (1.0 - power) * v0 + power * v1, (1.0 - power) * g0 + power * g1
+            value0, grad0 = initial(position)
+            value1, grad1 = final(position)
+            value = (1.0 - power) * value0 + power * value1
+            return value, (1.0 - power) * grad0 + power * grad1
 
         return target
 
@@ -147,7 +147,7 @@ def anneal(
     rng: np.random.Generator,
     sweeps: int = 1,
 ) -> Annealed:
-    """Carry chains along the path, and weight them (M20).
+    """Return weighted chains that were moved along the path of densities (M20).
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def _reweight(target: Target, state: State) -> tuple[State, Array]:
     """
     new = State(state.position, *evaluate(target, state.position))
     dead = np.isneginf(new.log_density)
-    # -inf at both powers: 0 times -inf was no number at 0
+    # Where the density is 0 at both powers, -inf - (-inf) is nan, which `where` discards.
     with np.errstate(invalid="ignore"):
         rise = np.where(dead, -np.inf, new.log_density - state.log_density)
     if dead.all():
@@ -262,7 +262,9 @@ def pilot(
         tuned.append(full)
         for _ in range(sweeps):
             state, info = full.step(target, rng, state)
-        step_size *= exp(GAIN * (float(info.acceptance.mean()) - kernel.target_accept))
+        step_size *= exp(
+            STEP_SIZE_GAIN * (float(info.acceptance.mean()) - kernel.target_accept)
+        )
     return Pilot(tuple(tuned), spread)
 
 
@@ -297,14 +299,15 @@ def evidence(
     and its `error` does not know: compare a run of several times the steps.
     """
     rng = np.random.default_rng(seed)
-    # every density has one path only: none is wasted on small steps
+    # Every power has only a few trajectories, of which none is spent on small steps.
     kernel = HMC(small_steps=0.0)
 
     def path(power: float) -> Target:
         return replace(joint, power=power)
 
     start = joint.draw_prior(rng, pilot_chains)
-    with np.errstate(all="ignore"):  # draws of a wide prior may overflow
+    # The likelihood of draws from a wide prior may overflow.
+    with np.errstate(all="ignore"):
         scatter = np.nan_to_num(joint.log_likelihood(start).std(), nan=np.inf)
     rough = powers(steps, float(1.0 / scatter.clip(10.0, 1e12)))
     schedule = equalised(rough, pilot(path, start, kernel, rough, rng).spread, steps)
@@ -333,9 +336,12 @@ def bayes_factor(first: Any, second: Any) -> BayesFactor:
 
 
 def in_words(log_factor: float) -> str:
-    """Put a log Bayes factor (nats) in the words of Kass and Raftery (1995), by 2 log B."""
+    """Return the words of Kass and Raftery (1995) for a log Bayes factor in nats, by 2 log B."""
     size = 2.0 * abs(log_factor)
     if size < 2.0:
         return "not worth more than a bare mention"
-    strength = "positive" if size < 6.0 else "strong" if size < 10.0 else "very strong"
-    return f"{strength}, for the {'first' if log_factor > 0 else 'second'}"
+    strength = "very strong"
+    if size < 10.0:
+        strength = "positive" if size < 6.0 else "strong"
+    winner = "first" if log_factor > 0 else "second"
+    return f"{strength}, for the {winner}"

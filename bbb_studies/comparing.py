@@ -45,13 +45,13 @@ class Setup:
     hidden: tuple[int, ...] = (20,)
     activation: str = "tanh"
     prior_scale: float = 2.0
-    # in standardised units
+    # Its numbers are in standardised units.
     likelihood: Likelihood = GaussianLikelihood(0.2, learn=True)
     epochs: int = 3000
     batch_size: int = 40
     learning_rate: float = 1e-2
-    samples: int = 1  # of the weights per step; a point needs no more
-    standardise: bool = True  # inputs and targets
+    samples: int = 1  # weight samples per step; a point estimate needs no more
+    standardise: bool = True  # whether inputs and targets are standardised
     schedule: Callable[[float, int], float] = Cosine()  # of the learning rate
 
 
@@ -131,7 +131,7 @@ class Fitted:
     def _by_member(
         self, summarise: Callable[..., Any], samples: int, *rows: Array
     ) -> list[Any]:
-        """Return what `summarise` of `evaluation.predictive` finds of each network at rows."""
+        """Return the result of a function of `evaluation.predictive` for each network."""
         if isinstance(self.estimator.posterior, PointMass):
             samples = 1
         return [

@@ -26,17 +26,17 @@ class Dropout(GradientEstimator):
     2016). The gradient is K37-K42, with masked activations.
     """
 
-    # left out of the inputs of each layer, theirs
+    # Share of the inputs of each layer that is left out.
     rates: tuple[float, ...] = (0.2, 0.5, 0.5)
 
     @property
     def noise_per_sample(self) -> int:
-        """All noise is a row's own."""
+        """0, since every row has noise of its own."""
         return 0
 
     @property
     def noise_per_row(self) -> int:
-        """A uniform number for each input of each layer."""
+        """Number of uniform numbers of a row: one for each input of each layer."""
         return sum(self.model.network.sizes[:-1])
 
     def fill(self, rng: np.random.Generator, noise: Array) -> None:
@@ -128,7 +128,7 @@ class Dropout(GradientEstimator):
             at.blocks, f[None], at.y, at.sample_weight
         )
         log_prior = 0 * log_likelihood
-        of_prior = None  # of MLE, which does not look at it
+        of_prior = None  # MLE does not evaluate the prior
         if isinstance(self.objective, MAP):
             log_prior, of_prior = prior.log_density(
                 at.blocks, at.blocks["mu"][None], at.buffers

@@ -128,13 +128,9 @@ def by_key(caption: str, columns: str, items: Mapping[str, Mapping[str, Any]]) -
     def cell(value: Any) -> str:
         if isinstance(value, tuple):
             return f"{value[0]:.4g} +- {value[1]:.2g}"
-        return (
-            "-"
-            if value is None
-            else f"{value:.4g}"
-            if isinstance(value, float)
-            else str(value)
-        )
+        if value is None:
+            return "-"
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
 
     _, *keys = columns.split(" | ")
     return listed(
@@ -148,14 +144,13 @@ def text(*parts: str) -> str:
 
 
 class Claim(NamedTuple):
-    """What a source says, beside what was found here; or what it does not say: `ours`."""
+    """A statement of a source beside what was measured, or an expectation of ours."""
 
-    said: str
-    # in the source, as a number where it has one; of `ours`: what has to come out
-    printed: str
-    here: str
-    holds: bool | float  # or by how many standard errors the two differ
-    ours: bool = False
+    statement: str
+    printed: str  # its number in the source, or the number that we expect
+    measured: str
+    holds: bool | float  # or by how many standard errors the two numbers differ
+    ours: bool = False  # whether the source does not say it
 
 
 def claims(caption: str, source: str, rows: Sequence[Claim]) -> str:
@@ -182,7 +177,8 @@ def claims(caption: str, source: str, rows: Sequence[Claim]) -> str:
                 verdict = "yes" if holds else "no"
             if is_ours is ours:
                 cells.append([statement, printed, measured, verdict])
-        laid_out += [table([*head, "here", "holds"], cells)] if cells else []
+        if cells:
+            laid_out.append(table([*head, "here", "holds"], cells))
     return "\n\n".join(laid_out)
 
 
@@ -284,8 +280,10 @@ class Estimate(NamedTuple):
 
 def estimate(values: Array) -> Estimate:
     """Return the mean of independent values and its standard error, 0 of one alone."""
-    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-    return Estimate(float(values.mean()), float(error))
+    error = 0.0
+    if len(values) > 1:
+        error = float(values.std(ddof=1) / np.sqrt(len(values)))
+    return Estimate(float(values.mean()), error)
 
 
 def clustered_mean(values: Array, groups: Array) -> tuple[float, float]:
@@ -357,7 +355,7 @@ def concise(value: float, error: float, max_digits: int = 9) -> str:
         return (
             f"{concise(value / 10.0**power, error / 10.0**power, max_digits)}e{power}"
         )
-    if error < 1e-12:  # rounding alone
+    if error < 1e-12:  # the error is rounding alone
         return "0" if abs(value) < 1e-9 else f"{value:.4g}"
     if error < 0.5 * 10.0**-max_digits:
         return f"{value:.{max_digits}f}"

@@ -58,7 +58,7 @@ UNSTABLE_LEARNING_RATE = 0.1
 
 @dataclass(frozen=True)
 class Setting:
-    """What differs between the runs; all else is the post's."""
+    """Prior, likelihood and training of a run; everything else is as in the post."""
 
     title: str
     prior: Any = ScaleMixturePrior(learn=True)
@@ -92,10 +92,10 @@ class Numbers(NamedTuple):
     free_energy: float  # nats, KL at full weight; mean of the last tenth of training
     kl: float
     nll: float
-    rmse: float  # of the predictive mean to the truth, inside the data
-    rmse_of_means: float  # of the prediction from posterior means
-    coverage: float  # of new y inside, by mean +- 1.96 total standard deviations
-    coverage_epistemic: float  # of the same y by mean +- 1.96 epistemic ones
+    rmse: float  # error of the predictive mean, against the truth inside the data range
+    rmse_of_means: float  # the same error of the prediction from posterior means
+    coverage: float  # share of new y inside within mean +- 1.96 total deviations
+    coverage_epistemic: float  # the same within mean +- 1.96 epistemic ones
     epistemic_inside: float  # mean over the data range
     epistemic_outside: float  # mean over the rest of the panel
     pi: float
@@ -138,11 +138,11 @@ class Domain(NamedTuple):
     """The prior's numbers at the raised learning rate, for some seeds."""
 
     traces: list[Trace]
-    finite: list[bool]  # whether every free energy was
+    finite: list[bool]  # for each seed, whether every free energy was finite
 
     @property
     def left(self) -> int:
-        """How many seeds had pi outside (0, 1) or a scale <= 0."""
+        """Number of seeds that had pi outside (0, 1) or a scale <= 0."""
         return sum(
             bool((t.prior <= 0).any() or (t.prior[:, 0] >= 1).any())
             for t in self.traces
@@ -187,6 +187,7 @@ def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
     last = training.history[-max(1, epochs // 10) :]
     inside = (x >= DATA_RANGE[0]) & (x <= DATA_RANGE[1])
     error = (p.mean - data.truth(x))[inside]
+    pi, sigma1, sigma2 = map(float, trace.prior[-1])
     numbers = Numbers(
         float(np.mean([e.kl + e.nll for e in last])),
         float(np.mean([e.kl for e in last])),
@@ -197,9 +198,9 @@ def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
         coverage_epistemic=_coverage(error, p.epistemic[inside]),
         epistemic_inside=float(p.epistemic[inside].mean()),
         epistemic_outside=float(p.epistemic[~inside].mean()),
-        **dict(
-            zip(("pi", "sigma1", "sigma2"), map(float, trace.prior[-1]), strict=True)
-        ),
+        pi=pi,
+        sigma1=sigma1,
+        sigma2=sigma2,
         noise=float(trace.noise[-1]),
         **_gap(p, of_means),
     )
@@ -309,7 +310,7 @@ def _coverage(error: Array, sd: Array) -> float:
 
 
 def _gap(p: Predictive, of_means: Array) -> dict[str, float]:
-    """Measure E_q f(x, w) - f(x, E_q w) and its Monte Carlo standard error (R9)."""
+    """Return the size of E_q f(x, w) - f(x, E_q w) and its Monte Carlo error (R9)."""
     gap = p.mean - of_means
     error = p.epistemic / N_FUNCTIONS**0.5
     return {
@@ -364,12 +365,10 @@ class RawMixturePrior(Prior):
         saved : tuple
             What `add_vjp` needs.
         """
-        pi, *sigmas = raw = params["prior_raw"]
+        pi, sigma1, sigma2 = raw = params["prior_raw"]
         with np.errstate(divide="ignore", invalid="ignore"):
-            wide, narrow = (
-                np.exp(-0.5 * (w / s) ** 2 - np.log(s * sqrt(2.0 * np.pi)))
-                for s in sigmas
-            )
+            wide = _raw_density(w, sigma1)
+            narrow = _raw_density(w, sigma2)
             value = np.log(pi * wide + (1.0 - pi) * narrow).sum(axis=-1)
         return value, (raw, w, wide, narrow)
 
@@ -407,6 +406,11 @@ class RawMixturePrior(Prior):
                 cotangent @ slope.sum(axis=-1) for slope in slopes
             ]
             d_w -= cotangent[:, None] * w * (r1 / s1**2 + r2 / s2**2)
+
+
+def _raw_density(w: Array, sigma: Array) -> Array:
+    """Return the density N(w; 0, sigma^2), nan for a sigma below 0."""
+    return np.exp(-0.5 * (w / sigma) ** 2 - np.log(sigma * sqrt(2.0 * np.pi)))
 
 
 X_LABEL = "x (dimensionless)"
@@ -495,12 +499,12 @@ def _draw_fit(result: Result, ax: Axes) -> None:
 
 N_SEEDS = 8
 N_UNSTABLE_SEEDS = 12
-N_UNSTABLE_EPOCHS = 150  # for what one seed cannot show
+N_UNSTABLE_EPOCHS = 150
 MUCH_HIGHER_RATIO = (
     1.5  # "much higher" is taken as at least this many times, in every seed
 )
 
-Runs = Mapping[str, Sequence[Numbers]]  # of every setting, those of every seed
+Runs = Mapping[str, Sequence[Numbers]]  # by setting, the numbers of every seed
 
 
 def reproduce(
@@ -600,7 +604,7 @@ def _tables(
     head = f"{len(numbers['post'])} seeds"
 
     def ranges(caption: str, digits: int, columns: str) -> str:
-        """Lay out numbers of the first seed, and in brackets the least and the most of all."""
+        """Return a table of the first seed's numbers, with the range over all seeds."""
 
         def row(of_seeds: Sequence[Numbers]) -> str:
             cells = [
@@ -635,7 +639,7 @@ def _tables(
 
 
 def claims_of_the_post(numbers: Runs) -> list[Claim]:
-    """Judge what the post says by the runs of every seed."""
+    """Return the post's claims, each judged by the runs of every seed."""
     rows = []
     for name, title in (("post", "learned prior"), ("fixed", "prior fixed")):
         least = min(n.ratio for n in numbers[name])

@@ -229,7 +229,7 @@ def renyi_divergence(alpha: float, q: Gaussian, p: Gaussian) -> float:
     if np.linalg.eigvalsh(mixed).min() <= 0.0:
         return float("inf") if alpha > 1.0 else -float("inf")
     gap = q.mean - p.mean
-    # alpha (1 - alpha) gap^T Q mixed^-1 R gap is what completing the square leaves
+    # Completing the square leaves alpha (1 - alpha) gap^T Q mixed^-1 R gap.
     quadratic = (
         alpha
         * (1.0 - alpha)

@@ -50,7 +50,7 @@ class ReplicatedModel(Model):
 
     @property
     def replicates(self) -> int:
-        """Their number R."""
+        """Number R of replicates."""
         return len(self.priors)
 
     @property
@@ -64,7 +64,7 @@ class ReplicatedModel(Model):
 
     @cached_property
     def _rowwise_prior(self) -> Prior:
-        """The formulas for rows with numbers of their own are those for learned ones."""
+        """The prior of a row; rows with different numbers need the formulas of learned ones."""
         return _freed(self.prior) if self._differ else self.prior
 
     @cached_property
@@ -344,8 +344,9 @@ def replicated(estimators: Sequence[Reparameterised]) -> Reparameterised:
     """
     first = estimators[0]
     priors = tuple(estimator.model.prior for estimator in estimators)
-    sums = isinstance(first.objective, Linear)  # of several is the sum of theirs
-    # takes rows (R, B, K)
+    # The objective of several replicates is then the sum of theirs.
+    sums = isinstance(first.objective, Linear)
+    # This likelihood accepts targets (R, B, K).
     rows = isinstance(first.model.likelihood, GaussianLikelihood)
     alike = (
         replace(estimator, model=replace(estimator.model, prior=priors[0]))
@@ -362,7 +363,7 @@ def replicated(estimators: Sequence[Reparameterised]) -> Reparameterised:
             f"one at a time; got {estimators}"
         )
     posterior: Any = first.posterior
-    # that factorise
+    # Posteriors that factorise over replicates.
     joint = {MeanField: _MeanFields, PointMass: _PointMasses}[type(posterior)]
     model = ReplicatedModel(
         first.model.network, priors[0], first.model.likelihood, priors

@@ -74,7 +74,7 @@ def fit_replicates(
     rngs: Sequence[np.random.Generator],
     progress: bool | None = None,
 ) -> list[Training]:
-    """Do what `training.fit` does for each of R replicates, all in one computation.
+    """Train R replicates in one computation, each as `training.fit` trains it.
 
     Parameters
     ----------
@@ -105,11 +105,13 @@ def fit_replicates(
     recipe = Recipe() if recipe is None else recipe
     if recipe.early_stopping is not None:
         raise ValueError(
-            "replicates end together: early_stopping needs a training.fit for each"
+            "early_stopping must be None, since replicates end together; it needs a training.fit "
+            "for each"
         )
     if getattr(recipe.optimizer, "clip", None) is not None:
         raise ValueError(
-            "a length is that of all replicates: clip needs a training.fit for each"
+            "clip must be None, since a gradient has the length of all replicates; it needs a "
+            "training.fit for each"
         )
     together = SideBySide(estimators)
     single = estimators[0].layout
@@ -199,7 +201,7 @@ def _together(
     """Return one state of all replicates, with an empty history."""
     first = trainings[0]
     names = optimizer.init(first.theta).arrays.keys()
-    # all are equally far
+    # All replicates must have taken the same number of steps.
     (steps,) = {training.optimizer_state.steps for training in trainings}
     memory = OptimizerState(
         steps,
@@ -222,7 +224,8 @@ def _apart(
         name: unstack(single, array, count) for name, array in memory.arrays.items()
     }
     out = []
-    recorded = cast(Any, state.history)  # sums (R,) in place of numbers
+    # The fields of its epochs are arrays (R,) in place of numbers.
+    recorded = cast(Any, state.history)
     for r in range(count):
         mine = {name: parts[r] for name, parts in arrays.items()}
         epochs = [

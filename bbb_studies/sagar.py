@@ -91,7 +91,7 @@ class Equation5(SelfNormalised):
 
 
 START_LEARNING_RATE = 0.05
-N_PATH_POINTS = 40  # points of a path
+N_PATH_POINTS = 40
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ VARIANTS = {
 
 
 class Path(NamedTuple):
-    """q as training goes; the last weight is the bias."""
+    """q at some steps of the training; the last weight is the bias."""
 
     steps: Array  # (T,)
     means: Array  # (T, P)
@@ -153,14 +153,14 @@ class Study:
     steps: int
     mean: Regression
     regression: Regression
-    paths: dict[str, Path]  # of the Gaussian mean
+    paths: dict[str, Path]  # for the Gaussian mean
     of_regression: dict[str, Path]
-    apart: dict[str, float]  # how far a path moves with the data
-    slopes: dict[str, tuple[float, float]]  # with standard errors
-    # minibatches of S rows: standard deviation of the bias, and its limit
+    apart: dict[str, float]  # distance that a path moves if the data move
+    slopes: dict[str, tuple[float, float]]  # dU/drho and its standard error
+    # For minibatches of S rows, the standard deviation of the bias and its limit.
     by_batch: list[Row]
-    by_samples: list[Row]  # M samples per step
-    weights: list[Row]  # three shifts of the log weights, for growing data
+    by_samples: list[Row]  # for M samples per step
+    weights: list[Row]  # for growing data, with three shifts of the log weights
 
 
 def gaussian_mean(
@@ -529,7 +529,7 @@ def draw_trajectories(
 REGRESSION_VARIANTS = ("corrected", "through", "equation 5")
 SHIFTED_DATA_VARIANTS = ("corrected", "through", "one")
 BATCH_SIZES = (1, 2, 5, 10, 20)
-PATH_ROUNDING = 1e-9  # of a path
+PATH_ROUNDING = 1e-9  # paths that are no further apart are equal up to rounding
 # Nats of KL(posterior || q) above the least that count as "reached".
 REACHED_EXCESS = 0.01
 # Relative; a standard deviation this near the posterior's counts as right.
@@ -585,8 +585,18 @@ def measure(
         train_with(m, regression, next(rngs), steps, runs)
         for m in counted(samples, report, runs)
     ]
-    given = mean, regression, paths, of_regression, apart, slopes, by_batch, by_samples
-    return Study(steps, *given, weight_rows(next(rngs)))
+    return Study(
+        steps=steps,
+        mean=mean,
+        regression=regression,
+        paths=paths,
+        of_regression=of_regression,
+        apart=apart,
+        slopes=slopes,
+        by_batch=by_batch,
+        by_samples=by_samples,
+        weights=weight_rows(next(rngs)),
+    )
 
 
 def reproduce(
@@ -758,7 +768,7 @@ def lay_out(study: Study) -> str:
 
 
 def claims_of_the_paper(study: Study) -> list[Claim]:
-    """Judge the printed lines one by one."""
+    """Return the printed lines of the algorithm as claims, each judged."""
     best = exactly.inclusive_optimum(exactly.exact(study.mean)).deviation[-1]
     lost = [row["rows"] for row in study.weights if row["effective"]["+ min"] is None]
     rows = [

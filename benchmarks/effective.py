@@ -45,7 +45,7 @@ def ess(runs: Sequence[Array]) -> Array:
 def ours(
     target: LogJoint, start: Array, sampler: str, warm_up: int | None, folder: str, clock: Clock
 ) -> tuple[float, Continue]:
-    """Warm one of our samplers up by the call that a user makes; return its seconds, and more.
+    """Warm one of our samplers up by a user's call; return its seconds, and how to continue.
 
     `sample` with its defaults: how chains are grouped and how many cores work is its business, and
     starting processes, reading and writing the checkpoint count as sampling.
@@ -62,7 +62,8 @@ def ours(
                 **{"sampler": sampler, "draws": draws, "warm_up": warm_up, "seed": 0},
                 **{"progress": False, "checkpoint": folder, "checkpoint_every": 1e6},
             )
-        new_draws, n_done = result.positions[n_done:], draws
+        new_draws = result.positions[n_done:]
+        n_done = draws
         return new_draws
 
     warm_up_start = clock()
@@ -72,7 +73,8 @@ def ours(
 
     def continue_for(seconds: float) -> Array:
         nonlocal draws_per_second
-        call_start, size = clock(), max(1, int(draws_per_second * seconds))
+        call_start = clock()
+        size = max(1, int(draws_per_second * seconds))
         new_draws = continue_to(n_done + size)
         draws_per_second = size / (clock() - call_start)
         return new_draws
@@ -111,7 +113,8 @@ def race(
                 continue_for(share * seconds)
         for _ in range(runs):
             for name, (_, continue_for) in contestants.items():
-                run_start, draws = clock(), []
+                run_start = clock()
+                draws = []
                 while (elapsed := clock() - run_start) < seconds:
                     draws.append(continue_for(1.1 * (seconds - elapsed)))
                 functions[name].append(values(target, np.concatenate(draws)))

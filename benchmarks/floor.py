@@ -37,12 +37,14 @@ def step(problem: Problem, tight: bool = False) -> Step:
 
 def draws(problem: Problem) -> tuple[int, int]:
     """Return how many normal numbers and how many bytes of random signs one step draws."""
-    samples, weights, sizes = problem.samples, problem.weights, problem.sizes
-    if problem.kind == "antithetic":
+    samples = problem.samples
+    weights = problem.weights
+    sizes = problem.sizes
+    if problem.estimator_name == "antithetic":
         return samples // 2 * weights, 0
-    if problem.kind == "local reparameterisation":
+    if problem.estimator_name == "local reparameterisation":
         return samples * problem.rows * sum(sizes[1:]), 0
-    if problem.kind == "Flipout":
+    if problem.estimator_name == "Flipout":
         signs = samples * problem.rows * (sum(sizes[:-1]) + 2 * sum(sizes[1:]))
         return samples * weights, (signs + 7) // 8
     return samples * weights, 0
@@ -50,17 +52,22 @@ def draws(problem: Problem) -> tuple[int, int]:
 
 def products(problem: Problem) -> list[Product]:
     """Return every matrix product of one step."""
-    if problem.kind == "local reparameterisation":
+    if problem.estimator_name == "local reparameterisation":
         return _shared(problem) + _shared(problem)  # for means and for variances
-    if problem.kind == "Flipout":  # whose inputs of the first layer differ between samples
+    if (
+        problem.estimator_name == "Flipout"
+    ):  # whose inputs of the first layer differ between samples
         return _shared(problem) + _of_samples(problem, rowwise_inputs=True)
     plan = _of_samples(problem)
-    samples, weights = problem.samples, problem.weights
-    if problem.kind == "self-normalised":  # no backward pass: two weighted sums over the samples
+    samples = problem.samples
+    weights = problem.weights
+    if (
+        problem.estimator_name == "self-normalised"
+    ):  # no backward pass: two weighted sums over the samples
         share, eps = _random(1, samples), _random(samples, weights)
         score = [(share, eps, _random(1, weights)) for _ in ("mu", "rho")]
         return plan[: len(problem.sizes) - 1] + score
-    if problem.kind == "full rank":
+    if problem.estimator_name == "full rank":
         eps, factor, d_w = (_random(n, weights) for n in (samples, weights, samples))
         spread = (eps, factor.T, np.empty_like(eps))  # C eps
         return [spread, *plan, (d_w.T, eps, np.empty_like(factor))]  # d_w^T eps
@@ -73,7 +80,8 @@ def _random(*shape: int) -> Array:
 
 def _of_samples(problem: Problem, rowwise_inputs: bool = False) -> list[Product]:
     """Return the products with the weights of each sample: forward, then dW and dA."""
-    rng, sizes = np.random.default_rng(3), problem.sizes
+    rng = np.random.default_rng(3)
+    sizes = problem.sizes
     lead = (problem.samples, problem.rows)
     flat = rng.standard_normal((problem.samples, problem.weights), dtype=np.float32)
     net = problem.estimator.model.network
@@ -97,7 +105,8 @@ def _shared(problem: Problem) -> list[Product]:
 
     The first layer has the same inputs for all samples, so its products have no axis S.
     """
-    plan, pairs = [], list(zip(problem.sizes[:-1], problem.sizes[1:], strict=True))
+    plan = []
+    pairs = list(zip(problem.sizes[:-1], problem.sizes[1:], strict=True))
     for layer, (d_in, d_out) in enumerate(pairs):
         rows = problem.rows * (problem.samples if layer else 1)
         a, weight, delta = _random(rows, d_in), _random(d_in, d_out), _random(rows, d_out)

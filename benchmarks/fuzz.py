@@ -209,7 +209,8 @@ def learned_state(learner: Any) -> bytes:
 
 def try_call(text: str) -> str:
     """Make a call: return what became of it, or raise what is a defect."""
-    scope, owner = dict(namespace()), text.partition(".")[0]
+    scope = dict(namespace())
+    owner = text.partition(".")[0]
     if owner in LEARNERS:
         scope[owner] = pickle.loads(pickle.dumps(scope[owner]))
     state_before = learned_state(scope.get(owner))
@@ -249,7 +250,7 @@ def damaged_models(draw: st.DrawFn) -> bytes:
 
 
 def load_damaged(data: bytes) -> str:
-    """Read a damaged model: it is refused in words, or it predicts as the whole one does."""
+    """Read a damaged model: it is refused in words, or predicts as the whole one does."""
     Path("damaged.npz").write_bytes(data)
     with limited():
         try:
@@ -279,7 +280,7 @@ def damaged_tables(draw: st.DrawFn) -> bytes:
 
 
 def fit_damaged(data: bytes) -> str:
-    """Fit a damaged table by the command: status 0, or 2 and a line that says why, and no file."""
+    """Fit a damaged table by the command: status 0, or 2 with a reason and no file."""
     Path("data.csv").write_bytes(data)
     Path("new.npz").unlink(missing_ok=True)
     arguments = [*FIT_COMMAND, "--model", "new.npz", "--epochs", "2", "--hidden", "3"]
@@ -306,7 +307,7 @@ while True:
 
 
 def kill(rng: np.random.Generator, program: str = SAVING_PROGRAM) -> None:
-    """Kill a process that saves: the model is whole, and the next save leaves nothing else."""
+    """Kill a process that saves: the model stays whole, and the next save leaves no other file."""
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -321,7 +322,7 @@ def kill(rng: np.random.Generator, program: str = SAVING_PROGRAM) -> None:
 
 
 def interrupt(rng: np.random.Generator) -> None:
-    """Press Ctrl-C in a fit: status 130, no traceback, and what it says it stored is there."""
+    """Press Ctrl-C in a fit: status 130, no traceback, and what it says is stored is there."""
     Path("data.csv").write_text("a,target\n" + "\n".join(f"{i},{i % 7}" for i in range(300)))
     Path("model.npz").unlink(missing_ok=True)
     arguments = [*FIT_COMMAND, "--model", "model.npz", "--epochs", "1000000"]
@@ -344,7 +345,7 @@ def try_setting(setting: Setting) -> str:
 
 
 def try_proof(program: Program) -> str:
-    """Ask for a proof of a hostile function: the process is afterwards as it was."""
+    """Ask for a proof of a hostile function: it must leave the process as it was."""
     with limited():
         return check_program(program)
 
@@ -358,7 +359,7 @@ PROCESS_TRIALS = {"kills": kill, "interrupts": interrupt}
 
 
 def run(name: str, examples: int, random_seed: int) -> None:
-    """Try one kind, and print how many were done and refused; a defect raises."""
+    """Try one sort of input and print how many were done and refused; a defect raises."""
     counts: dict[str, int] = {}
     if name in PROCESS_TRIALS:
         for trial in range(examples // 250 + 1):
@@ -382,7 +383,7 @@ def run(name: str, examples: int, random_seed: int) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Try all kinds in a folder of their own; return 1 if any has a defect."""
+    """Try every sort of input in a folder of its own; return 1 if any has a defect."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=[*STRATEGIES, *PROCESS_TRIALS], metavar="KIND")
     parser.add_argument("--examples", type=int, default=5000, help="of calls (%(default)d)")

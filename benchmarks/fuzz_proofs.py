@@ -106,7 +106,7 @@ EXPECTED = (  # errors that a caller may see: the program's own, and what refuse
 
 
 class Program(NamedTuple):
-    """A body, the wrappers around it from the inside, and after how many lines to interrupt."""
+    """A program: a body, the wrappers around it, and at which line to interrupt its proof."""
 
     body: str
     wrappers: tuple[str, ...]
@@ -134,7 +134,7 @@ def programs(draw: st.DrawFn) -> Program:
 
 
 def check_program(program: Program) -> str:
-    """Ask about a program: return the verdict, or what became of it; raise what is a defect."""
+    """Prove a program: return the verdict or what became of it; raise if that is a defect."""
     point = np.array([0.5, -1.25])
     try:
         scope = program.namespace()
@@ -165,14 +165,14 @@ def check_program(program: Program) -> str:
 
 
 def differences(
-    before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]
+    names_before: dict[str, dict[str, Any]], names_after: dict[str, dict[str, Any]]
 ) -> list[tuple[str, str]]:
-    """Return module and name of what is another object; a module that is new is no change."""
+    """Return module and name of each changed object; a new module is no change."""
     return [
         (module, key)
-        for module, names in before.items()
+        for module, names in names_before.items()
         for key, value in names.items()
-        if after[module].get(key, names) is not value
+        if names_after[module].get(key, names) is not value
     ]
 
 

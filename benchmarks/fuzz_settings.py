@@ -93,9 +93,7 @@ def with_setting(name: str, field: str, value: Any) -> Any:
     """Return a part with one other setting, or a learner that was fitted with it."""
     if name in parts():
         part = parts()[name]
-        field_value = (
-            (value, 3, 2) if field == "sizes" else (value, 0.5) if field == "scales" else value
-        )
+        field_value = {"sizes": (value, 3, 2), "scales": (value, 0.5)}.get(field, value)
         return dataclasses.replace(part, **{field: field_value})
     learner = bbb_numpy.BayesianMLPRegressor((3,), epochs=2, random_state=0, progress=False)
     learner.set_params(**{field: value})
@@ -107,7 +105,7 @@ def with_setting(name: str, field: str, value: Any) -> Any:
 
 
 def check_setting(setting: Setting, scope: dict[str, Any]) -> str:
-    """Give a part a setting: return what became of it, or raise what is a defect."""
+    """Set a field of a part: return what became of it, or raise if that is a defect."""
     name, field, text = setting
     try:
         value = eval(text, scope)
@@ -156,7 +154,9 @@ def compute_with(part: Any) -> Any:
 
 def _computed_numbers(part: Any) -> tuple[Any, ...]:
     rng = np.random.default_rng(0)
-    x, y, u = X[:4], Y[:4, :1], np.array([0.3, -0.2, 1.5])
+    x = X[:4]
+    y = Y[:4, :1]
+    u = np.array([0.3, -0.2, 1.5])
     if isinstance(part, Learner):
         return (part.predict(X),)
     if isinstance(part, bbb_numpy.LogJoint):
@@ -176,7 +176,8 @@ def _computed_numbers(part: Any) -> tuple[Any, ...]:
     if isinstance(part, Hyperprior):
         return part.log_density(u, u + 1), part.slope(u, u + 1)
     if hasattr(part, "update") and hasattr(part, "init"):
-        theta, grad = np.array([0.5, -1.0, 2.0]), np.array([0.1, 3.0, -0.2])
+        theta = np.array([0.5, -1.0, 2.0])
+        grad = np.array([0.1, 3.0, -0.2])
         state = part.init(theta)
         part.update(theta, grad, state, 0.5)
         return (theta,)

@@ -51,7 +51,7 @@ Place = tuple[str, str, int]  # a function: its file, its name, its line
 
 
 def place_of(code: types.CodeType) -> Place:
-    """Return where some code stands."""
+    """Return where the function of a code object is defined."""
     return code.co_filename, code.co_qualname, code.co_firstlineno
 
 
@@ -62,7 +62,7 @@ class Calls:
         self.home = home
 
     def start(self) -> None:
-        """Begin, with none."""
+        """Start to note calls, from an empty set."""
         codes = self.codes = set[types.CodeType]()
 
         def note(frame: types.FrameType, event: str, _: Any) -> None:
@@ -73,7 +73,7 @@ class Calls:
         sys.setprofile(note)
 
     def stop(self) -> set[Place]:
-        """End, and return what was called."""
+        """Stop, and return the functions that were called."""
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
         return {place_of(code) for code in self.codes if code.co_filename.startswith(self.home)}
@@ -137,7 +137,8 @@ class Judge:
     """A plugin of pytest that runs no tests of its own accord, but answers about mutants."""
 
     def __init__(self, connection: Any, home: tuple[str, ...]) -> None:
-        self.connection, self.calls = connection, Calls(home)
+        self.connection = connection
+        self.calls = Calls(home)
         self.calls.start()  # all that comes before the tests is done once, at import
         self.tests: dict[Place, list[tuple[float, pytest.Function]]] = {}
 
@@ -154,7 +155,8 @@ class Judge:
             start_time = time.process_time()
             self.calls.start()
             is_passed = passes(item)
-            functions, seconds = self.calls.stop(), time.process_time() - start_time
+            functions = self.calls.stop()
+            seconds = time.process_time() - start_time
             # what fails alone, without any change, can judge nothing
             if (
                 not is_passed
@@ -249,11 +251,13 @@ class Answers:
 
     def __init__(self, tests: Sequence[str], home: tuple[str, ...]) -> None:
         context = multiprocessing.get_context("fork")
-        self.here, their_end = context.Pipe()
-        self.process = context.Process(target=self.serve, args=(self.here, their_end, tests, home))
+        self.connection, their_end = context.Pipe()
+        self.process = context.Process(
+            target=self.serve, args=(self.connection, their_end, tests, home)
+        )
         self.process.start()
         their_end.close()  # or `recv` would wait for ever for a process that was killed
-        self.collected, self.usable = self.here.recv()
+        self.collected, self.usable = self.connection.recv()
 
     @staticmethod
     def serve(
@@ -277,17 +281,17 @@ class Answers:
         return names
 
     def _answer(self, *question: Any) -> Any:
-        """Ask the process.
+        """Ask the process a question, and return its answer.
 
         Raises
         ------
         EOFError, ConnectionError
             If the process has died.
         """
-        self.here.send(question)
-        return self.here.recv()
+        self.connection.send(question)
+        return self.connection.recv()
 
     def close(self) -> None:
         """End the process."""
-        self.here.send(None)
+        self.connection.send(None)
         self.process.join()

@@ -111,7 +111,7 @@ PROOFS: dict[str, Callable[[], Any]] = {
 
 
 def process_state() -> dict[Any, Any]:
-    """Return by identity what dictionaries hold, and what the process is set to."""
+    """Return by identity what dictionaries hold, and the settings of the process."""
     state: dict[Any, Any] = {**identities(snapshot() | {"Layer": dict(vars(Layer))})}
     del state["threading"]  # which a fork changes
     state |= {("module", name): id(module) for name, module in [*sys.modules.items()]}
@@ -128,7 +128,7 @@ def _cells(function: FunctionType) -> Iterator[Any]:
 
 
 def changed_names(state_before: dict[Any, Any]) -> list[str]:
-    """Return the names of what is another now, and whether arrays can be pickled."""
+    """Return the names of what has changed since, and np.zeros if arrays cannot be pickled."""
     state = process_state()
     changed = [str(key) for key in state_before if state.get(key) != state_before[key]]
     try:
@@ -142,7 +142,7 @@ def changed_names(state_before: dict[Any, Any]) -> list[str]:
 
 
 class Interrupted(NamedTuple):
-    """An interrupt after which something was another."""
+    """An interrupt after which something had changed."""
 
     event: int
     position: str
@@ -164,7 +164,7 @@ class Interrupts:
         self.failed: list[Interrupted] = []
 
     def run(self, work: Callable[[], Any]) -> Interrupts:
-        """Do the work, and once more in children that are interrupted."""
+        """Run the work, and once more in each child that is interrupted."""
         tracer = sys.gettrace()
         try:
             sys.settrace(self.trace_calls)
@@ -212,7 +212,7 @@ class Interrupts:
 
 
 def evenly(work: Callable[[], Any], files: str, interrupts: int | None) -> Interrupts:
-    """Interrupt work at so many events, evenly spread, in files of which the path says so."""
+    """Interrupt work at events evenly spread over the files whose path contains `files`."""
     work()  # what is imported late and remembered is there
     events = Interrupts(files, lambda _: False, {}).run(work).events
     stride = max(1, events // interrupts) if interrupts else 1
@@ -220,7 +220,7 @@ def evenly(work: Callable[[], Any], files: str, interrupts: int | None) -> Inter
 
 
 def by_timer(work: Callable[[], Any], times: int) -> list[list[str]]:
-    """Interrupt work after random times, and return what was another after each."""
+    """Interrupt work after random times, and return what had changed after each."""
 
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -246,7 +246,7 @@ def by_timer(work: Callable[[], Any], times: int) -> list[list[str]]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Interrupt all proofs; return 1 if anything is another after one."""
+    """Interrupt all proofs; return 1 if anything has changed after one."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--interrupts", type=int, default=100_000, help="in all (%(default)d)")
     parser.add_argument("--entering", default=ENTERING, help="the file of which all is interrupted")

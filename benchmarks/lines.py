@@ -57,27 +57,30 @@ def span(node: Any) -> range:
 
 
 def classify(path: Path, line: int, verdict: str) -> str:
-    """Return the class of what is told of a mutated line."""
+    """Return how near the line that a verdict names is to the mutated one, as of `CLASSES`."""
     match = LOOK_AT_LINE.search(verdict)
     if match is None:
         return "none"
-    named, neighbours, function = range(line, line + 1), list[range](), range(0)
+    named = range(line, line + 1)
+    neighbours = list[range]()
+    function = range(0)
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):  # from outside to inside
         if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
             function = range(node.lineno, (node.end_lineno or 0) + 1)
         for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
-            spans = [span(one) for one in block] if isinstance(block, list) else []
-            for k, one in enumerate(spans):
-                if line in one:
-                    named, neighbours = one, spans[max(k - 1, 0) : k] + spans[k + 1 : k + 2]
+            spans = [span(statement) for statement in block] if isinstance(block, list) else []
+            for k, lines in enumerate(spans):
+                if line in lines:
+                    named = lines
+                    neighbours = spans[max(k - 1, 0) : k] + spans[k + 1 : k + 2]
     if match[2] != path.name:
         return "elsewhere"
-    first_line, *others = map(int, re.findall(r"\d+", match[1] + match[3]))
-    if first_line not in named and any(other in named for other in others):
+    first_line, *next_lines = map(int, re.findall(r"\d+", match[1] + match[3]))
+    if first_line not in named and any(line in named for line in next_lines):
         return "listed"
     lines_by_class = {
         "named": named,
-        "beside": [n for one in neighbours for n in one],
+        "beside": [number for lines in neighbours for number in lines],
         "function": function,
     }
     return next(
@@ -102,7 +105,7 @@ def ask_proof(path: Path, key: str, subjects: Sequence[Subject], functions: Any)
 
 
 def of_library(only: Sequence[str]) -> Any:
-    """Return all mutants, each with its file and how to get its subjects."""
+    """Return the files that are mutated, and a function from a mutant to its subjects."""
     cases = importlib.import_module("exact_cases")
     combinations = importlib.import_module("bbb_numpy.combinations")
     _, traced_lines = in_a_fork(lambda: (0, lines_run()), 600, quiet=False)
@@ -124,7 +127,7 @@ def of_library(only: Sequence[str]) -> Any:
 
 
 def of_users() -> Any:
-    """Return the same of the gallery's programs."""
+    """Return the files of the gallery's programs, and how to get their subjects."""
     prove = importlib.import_module("exactgrad").prove
     programs = importlib.import_module("gallery.gallery").GALLERY
 
@@ -168,9 +171,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if answer:
             verdict, value_changes = answer
             verdict_class = classify(path, mutant.line, verdict)
-            row = (
-                "forward pass" if value_changes else "removed" if "removed `" in key else "changed"
-            )
+            row = "removed" if "removed `" in key else "changed"
+            if value_changes:
+                row = "forward pass"
             counts[row][verdict_class] += 1
             if args.shown:
                 print(

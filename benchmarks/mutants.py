@@ -19,18 +19,18 @@ __all__ = ["Mutant", "keyed", "mutants"]
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: `holder` gets `new` at `place`, a field or a field and an index."""
+    """One change: `holder` gets `new` at `location`, a field or a field and an index."""
 
     line: int
     function: str
     change: str
     holder: ast.AST
-    place: tuple[str, int | None]
+    location: tuple[str, int | None]
     new: ast.AST
 
     def apply(self) -> None:
         """Change the tree."""
-        field, index = self.place
+        field, index = self.location
         if index is None:
             setattr(self.holder, field, self.new)
         else:
@@ -128,7 +128,7 @@ def changed_statements(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def is_text(node: ast.AST) -> bool:
-    """Whether a node is for readers or for type checkers: no result depends on it."""
+    """Return whether a node is for readers or type checkers only: no result depends on it."""
     match node:
         case ast.Raise() | ast.JoinedStr() | ast.Expr(value=ast.Constant()):
             return True
@@ -165,7 +165,7 @@ def mutants(node: ast.AST, function: str = "") -> Iterator[Mutant]:
 
 
 def describe_change(old: ast.AST, new: ast.AST) -> str:
-    """Say what changes, each side on one line."""
+    """Describe what changes, each side on one line."""
     if isinstance(old, (ast.If, ast.While)):
         old, new = old.test, new.test  # type: ignore[attr-defined]
     old_text = ast.unparse(old)
@@ -178,7 +178,8 @@ def keyed(tree: ast.Module) -> dict[str, Mutant]:
     """Give each mutant a name that outlives a change of line numbers."""
     by_key: dict[str, Mutant] = {}
     for mutant in mutants(tree):
-        name, occurrence = f"{mutant.function or 'module'}: {mutant.change}", 1
+        name = f"{mutant.function or 'module'}: {mutant.change}"
+        occurrence = 1
         while (key := name if occurrence == 1 else f"{name} ({occurrence})") in by_key:
             occurrence += 1
         by_key[key] = mutant

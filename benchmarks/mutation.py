@@ -196,7 +196,7 @@ def fate(
 
 
 def modules(only: Sequence[str]) -> list[str]:
-    """Name the modules that are mutated, such as parts/priors."""
+    """Return the names of the modules that are mutated, such as parts/priors."""
     package = ROOT / "bbb_numpy"
     files = [package / f"{name}.py" for name in SINGLE_MODULES]
     files += [file for folder in FOLDERS for file in sorted((package / folder).rglob("*.py"))]
@@ -223,7 +223,8 @@ def tests_for(module_names: Iterable[str]) -> list[str]:
 def slow_fates(module: str, keys: Sequence[str], traced: Sequence[Any]) -> dict[str, int]:
     """Return the fate of mutants that cannot be judged in place: each is imported anew."""
     path, tree = tree_of(module)
-    mutants_by_key, files = keyed(tree), tests_of(module)
+    mutants_by_key = keyed(tree)
+    files = tests_of(module)
     name = dotted_name(module)
 
     def ask(mutant: Mutant | None, tree: ast.Module, seconds: int) -> int:
@@ -291,12 +292,15 @@ def merge_reruns(
 
 
 def page(results: dict[str, Any], reasons: dict[str, dict[str, str]]) -> str:
-    """Lay out mutation.md."""
+    """Return the text of mutation.md."""
     columns = ["module", "mutants", "run", "by proof", "by tests", "stopped", "survivors"]
-    rows, listed, totals = [], [], [0] * 6
-    for module in [one for one in modules(()) if one in results]:
+    rows = []
+    listed = []
+    totals = [0] * 6
+    for module in [name for name in modules(()) if name in results]:
         path, tree = tree_of(module)
-        mutants_by_key, result = keyed(tree), results[module]
+        mutants_by_key = keyed(tree)
+        result = results[module]
         counts = [
             len(mutants_by_key),
             *(result[oracle] for oracle in ("run", "proof", "tests", "stopped")),
@@ -329,7 +333,7 @@ def never_alone(killers: Iterable[Sequence[str]]) -> list[str]:
 def print_killers(
     keys_by_module: dict[str, list[str]], answers: Answers, max_seconds: float
 ) -> None:
-    """Ask for all tests that notice each mutant, and print those that are never alone."""
+    """Find all tests that notice each mutant, and print those that are never alone."""
     killers: dict[str, list[str]] = {}
     for module, keys in keys_by_module.items():
         killers |= {
@@ -350,7 +354,8 @@ def read(path: Path) -> Any:
 
 def keys_of(module: str, share: float) -> list[str]:
     """Choose mutants of a module, evenly spread."""
-    keys, step = list(keyed(tree_of(module)[1])), 1 / share
+    keys = list(keyed(tree_of(module)[1]))
+    step = 1 / share
     return [keys[int(step * (i + 0.5))] for i in range(int(len(keys) * share))]
 
 

@@ -15,7 +15,7 @@ from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.numeric.standardisation import moments, standardise
 from bbb_numpy.training import Recipe, fit, start
 from bbb_studies.data import uci
-from bbb_studies.uci.methods import QS, Candidate, Settings, model, natural_rows
+from bbb_studies.uci.methods import MEAN_FIELD, Candidate, Settings, model, natural_rows
 from bbb_studies.uci.trials import PROTEIN
 
 RULES = {"Adam": Adam(1e-2, schedule=Cosine()), "IVON": IVON(schedule=Cosine())}
@@ -24,34 +24,38 @@ ESTIMATORS = {"reparameterised": Reparameterised, "local": LocalReparameterisati
 
 def elbo(name: str, rule: Any, estimator_class: Any, share: float, seed: int) -> float:
     """Return the ELBO, nats per row, of 32 weight vectors in pairs, after a share of the steps."""
-    table, settings = uci.load(name), Settings(**(PROTEIN if name == "protein" else {}))
+    table = uci.load(name)
+    settings = Settings(**(PROTEIN if name == "protein" else {}))
     x, y = (part[table.training_rows(0)] for part in (table.x, table.y))
     x, y = (standardise(part, *moments(part, True), "float64", "part") for part in (x, y))
     network = model(x.shape[1], Candidate(1.0), settings)
-    estimator, rng = estimator_class(network, QS), np.random.default_rng(seed)
+    estimator = estimator_class(network, MEAN_FIELD)
+    rng = np.random.default_rng(seed)
     batch_size = settings.batch_size if share == 1.0 else natural_rows(len(x), settings)
     epochs = round(share * settings.steps / -(-len(x) // batch_size))
     recipe = Recipe(rule, epochs, batch_size, warm_up=LinearWarmUp(0.5))
     state = start(estimator, rng, rule, np.float32)
     theta = fit(estimator, state, x, y, recipe, rng=rng, progress=False).theta.astype(float)
-    half, total = np.random.default_rng(123).standard_normal((16, network.layout.size)), 0.0
+    half = np.random.default_rng(123).standard_normal((16, network.layout.size))
+    closed_form = ClosedFormKL(network, MEAN_FIELD)
+    total = 0.0
     for first_row in range(0, len(x), 1000):
         part = slice(first_row, first_row + 1000)
-        weight, noise = len(x[part]) / len(x), np.concatenate([half, -half])
-        total += (
-            ClosedFormKL(network, QS).value_and_grad(theta, noise, x[part], y[part], weight).value
-        )
+        weight = len(x[part]) / len(x)
+        noise = np.concatenate([half, -half])
+        total += closed_form.value_and_grad(theta, noise, x[part], y[part], weight).value
     return -total / len(x)
 
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or uci.UCI_NAMES:
-        for rule, kind, share in (
-            *(("Adam", kind, 1.0) for kind in ESTIMATORS),
+        for rule, estimator, share in (
+            *(("Adam", estimator, 1.0) for estimator in ESTIMATORS),
             *((rule, "local", 0.2) for rule in RULES),
         ):
             seeds = (1,) if len(uci.load(name).y) > 8500 else (1, 2, 3)
-            found = [elbo(name, RULES[rule], ESTIMATORS[kind], share, seed) for seed in seeds]
+            elbos = [elbo(name, RULES[rule], ESTIMATORS[estimator], share, seed) for seed in seeds]
             print(
-                f"{name}: {rule}, {kind}, {share:g} of the steps: {np.round(found, 3)}", flush=True
+                f"{name}: {rule}, {estimator}, {share:g} of the steps: {np.round(elbos, 3)}",
+                flush=True,
             )

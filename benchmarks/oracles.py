@@ -83,7 +83,7 @@ def run_tests(files: Sequence[str]) -> bool:
 
 
 def proved(combinations: Combinations) -> bool:
-    """Whether all gradients are proved, and then all values."""
+    """Return whether all gradients are proved, and then all values."""
     cases = importlib.import_module("exact_cases")
     combination = importlib.import_module("bbb_numpy.combinations").Combination
     return all(

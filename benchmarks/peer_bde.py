@@ -54,7 +54,8 @@ def bde(settings: dict[str, Any], rows: tuple[Array, Array], new: tuple[Array, A
     model = BdeRegressor(seed=0, **settings).fit(*rows)
     raw = np.asarray(model.predict(new[0], raw=True), float)
     mean, free = raw.reshape(-1, *raw.shape[-2:]).transpose(2, 0, 1)  # (T, N) each
-    scale, y = softplus(free) + 1e-6, new[1]
+    scale = softplus(free) + 1e-6
+    y = new[1]
     density = logsumexp(stats.norm.logpdf(y, mean, scale), axis=0) - np.log(len(mean))
     mixed = mean[..., None], scale[..., None], y[:, None]
     return Forecast(density, mean.mean(axis=0), crps_mixture(*mixed)[:, 0], pit(*mixed)[:, 0])
@@ -83,14 +84,16 @@ CONTESTANTS: dict[str, tuple[Callable[..., Forecast], dict[str, Any]]] = {
 def measure(name: str, split: int, contestant: str) -> dict[str, Any]:
     """Fit and score one contestant on one split; scores are in the units of the target."""
     data = uci.load(name)
-    train, test = data.training_rows(split), data.test_rows[split]
+    train = data.training_rows(split)
+    test = data.test_rows[split]
     x_mean, x_scale = moments(data.x[train], True)
     y_mean, y_scale = moments(data.y[train], True)
     x, y = (data.x - x_mean) / x_scale, ((data.y - y_mean) / y_scale)[:, 0]
     fit, settings = CONTESTANTS[contestant]
     start_time = time.process_time()
     forecast = fit(settings, (x[train], y[train]), (x[test], y[test]))
-    seconds, scale = time.process_time() - start_time, float(y_scale[0])
+    seconds = time.process_time() - start_time
+    scale = float(y_scale[0])
     scores = {metric: score.value for metric, score in score_forecast(forecast, y[test]).items()}
     return {
         "set": name,

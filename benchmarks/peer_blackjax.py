@@ -26,7 +26,9 @@ def log_joint(target: LogJoint) -> Callable[[Any], Any]:
     """Return the log joint of one chain's position (D,), as jax functions write it."""
     model = target.model
     d_in, width, _ = model.network.sizes
-    size, x, y = model.layout.size, jnp.asarray(target.x), jnp.asarray(target.y[:, 0])
+    size = model.layout.size
+    x = jnp.asarray(target.x)
+    y = jnp.asarray(target.y[:, 0])
     activation = {"relu": jax.nn.relu, "tanh": jnp.tanh}[model.network.activation]
     classes = isinstance(model.likelihood, BernoulliLikelihood)
     spots = np.cumsum([d_in * width, width, width])
@@ -123,10 +125,8 @@ def adapted_nuts(
     start_time = clock()
     state, settings = jax.block_until_ready(compiled_warm_up(keys(0), jnp.asarray(start)))
     elapsed = clock() - start_time
-    compiled_draws, calls = (
-        jax.jit(jax.vmap(draw_more)).lower(keys(1), state, settings).compile(),
-        0,
-    )
+    compiled_draws = jax.jit(jax.vmap(draw_more)).lower(keys(1), state, settings).compile()
+    calls = 0
 
     def block(seconds: float) -> Array:  # it is called until they have passed
         nonlocal state, calls

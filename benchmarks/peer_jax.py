@@ -44,9 +44,11 @@ class Peer:
         dtype: Any = np.float32,
     ) -> None:
         start = problem.start(dtype)
-        self.problem, self.form = problem, form
+        self.problem = problem
+        self.form = form
         self.shapes = [shape for _, shape in problem.estimator.model.layout.blocks]
-        self.x, self.y = jnp.array(start.x), jnp.array(start.y)
+        self.x = jnp.array(start.x)
+        self.y = jnp.array(start.y)
         leaves = [leaf for part in np.split(start.theta, 2) for leaf in self.blocks(part)]
         m, v = ([jnp.zeros_like(leaf) for leaf in leaves] for _ in range(2))
         self.state: State = ([jnp.array(leaf) for leaf in leaves], m, v, jnp.zeros((), jnp.int32))
@@ -60,7 +62,8 @@ class Peer:
 
     def cut(self, flat: Any) -> list[Any]:
         """View (..., P) as W0, b0, W1, b1, ..."""
-        out, start = [], 0
+        out = []
+        start = 0
         for shape in self.shapes:
             stop = start + prod(shape)
             out.append(flat[..., start:stop].reshape(*flat.shape[:-1], *shape))
@@ -70,7 +73,8 @@ class Peer:
     def loss(self, leaves: Leaves, eps: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
         """Return the free energy of the minibatch for noise `eps` (S, P)."""
         samples = self.problem.samples
-        mu, rho = leaves[: len(leaves) // 2], leaves[len(leaves) // 2 :]
+        mu = leaves[: len(leaves) // 2]
+        rho = leaves[len(leaves) // 2 :]
         noise = self.blocks(eps)
         sigma = [jax.nn.softplus(r) for r in rho]
         w = [m + s * e for m, s, e in zip(mu, sigma, noise, strict=True)]
@@ -96,7 +100,8 @@ class Peer:
         t = steps.astype(eps.dtype)
         m = [beta1 * a + (1 - beta1) * g for a, g in zip(m, grad, strict=True)]
         v = [beta2 * a + (1 - beta2) * g * g for a, g in zip(v, grad, strict=True)]
-        unbias_m, unbias_v = 1 / (1 - beta1**t), 1 / (1 - beta2**t)
+        unbias_m = 1 / (1 - beta1**t)
+        unbias_v = 1 / (1 - beta2**t)
         leaves = [
             leaf - LEARNING_RATE * (a * unbias_m) / (jnp.sqrt(b * unbias_v) + OPTIMIZER.epsilon)
             for leaf, a, b in zip(leaves, m, v, strict=True)

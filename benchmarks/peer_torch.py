@@ -41,7 +41,7 @@ def contestants(problem: Problem) -> dict[str, Step]:
 
 def step(case: Problem) -> Step:
     """Return one training step of the case's estimator: draw, forward, backward, Adam."""
-    return PEER_CLASSES.get(case.kind, Peer)(case).step
+    return PEER_CLASSES.get(case.estimator_name, Peer)(case).step
 
 
 def threads() -> int:
@@ -75,9 +75,12 @@ class Peer:
         self, case: Problem, dtype: Any = np.float32, form: str = "layers", adam: str = "loop"
     ) -> None:
         start = case.start(dtype)
-        self.case, self.form, self.dtype = case, form, torch.from_numpy(start.theta).dtype
+        self.case = case
+        self.form = form
+        self.dtype = torch.from_numpy(start.theta).dtype
         self.shapes = [shape for _, shape in case.estimator.model.layout.blocks]
-        self.x, self.y = torch.from_numpy(start.x), torch.from_numpy(start.y)
+        self.x = torch.from_numpy(start.x)
+        self.y = torch.from_numpy(start.y)
         self.lead = (case.samples,) if case.samples > 1 else ()  # one sample needs no axis S
         self.parameters = self.make(torch.from_numpy(start.theta))
         self.optimizer = torch.optim.Adam(
@@ -106,7 +109,8 @@ class Peer:
 
     def losses(self, noise: Any) -> Pair:
         """Return the value, and the loss to differentiate: here the free energy, twice."""
-        sigma, samples = self.sigma(), self.case.samples
+        sigma = self.sigma()
+        samples = self.case.samples
         w = self.weights(noise, sigma)
         kl = torch.zeros((), dtype=self.dtype)  # with the noise itself for (w - mu) / sigma
         for s, v, e in zip(sigma, w, noise, strict=True):
@@ -186,7 +190,7 @@ class Peer:
 
 
 class Antithetic(Peer):
-    """Noise in pairs."""
+    """Antithetic noise: in pairs eps, -eps."""
 
     def draw(self) -> Tensors:
         half = self.case.samples // 2
@@ -195,7 +199,7 @@ class Antithetic(Peer):
 
 
 class ClosedForm(Peer):
-    """The KL divergence by its formula."""
+    """Closed-form KL: the divergence by its formula."""
 
     def losses(self, noise: Tensors) -> Pair:
         sigma = self.sigma()
@@ -204,7 +208,7 @@ class ClosedForm(Peer):
 
 
 class Sticking(Peer):
-    """log q with detached parameters."""
+    """Sticking the landing: log q with detached parameters."""
 
     def losses(self, noise: Tensors) -> Pair:
         sigma = self.sigma()
@@ -244,7 +248,8 @@ class Local(Peer):
     """Local reparameterisation: each layer's outputs are sampled."""
 
     def draw(self) -> Tensors:
-        widths, rows = self.case.sizes[1:], self.case.rows
+        widths = self.case.sizes[1:]
+        rows = self.case.rows
         return [torch.randn((*self.lead, rows, width), dtype=self.dtype) for width in widths]
 
     def noise(self, ours: Array) -> Tensors:
@@ -252,7 +257,8 @@ class Local(Peer):
         return cut(torch.from_numpy(ours).reshape(*self.lead, -1), shapes)
 
     def losses(self, noise: Tensors) -> Pair:
-        sigma, a = self.sigma(), self.x
+        sigma = self.sigma()
+        a = self.x
         for layer, zeta in enumerate(noise):
             mean, bias = self.mu[2 * layer : 2 * layer + 2]
             spread, bias_spread = (s.square() for s in sigma[2 * layer : 2 * layer + 2])
@@ -280,13 +286,15 @@ class Flipped(Peer):
         return eps, signs
 
     def noise(self, ours: Array) -> tuple[Tensors, Tensors]:
-        flat, shapes = torch.from_numpy(ours), self.signs()
+        flat = torch.from_numpy(ours)
+        shapes = self.signs()
         size = sum(prod(shape) for shape in self.shapes)
         eps = self.blocks(flat[:, :size].reshape(*self.lead, -1))
         return eps, cut(flat[:, size:].reshape(*self.lead, -1), shapes)
 
     def losses(self, noise: tuple[Tensors, Tensors]) -> Pair:
-        sigma, a = self.sigma(), self.x
+        sigma = self.sigma()
+        a = self.x
         push = [s * e for s, e in zip(sigma, noise[0], strict=True)]
         for layer in range(len(self.case.sizes) - 1):
             mean, bias = self.mu[2 * layer : 2 * layer + 2]
@@ -299,7 +307,7 @@ class Flipped(Peer):
 
 
 class Full(Peer):
-    """A Gaussian with a Cholesky factor."""
+    """Full rank: a Gaussian with a Cholesky factor."""
 
     def make(self, theta: torch.Tensor) -> Tensors:
         """Return mu, the raw diagonal, and a square matrix for the strict lower triangle."""

@@ -67,7 +67,7 @@ class Problem:
         Weight samples S per step.
     bars : tuple of (str, float)
         Ratios and what they are to reach: "ours/..." at most, those of peers over ours at least.
-    kind : str
+    estimator_name : str
         Of `ESTIMATORS`.
     """
 
@@ -75,7 +75,7 @@ class Problem:
     rows: int
     samples: int
     bars: tuple[tuple[str, float], ...] = ()
-    kind: str = PLAIN
+    estimator_name: str = PLAIN
 
     @property
     def name(self) -> str:
@@ -86,7 +86,7 @@ class Problem:
     def estimator(self) -> Any:
         """The estimator that trains this network."""
         model = Model(MLP(self.sizes), GaussianPrior(1.0), GaussianLikelihood(1.0))
-        return ESTIMATORS[self.kind](model)
+        return ESTIMATORS[self.estimator_name](model)
 
     @property
     def weights(self) -> int:
@@ -133,7 +133,7 @@ def cases(problem: Problem) -> list[Problem]:
         bars = (
             (("ours/plain", 1.0),) if (estimator_name, problem.sizes) == FASTER_THAN_PLAIN else ()
         )
-        problems.append(replace(problem, samples=samples, bars=bars, kind=estimator_name))
+        problems.append(replace(problem, samples=samples, bars=bars, estimator_name=estimator_name))
     return problems
 
 
@@ -142,9 +142,13 @@ def ours(problem: Problem, theta: Array) -> Step:
 
     `theta` changes in place.
     """
-    estimator, samples, dtype = problem.estimator, problem.samples, theta.dtype
+    estimator = problem.estimator
+    samples = problem.samples
+    dtype = theta.dtype
     _, x_epoch, y_epoch = problem.start(dtype)
-    rng, buffers, rows = np.random.default_rng(2), Buffers(), slice(0, problem.rows)
+    rng = np.random.default_rng(2)
+    buffers = Buffers()
+    rows = slice(0, problem.rows)
     noise = np.empty(estimator.noise_shape(samples, problem.rows), dtype)
     state = OPTIMIZER.init(theta)
 

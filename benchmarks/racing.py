@@ -50,12 +50,13 @@ def spread(values: Array) -> Spread:
 
 
 def in_turn(contestants: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, Array]:
-    """Return what each turn of a contestant says (rounds,).
+    """Return the readings of each contestant (rounds,), one a turn.
 
     The order changes from round to round, so that nobody always follows the same other; a round
     before them brings caches and allocators up, and compiles.
     """
-    order, shuffle = list(contestants), random.Random(0).shuffle
+    order = list(contestants)
+    shuffle = random.Random(0).shuffle
     readings: dict[str, list[float]] = {name: [] for name in order}
     for round_number in range(-1, rounds):
         shuffle(order)
@@ -95,11 +96,11 @@ def _times(step: Step, seconds: float) -> list[float]:
 
 @dataclass(frozen=True)
 class Result:
-    """What one race gave.
+    """The measurements of one race.
 
     Parameters
     ----------
-    what : mapping
+    labels : mapping
         The first columns of the table.
     values : mapping
         What was measured in each round (rounds,), per contestant.
@@ -109,19 +110,19 @@ class Result:
         Of those ratios that have one: "ours/..." must not exceed it, others must reach it.
     unit : str
         Of `values`.
-    more : mapping
+    extra : mapping
         Goes into the file.
     """
 
-    what: Mapping[str, Any]
+    labels: Mapping[str, Any]
     values: Mapping[str, Array]
     pairs: Mapping[str, tuple[str, str]]
     bars: Mapping[str, float] = field(default_factory=dict)
     unit: str = "microseconds"
-    more: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     def ratios(self) -> dict[str, Spread]:
-        """Quartiles of the ratios, each taken within a round; only those that ran."""
+        """Return quartiles of the ratios that ran, each taken within a round."""
         return {
             name: spread(self.values[above] / self.values[below])
             for name, (above, below) in self.pairs.items()
@@ -129,7 +130,7 @@ class Result:
         }
 
     def met(self) -> dict[str, bool]:
-        """Whether the median ratio meets its bar, for every ratio that has one and ran."""
+        """Return whether the median ratio meets its bar, for every ratio that has one and ran."""
         medians = {name: ratio.median for name, ratio in self.ratios().items()}
         return {
             name: medians[name] <= bar if name.startswith("ours/") else medians[name] >= bar
@@ -139,7 +140,7 @@ class Result:
 
     def row(self, contestants: Sequence[str]) -> dict[str, str]:
         """Return the cells of the table, with the values of the contestants in `contestants`."""
-        cells = {name: str(value) for name, value in self.what.items()}
+        cells = {name: str(value) for name, value in self.labels.items()}
         unit = self.unit.replace("microseconds", "us")
         ran = [name for name in contestants if name in self.values]
         cells |= {f"{name} {unit}": f"{np.median(self.values[name]):,.1f}" for name in ran}
@@ -155,7 +156,7 @@ class Result:
         values = {name: spread(times)._asdict() for name, times in self.values.items()}
         ratios = {name: ratio._asdict() for name, ratio in self.ratios().items()}
         measured = {self.unit: values, "ratios": ratios, "bars": dict(self.bars)}
-        return {**self.what, **measured, "met": self.met(), **self.more}
+        return {**self.labels, **measured, "met": self.met(), **self.extra}
 
 
 def aligned(rows: Iterable[Mapping[str, str]]) -> str:
@@ -172,7 +173,7 @@ def output(text: str) -> Path:
 
 
 def parser(doc: str | None, seconds: str = "timed seconds of one turn") -> argparse.ArgumentParser:
-    """Return a parser with what all benchmarks have."""
+    """Return a parser with the arguments that all benchmarks have."""
     argument_parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     argument_parser.add_argument("--rounds", type=at_least_one, help="turns of every contestant")
     argument_parser.add_argument(
@@ -198,6 +199,14 @@ def peer(module: str, title: str) -> Any:
     except ImportError as error:
         print(f"SKIPPED {title}: {error}; pip install 'bbb-numpy[bench]' brings it")
         return None
+
+
+def results_path(args: argparse.Namespace, name: str, is_complete: bool) -> Path | None:
+    """Return where to save: the file of --json, or of a complete run `name` in results/."""
+    path: Path | None = args.json
+    if path is None and is_complete:
+        return FOLDER / name
+    return path
 
 
 def save(path: Path | None, about: Mapping[str, Any], **parts: Iterable[Result]) -> None:

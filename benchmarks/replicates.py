@@ -27,13 +27,15 @@ from bbb_numpy import MLP, Adam, GaussianLikelihood, GaussianPrior, Model, Repar
 from bbb_numpy.training import Recipe, Training, fit, start
 from bbb_studies.replicates import fit_replicates
 from benchmarks import racing
-from benchmarks.racing import FOLDER, Result
+from benchmarks.racing import Result
 
 ALONE = "one at a time"
 TOGETHER = (5, 20)
 DTYPES = ("float32", "float64")
 BATCH_SIZE = 32
 TRIAL_OPTIMIZER = Adam(1e-2)
+FULL_LENGTH = (7, 40)  # rounds, and epochs of a trial
+QUICK_LENGTH = (2, 2)
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class Shape:
     def trials(self, count: int) -> list[Training]:
         """Do `count` trials: one by `training.fit`, several by `fit_replicates`."""
         model = Model(MLP(self.sizes), GaussianPrior(1.0), GaussianLikelihood(0.5, learn=True))
-        estimator, rngs = Reparameterised(model), [np.random.default_rng(i) for i in range(count)]
+        estimator = Reparameterised(model)
+        rngs = [np.random.default_rng(i) for i in range(count)]
         states = [start(estimator, rng, TRIAL_OPTIMIZER, self.dtype) for rng in rngs]
         xs, ys = [], []
         for trial in range(count):  # each its own, whatever `count`
@@ -95,9 +98,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     text = "count processor time, for a busy machine"
     parser.add_argument("--cpu", action="store_true", help=text)
     args = parser.parse_args(argv)
-    rounds = args.rounds or (2 if args.quick else 7)
-    epochs = args.epochs or (2 if args.quick else 40)
-    clock, measured = process_time if args.cpu else perf_counter, []
+    default_rounds, default_epochs = QUICK_LENGTH if args.quick else FULL_LENGTH
+    rounds = args.rounds or default_rounds
+    epochs = args.epochs or default_epochs
+    clock = process_time if args.cpu else perf_counter
+    measured = []
     with threadpool_limits(1, "blas"):
         for shape in shapes(epochs, args.dtypes):
             labels = {"network": "-".join(map(str, shape.sizes)), "rows": shape.rows}
@@ -110,8 +115,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             measured.append(Result(labels, trials_per_second, pairs, unit="trials/s"))
         about = {"rounds": rounds, "clock": clock.__name__}
         print(racing.aligned(result.row((ALONE,)) for result in measured))
-        full = not args.quick and args.dtypes == DTYPES
-        path = args.json or (FOLDER / "replicates.json" if full else None)
+        is_complete = not args.quick and args.dtypes == DTYPES
+        path = racing.results_path(args, "replicates.json", is_complete)
         racing.save(path, about, results=measured)
     return 0
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -38,7 +38,7 @@ from bbb_numpy.sampling.run import SAMPLERS
 from benchmarks import effective, racing
 from benchmarks.effective import Clock
 from benchmarks.problems import Array
-from benchmarks.racing import FOLDER, Result
+from benchmarks.racing import Result
 
 SIDES = ("ours", "blackjax")
 MIN_GRADIENT_RATIO = 1.0  # our gradient rate over blackjax's
@@ -94,31 +94,55 @@ DTYPES = ("float64", "float32")
 CHAINS = (4, 16)
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure, where the arguments do not say."""
+
+    rounds: int  # of the race for gradients
+    warm_up: int | None  # steps before the race for ESS; None: each sampler's own
+    runs: int  # of the race for ESS
+    seconds: float  # of each run
+
+
+FULL_EFFORT = Effort(rounds=8, warm_up=None, runs=3, seconds=10.0)
+QUICK_EFFORT = Effort(rounds=2, warm_up=50, runs=1, seconds=1.0)
+
+
+class Setting(NamedTuple):
+    """A posterior, a dtype and a number of chains: what one race is about."""
+
+    posterior: Posterior
+    dtype: str
+    chains: int
+
+    def labels(self) -> dict[str, Any]:
+        """Return the first columns of the table."""
+        return self._asdict() | {"posterior": self.posterior.name}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 even where a bar is missed: this measures, it judges not."""
     args = parse(argv)
     clock = perf_counter
     if args.cpu:
-        clock, args.cores = process_time, 1
+        clock = process_time
+        args.cores = 1
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         threadpool_limits(1, "blas")
     peer = load_peer(args.peer_cores)
     if peer is None:
         return 1
-    posteriors = []
-    for name in [args.posterior] if args.posterior else POSTERIORS:
-        try:
-            posteriors.append(POSTERIORS[name]())
-        except FileNotFoundError as error:
-            print(f"SKIPPED {name}: {error}")
-    rounds = args.rounds or (2 if args.quick else 8)
-    results: dict[str, list[Result]] = {"results": [], "effective": []}
+    effort = QUICK_EFFORT if args.quick else FULL_EFFORT
+    rounds = args.rounds or effort.rounds
+    posteriors = load_posteriors(args.posterior)
     settings = [
-        (posterior, dtype, chains)
+        Setting(posterior, dtype, chains)
         for posterior in posteriors
-        for dtype in ([args.dtype] if args.dtype else DTYPES)
-        for chains in ([args.chains] if args.chains else CHAINS)
+        for dtype in DTYPES
+        for chains in CHAINS
+        if args.dtype in (None, dtype) and args.chains in (None, chains)
     ]
+    results: dict[str, list[Result]] = {"results": [], "effective": []}
     about = {
         **{"peers": {"blackjax": peer.VERSION}, "rounds": rounds, "clock": clock.__name__},
         **{"cores of ours": args.cores, "cores of the peer": args.peer_cores or n_usable_cores()},
@@ -129,34 +153,56 @@ def main(argv: Sequence[str] | None = None) -> int:
         loads = {"load before and after": [load, os.getloadavg()[0]]}
         racing.save(path, about | loads, **results)
 
-    warm_ups = {result.name: warmed_up(result) for result in posteriors if args.only != "ess"}
-    parts = {"gradients": ("results", "ours"), "ess": ("effective", "sampler")}
-    for part in [args.only] if args.only else parts:
-        name, contestant = parts[part]
-        for posterior, dtype, chains in settings:
-            labels = {"posterior": posterior.name, "dtype": dtype, "chains": chains}
-            print(f"timing {part}: {', '.join(map(str, labels.values()))}", file=sys.stderr)
-            if part == "gradients":
-                setting = posterior, warm_ups[posterior.name], labels
-                results[name] += measure(*setting, rounds, args.cores, peer, clock)
-            else:
-                target = posterior.target(dtype)
-                start = 0.3 * target.draw_prior(np.random.default_rng(1), chains, dtype)
-                results[name] += effective.race(
-                    *(target, labels, start.astype(dtype), args.samplers, peer),
-                    default=args.default,
-                    warm_up=50 if args.quick else None,
-                    runs=1 if args.quick else 3,
-                    seconds=args.seconds or (1.0 if args.quick else 10.0),
-                    clock=clock,
-                )
+    def race_gradients(setting: Setting) -> list[Result]:
+        posterior = setting.posterior
+        warm_up = warm_ups[posterior.name]
+        return measure(posterior, warm_up, setting.labels(), rounds, args.cores, peer, clock)
+
+    def race_effective(setting: Setting) -> list[Result]:
+        target = setting.posterior.target(setting.dtype)
+        start = 0.3 * target.draw_prior(np.random.default_rng(1), setting.chains, setting.dtype)
+        return effective.race(
+            *(target, setting.labels(), start.astype(setting.dtype), args.samplers, peer),
+            default=args.default,
+            warm_up=effort.warm_up,
+            runs=effort.runs,
+            seconds=args.seconds or effort.seconds,
+            clock=clock,
+        )
+
+    warm_ups = {
+        posterior.name: warmed_up(posterior) for posterior in posteriors if args.only != "ess"
+    }
+    races = {
+        "gradients": ("results", "ours", race_gradients),
+        "ess": ("effective", "sampler", race_effective),
+    }
+    for race_name, (name, contestant, run_race) in races.items():
+        if args.only not in (None, race_name):
+            continue
+        for setting in settings:
+            labels = ", ".join(map(str, setting.labels().values()))
+            print(f"timing {race_name}: {labels}", file=sys.stderr)
+            results[name] += run_race(setting)
             if args.json:
                 save(args.json)  # of a run that is broken off, what it had is kept
         print(racing.aligned(result.row((contestant, "blackjax")) for result in results[name]))
     is_complete = not args.quick and args.only is None and len(settings) == 8
-    save(args.json or (FOLDER / "samplers.json" if is_complete else None))
+    save(racing.results_path(args, "samplers.json", is_complete))
     print(f"load of the machine before and after: {load:.1f}, {os.getloadavg()[0]:.1f}")
     return 0
+
+
+def load_posteriors(only: str | None) -> list[Posterior]:
+    """Return the posteriors, or the one that is named, of which the data are there."""
+    posteriors = []
+    for name, load in POSTERIORS.items():
+        if only in (None, name):
+            try:
+                posteriors.append(load())
+            except FileNotFoundError as error:
+                print(f"SKIPPED {name}: {error}")
+    return posteriors
 
 
 def parse(argv: Sequence[str] | None) -> Any:
@@ -185,7 +231,7 @@ def parse(argv: Sequence[str] | None) -> Any:
 
 
 def load_peer(cores: int | None) -> Any:
-    """Return the peer, whose threads, made when it starts, keep to so many cores; None: to all."""
+    """Return the peer, its threads bound to `cores` cores; without a number to all."""
     cores_before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(cores_before)[:cores])
     peer = racing.peer("peer_blackjax", "blackjax")
@@ -196,7 +242,7 @@ def load_peer(cores: int | None) -> Any:
 
 
 def warmed_up(posterior: Posterior) -> Draws:
-    """Return 16 draws of one chain, with step size and metric: where all contestants begin."""
+    """Return 16 draws of one chain with step size and metric, where all contestants begin."""
     target = LogJoint(posterior.model, posterior.x, posterior.y)
     start = 0.3 * target.draw_prior(np.random.default_rng(1), 1)
     with warnings.catch_warnings():
@@ -221,15 +267,16 @@ def measure(
     clock: Clock = perf_counter,
 ) -> list[Result]:
     """Race the samplers from the same warmed-up states, with the same step size and metric."""
-    target, start = (
-        posterior.target(labels["dtype"]),
-        np.resize(warm_up.flat, (labels["chains"], warm_up.layout.size)),
-    )
+    target = posterior.target(labels["dtype"])
+    start = np.resize(warm_up.flat, (labels["chains"], warm_up.layout.size))
     start = start.astype(labels["dtype"])
-    variance, step = warm_up.kernel.metric.variance.astype(start.dtype), warm_up.kernel.step_size
-    draws, metric = posterior.draws, DiagonalMetric(variance)
+    variance = warm_up.kernel.metric.variance.astype(start.dtype)
+    step = warm_up.kernel.step_size
+    draws = posterior.draws
+    metric = DiagonalMetric(variance)
     hmc = HMC(step, N_LEAPFROG_STEPS * step, metric, jitter=0.0, small_steps=0.0)
-    nuts, results = NUTS(step, metric, MAX_DOUBLINGS), []
+    nuts = NUTS(step, metric, MAX_DOUBLINGS)
+    results = []
     with ExitStack() as stack:
         hmcs, nutses = (
             stack.enter_context(on_cores(target, kernel, draws, cores)) for kernel in (hmc, nuts)
@@ -274,7 +321,9 @@ def draw(
 ) -> tuple[Array, int]:
     """Return draws (T, S, D) of chains from their positions (S, D), and how many gradients."""
     rng = np.random.default_rng(seed)
-    state, positions, gradients = kernel.init(target, position), [], 0
+    state = kernel.init(target, position)
+    positions = []
+    gradients = 0
     for _ in range(draws):
         state, info = kernel.step(target, rng, state)
         positions.append(state.position)

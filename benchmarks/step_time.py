@@ -22,11 +22,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plai
 
 from benchmarks import floor, problems, racing
 from benchmarks.problems import PROBLEMS, Problem, Step
-from benchmarks.racing import FOLDER, Pace, Result, aligned, race
+from benchmarks.racing import Pace, Result, aligned, race
 
 NAMES = ("ours", "floor", "torch", "jax", "sklearn")
 PEER_TITLES = {"torch": "PyTorch", "jax": "JAX", "sklearn": "scikit-learn"}
-FULL, QUICK = Pace(rounds=20, seconds=0.3), Pace(rounds=5, seconds=0.01)
+STEP_PACE = Pace(rounds=20, seconds=0.3)
+QUICK_STEP_PACE = Pace(rounds=5, seconds=0.01)
 # Bars are for the usual form of a peer (one array per layer, default optimiser and generator);
 # beside it stands the fastest form.
 STEP_RATIOS = {
@@ -49,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     peer_names = [name for name in PEER_TITLES if name in args.only]
     peers = {name: racing.peer(f"peer_{name}", PEER_TITLES[name]) for name in peer_names}
     peers = {name: module for name, module in peers.items() if module}
-    pace, measured = racing.paced(args, FULL, QUICK), []
+    pace = racing.paced(args, STEP_PACE, QUICK_STEP_PACE)
+    measured = []
     for problem in PROBLEMS:
         print(f"timing {problem.name}, {problem.rows} rows, S = {problem.samples}", file=sys.stderr)
         measured.append(measure(problem, args.only, peers, pace))
@@ -58,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(notes(result))
     versions = {PEER_TITLES[name]: module.VERSION for name, module in peers.items()}
     threads = {"torch_threads": peers["torch"].threads()} if "torch" in peers else {}
-    path = args.json or (FOLDER / "step_time.json" if complete(args, peers) else None)
+    path = racing.results_path(args, "step_time.json", complete(args, peers))
     about = {"dtype": "float32", **threads, "peers": versions, **pace._asdict()}
     racing.save(path, about, results=measured)
     return 0
@@ -78,7 +80,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def complete(args: argparse.Namespace, peers: dict[str, Any]) -> bool:
-    """Whether this run may replace the committed results: full length, nobody missing."""
+    """Return whether this run may replace the stored results: full length, nobody missing."""
     return not args.quick and set(args.only) == set(NAMES) and set(peers) == set(PEER_TITLES)
 
 
@@ -101,7 +103,8 @@ def measure(problem: Problem, names: Sequence[str], peers: dict[str, Any], pace:
             contestants[name] = floor.step(problem, tight)
     for module in peers.values():
         contestants |= module.contestants(problem)
-    values, chosen = race(contestants, pace), {}
+    values = race(contestants, pace)
+    chosen = {}
     medians = {name: float(np.median(times)) for name, times in values.items()}
     for name, title in PEER_TITLES.items():
         if variants := [form for form in medians if form.startswith(f"{title} ")]:
@@ -109,13 +112,13 @@ def measure(problem: Problem, names: Sequence[str], peers: dict[str, Any], pace:
             chosen[f"{title} usual"] = f"{title} {peers[name].USUAL_VARIANT}"
     values |= {title: values[variant] for title, variant in chosen.items()}
     labels = {"network": problem.name, "rows": problem.rows, "samples": problem.samples}
-    return Result(labels, values, STEP_RATIOS, dict(problem.bars), more={"chosen": chosen})
+    return Result(labels, values, STEP_RATIOS, dict(problem.bars), extra={"chosen": chosen})
 
 
 def notes(result: Result) -> str:
     """Return what the table leaves out: the forms of the peers, and ours late in training."""
     facts = []
-    for title, variant in result.more["chosen"].items():
+    for title, variant in result.extra["chosen"].items():
         fact = f"{title}: {variant} {np.median(result.values[title]):.1f} us"
         if "ours" in result.values:
             ratio = np.median(result.values[title] / result.values["ours"])
@@ -123,7 +126,7 @@ def notes(result: Result) -> str:
         facts.append(fact)
     if "ours late" in result.values:
         facts.append(f"ours with rho in (-5, 1) {np.median(result.values['ours late']):.1f} us")
-    heading = "{network}, {rows} rows, S = {samples}".format(**result.what)
+    heading = "{network}, {rows} rows, S = {samples}".format(**result.labels)
     return f"{heading}: {'; '.join(facts)}"
 
 
@@ -137,7 +140,7 @@ GROWTH = (
 
 
 class Peak(NamedTuple):
-    """Bytes that one step holds at its worst moment, and the unit they are judged in."""
+    """The most bytes that one step holds at once, and the unit they are judged in."""
 
     problem: Problem
     bytes: int

@@ -53,7 +53,8 @@ from benchmarks.racing import FOLDER, output
 
 Array = NDArray[Any]
 TABLES_PATH = FOLDER / "tables.json"
-FOLDS, SPLIT_SEED = 5, 0
+FOLDS = 5
+SPLIT_SEED = 0
 MAX_GP_ROWS = 2_000  # rows of a Gaussian process
 OURS = "ours"
 KERNEL = ConstantKernel() * RBF() + WhiteKernel()
@@ -100,7 +101,7 @@ TABLES: dict[str, Callable[[], Table]] = {
 
 
 def models(classes: bool) -> dict[str, Callable[[], Any]]:
-    """Return how each model is made: by no argument, but for the kernel and the seed."""
+    """Return a constructor of each model, without arguments but the kernel and the seed."""
     if classes:
         return {
             OURS: lambda: BayesianMLPClassifier(random_state=SPLIT_SEED, progress=False),
@@ -136,27 +137,32 @@ def scored(model: Any, classes: bool, train: tuple[Array, Array], new: tuple[Arr
         return model.log_predictive_density(x_new, y_new), (low <= y_new) & (y_new <= high)
     if isinstance(model, GaussianProcessRegressor | BayesianRidge):
         mean, scale = model.fit(x, y).predict(x_new, return_std=True)
-        density, pit = stats.norm.logpdf(y_new, mean, scale), stats.norm.cdf(y_new, mean, scale)
+        density = stats.norm.logpdf(y_new, mean, scale)
+        pit = stats.norm.cdf(y_new, mean, scale)
     else:
         forecast = forecast_baseline(
             model, "regression", train, new, np.random.default_rng(SPLIT_SEED)
         )
-        density, pit = forecast.log_density, forecast.pit
+        density = forecast.log_density
+        pit = forecast.pit
     return density, np.abs(pit - 0.5) <= 0.45
 
 
 def measure(table: Table, names: Sequence[str], count: int = FOLDS) -> dict[str, Any]:
-    """Return of these models their log density a row, coverage and seconds of a fit, over folds."""
+    """Return log density a row, coverage and seconds of a fit for each model, over the folds."""
     splitter = StratifiedKFold if table.classes else KFold
     folds = list(splitter(count, shuffle=True, random_state=SPLIT_SEED).split(table.x, table.y))
     results = {}
     for name, make in models(table.classes).items():
         if name not in names or (name == "Gaussian process" and len(table.y) > MAX_GP_ROWS):
             continue
-        density, inside, start_time = [], [], time.process_time()
+        density = []
+        inside = []
+        start_time = time.process_time()
         for train, test in folds:
             scaler = StandardScaler().fit(table.x[train])
-            x, x_new = scaler.transform(table.x[train]), scaler.transform(table.x[test])
+            x = scaler.transform(table.x[train])
+            x_new = scaler.transform(table.x[test])
             scores = scored(make(), table.classes, (x, table.y[train]), (x_new, table.y[test]))
             density.append(scores[0])
             inside += [] if scores[1] is None else [scores[1]]

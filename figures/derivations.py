@@ -68,26 +68,27 @@ def few_colours(picture: Image.Image) -> Image.Image:
     colours, which, counts = np.unique(
         pixels.view(np.uint32), return_inverse=True, return_counts=True
     )
-    kept = np.argsort(-counts)[:256]
-    seen = colours.view(np.uint8).reshape(-1, 4) / 255
-    seen[:, :3] *= seen[:, 3:]  # what is nearly clear may have any colour
-    apart = ((seen[:, None] - seen[kept]) ** 2).sum(axis=2)
-    found = Image.fromarray(
-        np.argmin(apart, axis=1).astype(np.uint8)[which].reshape(pixels.shape[:2])
+    most_frequent = np.argsort(-counts)[:256]
+    visible = colours.view(np.uint8).reshape(-1, 4) / 255
+    visible[:, :3] *= visible[:, 3:]  # what is nearly clear may have any colour
+    distances = ((visible[:, None] - visible[most_frequent]) ** 2).sum(axis=2)
+    reduced = Image.fromarray(
+        np.argmin(distances, axis=1).astype(np.uint8)[which].reshape(pixels.shape[:2])
     )
-    found.putpalette(colours[kept].tobytes(), "RGBA")
-    return found
+    reduced.putpalette(colours[most_frequent].tobytes(), "RGBA")
+    return reduced
 
 
 def write(name: str, folder: Path = HERE) -> Path:
     """Draw one figure into `folder`."""
     if name == "training":
         return ten_minutes.training(folder)
-    into, figure = folder / f"{name}.png", {**FIGURES, "fit": ten_minutes.fit}[name]()
-    drawn = BytesIO()
-    for_both_grounds(figure).savefig(drawn, dpi=150, transparent=True)
-    few_colours(Image.open(drawn)).save(into, dpi=(150, 150), optimize=True)
-    return into
+    path = folder / f"{name}.png"
+    figure = {**FIGURES, "fit": ten_minutes.fit}[name]()
+    png = BytesIO()
+    for_both_grounds(figure).savefig(png, dpi=150, transparent=True)
+    few_colours(Image.open(png)).save(path, dpi=(150, 150), optimize=True)
+    return path
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ plt.show()
 # There is another way to the evidence, joint density over posterior density at any $w$:
 
 # %%
-estimator, theta = evidence_bounds.place(data, posterior)
+estimator, theta = evidence_bounds.estimator_of(data, posterior)
 noise = estimator.draw(np.random.default_rng(0), 1000)
 logs = log_weights(exact.log_densities(estimator, theta, noise, data), 1.0)
 print(f"log evidence {truth.log_evidence:.4f}; joint over posterior at 1000 random weights:")
@@ -331,7 +331,9 @@ answer = exact.exact(bigger)
 seeds = np.random.SeedSequence(0).spawn(4)
 cases = [
     evidence_bounds.measure(bigger, name, q, answer, np.random.default_rng(seed))
-    for (name, q), seed in zip(evidence_bounds.choices(answer, 1.0).items(), seeds, strict=True)
+    for (name, q), seed in zip(
+        evidence_bounds.approximations(answer, 1.0).items(), seeds, strict=True
+    )
 ]
 for case in cases:
     print(f"{case.name:<24} ELBO {case.elbo:+10.4f}   EUBO {case.eubo:+8.4f}")
@@ -381,7 +383,7 @@ plt.show()
 # rows of Section 1, one at a time, with $q$ the inclusive mean field and 1000 samples:
 
 # %% tags=["rounding"]
-estimator, theta = evidence_bounds.place(data, trained["inclusive, mean field"])
+estimator, theta = evidence_bounds.estimator_of(data, trained["inclusive, mean field"])
 noise = estimator.draw(np.random.default_rng(30), 1000)
 
 

@@ -66,12 +66,12 @@ def execute(notebook: NotebookNode, scratch: Path) -> NotebookNode:
         When a cell raises; the message holds the cell and the traceback.
     """
     # The reader's own kernels, IPython profile and plotting backend must not change outputs.
-    own = {
+    environment = {
         "IPYTHONDIR": str(scratch / "ipython"),
         "JUPYTER_RUNTIME_DIR": str(scratch / "runtime"),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     }
-    with mock.patch.dict(os.environ, own):
+    with mock.patch.dict(os.environ, environment):
         manager = AsyncKernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
         client = NotebookClient(
             notebook,

@@ -80,20 +80,20 @@ def as_written(app, what, name, obj, options, lines) -> None:
     if what == "module":
         lines[:] = with_blocks(lines)
     directive = None  # the indentation of a directive, whose lines are not prose
-    role = 0  # how many backquotes there were: a formula may go on in the next line
-    example = False  # an example goes on to the next empty line, with what it prints
+    n_backquotes = 0  # how many backquotes there were: a formula may go on in the next line
+    in_example = False  # an example goes on to the next empty line, with what it prints
     for number, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())
         if line.strip() and directive is not None and indent <= directive:
             directive = None
         if line.lstrip().startswith(".. ") and directive is None:
             directive = indent
-        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
-        if directive is not None or example:
+        in_example = bool(line.strip()) and (in_example or line.lstrip().startswith(">>>"))
+        if directive is not None or in_example:
             continue
         if not line.strip():
-            role = 0
-        inside, role = "`" * (role % 2), role + line.count("`")
+            n_backquotes = 0
+        inside, n_backquotes = "`" * (n_backquotes % 2), n_backquotes + line.count("`")
         pattern = r"(``.*?``|`[^`]*(?:`|$)|\*\*\w[^*]*\*\*|^\* )"
         parts = re.split(pattern, inside + line)
         parts[::2] = [re.sub(r"([|*\\]|(?<=\w)_(?!\w))", r"\\\1", part) for part in parts[::2]]
@@ -102,16 +102,16 @@ def as_written(app, what, name, obj, options, lines) -> None:
 
 def with_blocks(lines: list[str]) -> list[str]:
     """Return a module's docstring with its indented lines, but those of lists, as blocks."""
-    done: list[str] = []
+    blocks: list[str] = []
     listed = False
-    for before, line in pairwise(["", *lines]):
+    for previous, line in pairwise(["", *lines]):
         listed = bool(LIST.match(line)) or (listed and line.startswith(" "))
-        if line.startswith(" ") and not listed and not before.startswith(" "):
-            done += [] if done and done[-1].endswith("::") else ["", "::", ""]
-        elif line.strip() and not line.startswith(" ") and before.startswith(" "):
-            done.append("")
-        done.append(line)
-    return done
+        if line.startswith(" ") and not listed and not previous.startswith(" "):
+            blocks += [] if blocks and blocks[-1].endswith("::") else ["", "::", ""]
+        elif line.strip() and not line.startswith(" ") and previous.startswith(" "):
+            blocks.append("")
+        blocks.append(line)
+    return blocks
 
 
 def skip(app, what, name, obj, skipped, options) -> bool | None:
@@ -123,24 +123,24 @@ def skip(app, what, name, obj, skipped, options) -> bool | None:
 
 
 def begin(app, config) -> None:
-    """Hand on the pages of files as generate.py wrote them, outside of the theme."""
+    """Tell Sphinx to copy the pages of files, which generate.py wrote outside of the theme."""
     config.html_extra_path = [str(Path(app.srcdir) / "extra")]
 
 
 def finish(app, failed) -> None:
-    """Carry the playground and the font of formulas; make pictures smaller."""
+    """Copy the playground and the font of formulas, and make pictures smaller."""
     if not failed and app.builder.name == "html":
         pages.carry_playground(Path(app.outdir))
-        formulas.font(Path(app.outdir) / "_static")
+        formulas.write_font(Path(app.outdir) / "_static")
         pictures.shrink(Path(app.outdir))
 
 
 def setup(app) -> None:
-    """Connect what changes docstrings, before numpydoc reads them."""
+    """Connect the functions that change docstrings, before numpydoc reads them."""
     app.add_html_math_renderer("mathml", (formulas.show, None), (formulas.show, None))
     app.connect("config-inited", begin)
-    app.connect("builder-inited", finding.own)
-    app.connect("build-finished", finding.index)
+    app.connect("builder-inited", finding.disable_sphinx_search)
+    app.connect("build-finished", finding.write_index)
     app.connect("build-finished", finish)
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", as_written, priority=400)

@@ -22,7 +22,7 @@ MARK = re.compile(r" ?∎ [A-Z]\d+")
 ANCHOR = re.compile(r'<a id="([a-z]\d+)">')
 SILENT = (nodes.raw, nodes.comment, nodes.literal_block, addnodes.toctree, addnodes.desc)
 # What the field calls an entry of the book
-NAMES = {
+OTHER_NAMES = {
     "K4": "reparameterization, reparameterization trick, pathwise gradient",
     "K5": "ELBO, evidence lower bound, variational free energy, variational inference",
     "D21": "local reparameterization trick",
@@ -48,7 +48,7 @@ NAMES = {
 
 
 def plain(node: nodes.Node) -> str:
-    """Return what a part of a page says, its formulas in short."""
+    """Return the text of a part of a page, its formulas in short."""
     if isinstance(node, nodes.math | nodes.math_block):
         if re.search(r"[\^_&]|\\[a-z]*(?:frac|sqrt)", node.astext()):
             return "…"  # which says nothing without its shape
@@ -61,26 +61,26 @@ def plain(node: nodes.Node) -> str:
     return between.join(filter(None, map(plain, node.children)))
 
 
-def kind(page: str) -> int:
-    """Tell how early the parts of a page are shown."""
+def group_of(page: str) -> int:
+    """Return the group in which the search shows a page: book, beside it, or reference."""
     if page.startswith("api/"):
         return REFERENCE
     return BOOK if re.match(r"derivations|docs/choosing", page) else BESIDE
 
 
-def parts(page: str, tree: nodes.document, titles: dict[str, str]) -> list[list[Any]]:
-    """Return kind, address, title, page, other names and text of each section or definition.
+def sections_of(page: str, tree: nodes.document, titles: dict[str, str]) -> list[list[Any]]:
+    """Return group, address, title, page, other names and text of each section or definition.
 
     An equation is a part of its own where it has an anchor; `titles` are those of its page.
     """
-    found: list[list[Any]] = []
+    sections: list[list[Any]] = []
     head = next((plain(title) for title in tree.findall(nodes.title)), page)
     for section in tree.findall(nodes.section):
         title = plain(section.next_node(nodes.title) or nodes.Text(""))
         tag = re.match(r"([A-Z]\d+): |", title)[1]  # type: ignore[index]
-        names = NAMES.get(tag, "") if kind(page) == BOOK else ""
-        here = [[kind(page), f"{page}.html#{section['ids'][0]}", title, head, names, []]]
-        found += here
+        names = OTHER_NAMES.get(tag, "") if group_of(page) == BOOK else ""
+        current = [[group_of(page), f"{page}.html#{section['ids'][0]}", title, head, names, []]]
+        sections += current
         for child in section:
             if isinstance(child, nodes.section | nodes.title):
                 continue
@@ -88,37 +88,38 @@ def parts(page: str, tree: nodes.document, titles: dict[str, str]) -> list[list[
             anchors = [a for a in named if a.upper() != tag]
             if anchors:
                 where = f"{page}.html#"
-                here = [
-                    [BOOK, where + a, titles.get(a, a), head, NAMES.get(a.upper(), ""), []]
+                current = [
+                    [BOOK, where + a, titles.get(a, a), head, OTHER_NAMES.get(a.upper(), ""), []]
                     for a in anchors
                 ]
-                found += here
-            for part in here:
+                sections += current
+            for part in current:
                 part[-1].append(plain(child))
     for described in tree.findall(addnodes.desc):
         signature = described.next_node(addnodes.desc_signature)
         paragraph = described.next_node(nodes.paragraph)
         if signature is not None and signature["ids"]:
-            name, said = signature["ids"][0], [plain(paragraph)] if paragraph else []
+            name = signature["ids"][0]
+            summary = [plain(paragraph)] if paragraph else []
             short = name.removeprefix(f"{page.removeprefix('api/')}.")
-            found.append([REFERENCE, f"{page}.html#{name}", short, head, "", said])
-    return [[*part[:-1], MARK.sub("", " ".join(" ".join(part[-1]).split()))] for part in found]
+            sections.append([REFERENCE, f"{page}.html#{name}", short, head, "", summary])
+    return [[*part[:-1], MARK.sub("", " ".join(" ".join(part[-1]).split()))] for part in sections]
 
 
-def index(app: Any, failed: Exception | None) -> None:
-    """Write what is searched."""
+def write_index(app: Any, failed: Exception | None) -> None:
+    """Write the texts that the search looks through."""
     if failed or app.builder.name != "html":
         return
     env = app.env
     titles = {page.removeprefix("tags/"): title.astext() for page, title in env.titles.items()}
     pages = sorted(page for page in env.found_docs if not LEFT_OUT.match(page))
-    each = [part for page in pages for part in parts(page, env.get_doctree(page), titles)]
-    data = json.dumps(each, ensure_ascii=False, separators=(",", ":"))
+    parts = [part for page in pages for part in sections_of(page, env.get_doctree(page), titles)]
+    data = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
     (Path(app.outdir) / "_static" / "searched.js").write_text(
         f"const SEARCHED = {data};\n", "utf-8"
     )
 
 
-def own(app: Any) -> None:
-    """Leave out the search of Sphinx, which needs a server and finds files first."""
+def disable_sphinx_search(app: Any) -> None:
+    """Switch off the search of Sphinx, which needs a server and finds files first."""
     app.builder.search = False

@@ -16,7 +16,8 @@ from math_core import LatexError, LatexToMathML
 from sphinx.util import logging
 
 FONT = "fonts/STIXTwoMath-Regular.ttf"
-SHOWN = (  # what formulas may show, and what MathML makes of it: an x alone is an italic letter
+# What formulas may show, and what MathML makes of it: an x alone is an italic letter
+CODE_POINTS = (
     *((0x20, 0x7F), (0xA0, 0x100), (0x2C6, 0x2DD), (0x300, 0x340), (0x391, 0x3D7), (0x3F0, 0x3F6)),
     *((0x2010, 0x2070), (0x20D0, 0x20F0), (0x2100, 0x2150), (0x2190, 0x21D6), (0x2200, 0x2400)),
     *((0x23B0, 0x23E2), (0x27E6, 0x27F0), (0x27F5, 0x27FF), (0x2A00, 0x2AFF)),
@@ -32,9 +33,9 @@ def mathml(latex: str, display: bool) -> str:
     bare = re.sub(r"\\\\\s*\[[\d.]+(pt|em|ex)\]", r"\\\\", latex)  # the space below a line
     if r"\\" in bare and r"\begin" not in bare:  # as Sphinx reads a docstring's formula
         bare = rf"\begin{{aligned}}{bare}\end{{aligned}}"
-    made = CONVERTER.convert_with_local_state(bare, displaystyle=display)
+    markup = CONVERTER.convert_with_local_state(bare, displaystyle=display)
     return re.sub(
-        r'<menclose notation="box">(.*?)</menclose>', r'<mrow class="boxed">\1</mrow>', made
+        r'<menclose notation="box">(.*?)</menclose>', r'<mrow class="boxed">\1</mrow>', markup
     )
 
 
@@ -42,24 +43,26 @@ def show(translator: Any, node: nodes.Element) -> None:
     """Write a formula; one that cannot be read is a warning."""
     display = isinstance(node, nodes.math_block)
     try:
-        made = mathml(node.astext(), display)
-    except LatexError as wrong:
-        LOG.warning("%s in %s", wrong, node.astext(), location=node)
-        made = ""
-    kind = "div" if display else "span"
-    translator.body.append(f'<{kind} class="math">{made}</{kind}>')
+        markup = mathml(node.astext(), display)
+    except LatexError as error:
+        LOG.warning("%s in %s", error, node.astext(), location=node)
+        markup = ""
+    element = "div" if display else "span"
+    translator.body.append(f'<{element} class="math">{markup}</{element}>')
     raise nodes.SkipNode
 
 
-def font(folder: Path) -> None:
+def write_font(folder: Path) -> None:
     """Write the font into a folder."""
     package = find_spec("ziamath")
     assert package is not None, "pip install ziamath, or .[site]"
     assert package.origin is not None
-    whole = TTFont(Path(package.origin).parent / FONT)
+    full_font = TTFont(Path(package.origin).parent / FONT)
     std_logging.getLogger("fontTools").setLevel("WARNING")
     subsetter = Subsetter(Options(layout_features=["ssty", "dtls", "kern", "mark", "mkmk"]))
-    subsetter.populate(unicodes=[code for first, end in SHOWN for code in range(first, end)])
-    subsetter.subset(whole)
-    whole.flavor = "woff"
-    whole.save(folder / "formulas.woff")
+    subsetter.populate(
+        unicodes=[code for first, stop in CODE_POINTS for code in range(first, stop)]
+    )
+    subsetter.subset(full_font)
+    full_font.flavor = "woff"
+    full_font.save(folder / "formulas.woff")

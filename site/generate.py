@@ -25,7 +25,7 @@ from project import book  # noqa: E402
 from project import proofs as proving  # noqa: E402
 
 ROOT = HERE.parent
-START = (
+START_PAGES = (
     "README.md", "docs/using.md", "docs/own-loop.md", "docs/prove.md", "docs/reading.md",
     "exercises/README.md", "derivations.md", "proofs.md", "CONTRIBUTING.md", "CHANGELOG.md",
     "SECURITY.md", "site/index.md",
@@ -45,8 +45,8 @@ FLOORS = (  # in reading order
 )  # fmt: skip
 
 
-class Found(NamedTuple):
-    """What can be reached from the first pages: files from the root."""
+class Reachable(NamedTuple):
+    """The files, from the root, that can be reached from the first pages."""
 
     pages: set[str]
     notebooks: set[str]
@@ -55,35 +55,38 @@ class Found(NamedTuple):
 
 
 @cache
-def crawl() -> Found:
-    """Follow the links of the pages, the notebooks and what they lead to."""
-    found = Found(set(), set(), set(), set())
-    waiting = [*START, *(p.relative_to(ROOT).as_posix() for p in ROOT.glob("notebooks/*.ipynb"))]
+def crawl() -> Reachable:
+    """Return the files to which the links of the pages and notebooks lead."""
+    reachable = Reachable(set(), set(), set(), set())
+    waiting = [
+        *START_PAGES,
+        *(p.relative_to(ROOT).as_posix() for p in ROOT.glob("notebooks/*.ipynb")),
+    ]
     while waiting:
         path = waiting.pop()
-        own = path.startswith(text.OWN)
-        if own or not (ROOT / path).exists() or any(path in kind for kind in found):
+        is_own_page = path.startswith(text.OWN)
+        if is_own_page or not (ROOT / path).exists() or any(path in paths for paths in reachable):
             continue
         if path.endswith(".md"):
-            found.pages.add(path)
+            reachable.pages.add(path)
             waiting += text.links((ROOT / path).read_text("utf-8"), path)
         elif path.endswith(".ipynb"):
-            found.notebooks.add(path)
+            reachable.notebooks.add(path)
             waiting += text.notebook_links((ROOT / path).read_text("utf-8"), path)
         elif Path(path).suffix in text.PICTURES:
-            found.pictures.add(path)
+            reachable.pictures.add(path)
         else:
-            found.sources.add(path)
+            reachable.sources.add(path)
             if (ROOT / path).is_dir():
                 waiting += [
                     p.relative_to(ROOT).as_posix()
                     for p in sorted((ROOT / path).iterdir())
                     if p.suffix == ".py" or (p.is_dir() and list(p.glob("*.py")))
                 ]
-    found.sources.update(p.relative_to(ROOT).as_posix() for p in book.package_files())
-    found.sources.update(path for tests in tests_of().values() for path, _ in tests)
-    found.sources.update(p.path for each in proofs().values() for p in each)
-    return found
+    reachable.sources.update(p.relative_to(ROOT).as_posix() for p in book.package_files())
+    reachable.sources.update(path for tests in tests_of().values() for path, _ in tests)
+    reachable.sources.update(p.path for proofs_of_tag in proofs().values() for p in proofs_of_tag)
+    return reachable
 
 
 @cache
@@ -95,29 +98,29 @@ def proofs() -> dict[str, list[proving.Proof]]:
 @cache
 def tests_of() -> dict[str, list[tuple[str, str]]]:
     """Return the tests that are marked with each tag: files and names."""
-    found: dict[str, list[tuple[str, str]]] = {tag: [] for tag in book.DEFINED}
+    tests: dict[str, list[tuple[str, str]]] = {tag: [] for tag in book.DEFINED}
     for path in book.marked_tags():
         source = (ROOT / path).read_text("utf-8")
         for test, tags in book.claims(source).items():
             for tag in sorted(tags & DEFINED):
-                found[tag].append((path, test))
-    return found
+                tests[tag].append((path, test))
+    return tests
 
 
 OPENING = "derivations/ten-minutes.md"
-ALONE = "---\norphan: true\nhide-toc: true\n---\n\n"  # a page that no table of contents lists
-FIRST = "---\nhide-toc: true\n---\n\n"
+ORPHAN_PAGE = "---\norphan: true\nhide-toc: true\n---\n\n"  # a page that no table of contents lists
+FIRST_PAGE = "---\nhide-toc: true\n---\n\n"
 
 
 def definitions(tag: str) -> list[tuple[str, str, int, int]]:
     """Return the definitions that carry an equation: file, label, first and last line."""
-    found = []
+    located = []
     for code in proving.codes()[tag]:
-        place = text.lines_of(code.path, code.name) if code.name else None
-        if place:
-            found.append((code.path, code.label, *place))
-    carrying = [d for d in found if hits_in(d, tag)]
-    return (carrying or found)[: proving.MOST_CODES]
+        line_range = text.lines_of(code.path, code.name) if code.name else None
+        if line_range:
+            located.append((code.path, code.label, *line_range))
+    carrying = [d for d in located if hits_in(d, tag)]
+    return (carrying or located)[: proving.MAX_CODES]
 
 
 def hits_in(definition: tuple[str, str, int, int], tag: str) -> set[int]:
@@ -129,13 +132,13 @@ def hits_in(definition: tuple[str, str, int, int], tag: str) -> set[int]:
 @cache
 def tagged_lines(path: str) -> dict[str, set[int]]:
     """Return the lines of a file behind which comments name each tag."""
-    found: dict[str, set[int]] = {}
+    lines_by_tag: dict[str, set[int]] = {}
     with (ROOT / path).open(encoding="utf-8") as file:
         for token in tokenize.generate_tokens(file.readline):
             if token.type == tokenize.COMMENT:
                 for tag in book.tags_in(token.string, book.FAMILIES):
-                    found.setdefault(tag, set()).add(token.start[0])
-    return found
+                    lines_by_tag.setdefault(tag, set()).add(token.start[0])
+    return lines_by_tag
 
 
 def heading(title: str) -> str:
@@ -145,52 +148,53 @@ def heading(title: str) -> str:
 
 def code_column(tag: str, out: str) -> list[str]:
     """Return the lines of the package that carry an equation, the tagged ones marked."""
-    done = []
+    blocks = []
     for definition in definitions(tag):
         path, label, first, last = definition
         hits = hits_in(definition, tag)
-        done.append(f"[{label}](src:{text.relative(text.source_page(path), out)}#L-{first})\n")
-        for start, end in text.windows(first, last, hits):
-            done.append(text.raw(text.listing(path, start, end, hits, out, DEFINED)))
-    return done
+        blocks.append(f"[{label}](src:{text.relative(text.source_page(path), out)}#L-{first})\n")
+        for first_line, last_line in text.windows(first, last, hits):
+            blocks.append(text.raw(text.listing(path, first_line, last_line, hits, out, DEFINED)))
+    return blocks
 
 
 def proof_column(tag: str, out: str) -> list[str]:
     """Return the proofs of an equation in full, and the names of all tests that claim it."""
-    done = []
+    blocks = []
     for proof in dict.fromkeys(proofs()[tag]):
-        place = text.lines_of(proof.path, proof.test)
-        if place:
-            way = text.relative(text.source_page(proof.path), out)
-            done.append(f"{proof.kind}: [`{proof.test}`](src:{way}#L-{place[0]})\n")
-            first, last = place
+        line_range = text.lines_of(proof.path, proof.test)
+        if line_range:
+            address = text.relative(text.source_page(proof.path), out)
+            blocks.append(f"{proof.kind}: [`{proof.test}`](src:{address}#L-{line_range[0]})\n")
+            first, last = line_range
             short = min(last, first + text.LONGEST)
-            done.append(text.raw(text.listing(proof.path, first, short, set(), out, DEFINED)))
+            blocks.append(text.raw(text.listing(proof.path, first, short, set(), out, DEFINED)))
     tests = tests_of()[tag]
-    done.append(f"Tests with the mark `{tag}`: {len(tests)}\n")
+    blocks.append(f"Tests with the mark `{tag}`: {len(tests)}\n")
     for path, test in tests:
-        place = text.lines_of(path, test)
-        way = text.relative(text.source_page(path), out)
-        done.append(f"- [`{test}`](src:{way}#L-{place[0] if place else 1})")
-    return done
+        line_range = text.lines_of(path, test)
+        address = text.relative(text.source_page(path), out)
+        blocks.append(f"- [`{test}`](src:{address}#L-{line_range[0] if line_range else 1})")
+    return blocks
 
 
 def tag_page(entry: book.Entry) -> str:
     """Return the page of one equation: derivation, code, proof and tests side by side."""
-    tag, out = entry.tag, f"tags/{entry.tag.lower()}.md"
+    tag = entry.tag
+    out = f"tags/{entry.tag.lower()}.md"
     title, name = proving.titles(book.PAGES[entry.page])[tag]
     number = book.DEFINED.index(tag)
     chapter = text.new_link("[in its chapter]", f"{entry.page}#{name}", "", out)
-    ways = [chapter, "[all](index.md)", "[search](src:../search#found)"]
-    for word, other in (("before", number - 1), ("next", number + 1)):
-        if 0 <= other < len(book.DEFINED):
-            ways.append(f"{word}: [{book.DEFINED[other]}]({book.DEFINED[other].lower()}.md)")
-    written = text.entry_text((ROOT / entry.page).read_text("utf-8"), tag)
+    navigation = [chapter, "[all](index.md)", "[search](src:../search#found)"]
+    for word, index in (("before", number - 1), ("next", number + 1)):
+        if 0 <= index < len(book.DEFINED):
+            navigation.append(f"{word}: [{book.DEFINED[index]}]({book.DEFINED[index].lower()}.md)")
+    entry_markdown = text.entry_text((ROOT / entry.page).read_text("utf-8"), tag)
     lines = [
-        ALONE + f"# {tag}: {title}\n",
-        " · ".join(ways) + "\n",
+        ORPHAN_PAGE + f"# {tag}: {title}\n",
+        " · ".join(navigation) + "\n",
         '<div class="columns">\n<div class="column">\n' + heading("Derivation"),
-        text.convert(written, entry.page, out),
+        text.convert(entry_markdown, entry.page, out),
         '</div>\n<div class="column">\n' + heading("The lines that carry it"),
         *code_column(tag, out),
         heading("Proof and tests"),
@@ -210,10 +214,10 @@ def tag_index() -> str:
     ]
     for entry in book.ENTRIES:
         title = proving.titles(book.PAGES[entry.page])[entry.tag][0]
-        kinds = ", ".join(dict.fromkeys(p.kind for p in proofs()[entry.tag]))
+        proof_kinds = ", ".join(dict.fromkeys(p.kind for p in proofs()[entry.tag]))
         page = f"{entry.tag.lower()}.md"
         lines.append(
-            f"| [{entry.tag}]({page}) | {title} | {kinds} | {len(tests_of()[entry.tag])} |"
+            f"| [{entry.tag}]({page}) | {title} | {proof_kinds} | {len(tests_of()[entry.tag])} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -222,27 +226,27 @@ def public(path: Path) -> list[str]:
     """Return the public names that a module defines itself."""
     tree = text.parsed(path.relative_to(ROOT).as_posix())
     named = book.names_of(tree)
-    own = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     if "__all__" in named:
-        return [name for name in ast.literal_eval(named["__all__"]) if name in own]
-    return [name for name in own if not name.startswith("_")]
+        return [name for name in ast.literal_eval(named["__all__"]) if name in defined]
+    return [name for name in defined if not name.startswith("_")]
 
 
 def modules() -> dict[str, list[str]]:
     """Return the modules of the packages that define something public, in reading order."""
-    found = {}
+    names_by_module = {}
     for path in book.package_files():
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         if public(path) and name.count(".") and not name.endswith("__main__"):
-            found[name] = public(path)
+            names_by_module[name] = public(path)
 
-    def place(name: str) -> tuple[int, str]:
+    def reading_order(name: str) -> tuple[int, str]:
         package, folder, *_ = name.split(".")
         if package == "bbb_numpy" and folder in FLOORS:
             return FLOORS.index(folder), name
         return len(FLOORS) + book.PACKAGES.index(package), name
 
-    return {name: found[name] for name in sorted(found, key=place)}
+    return {name: names_by_module[name] for name in sorted(names_by_module, key=reading_order)}
 
 
 def exported() -> list[str]:
@@ -281,11 +285,11 @@ def api() -> dict[str, str]:
     return written
 
 
-def contents(found: Found) -> str:
+def contents(reachable: Reachable) -> str:
     """Return the tables of contents of the first page; what no other one lists comes last."""
     groups = {
         "The book": [*dict.fromkeys([OPENING, *book.PAGES]), "docs/choosing.md"],
-        "Try it": ["exercises/README.md", *sorted(found.notebooks)],
+        "Try it": ["exercises/README.md", *sorted(reachable.notebooks)],
         "Use it": [
             *("README.md", "docs/using.md", *QUESTIONS, "docs/own-loop.md", "docs/prove.md"),
             *("site/symptoms.md", "benchmarks/uci.md"),
@@ -293,7 +297,7 @@ def contents(found: Found) -> str:
         "Look it up": ["tags/index", "proofs.md", "api/index", "docs/reading.md"],
     }
     listed = {page for group in groups.values() for page in group} | {"site/index.md"}
-    groups["More"] = sorted(found.pages - listed)
+    groups["More"] = sorted(reachable.pages - listed)
     trees = []
     for caption, group in groups.items():
         rows = "\n".join("/" + re.sub(r"\.(md|ipynb)$", "", page) for page in group)
@@ -305,21 +309,23 @@ def contents(found: Found) -> str:
 
 def written() -> dict[str, str]:
     """Return every page of the site: its path below the source folder, and its text."""
-    found = crawl()
-    done = {}
-    for page in sorted(found.pages):
+    reachable = crawl()
+    contents_by_path = {}
+    for page in sorted(reachable.pages):
         out = "index.md" if page == "site/index.md" else page
         markdown = (ROOT / page).read_text("utf-8")
-        done[out] = text.convert(markdown, page, out)
-    done["index.md"] = FIRST + done["index.md"] + "\n" + contents(found)
-    for page in sorted(found.notebooks):
-        done[page] = text.notebook((ROOT / page).read_text("utf-8"), page)
-    for path in sorted(found.sources):
-        done[f"extra/{text.source_page(path)}.html"] = text.file_page(path, DEFINED)
+        contents_by_path[out] = text.convert(markdown, page, out)
+    contents_by_path["index.md"] = (
+        FIRST_PAGE + contents_by_path["index.md"] + "\n" + contents(reachable)
+    )
+    for page in sorted(reachable.notebooks):
+        contents_by_path[page] = text.notebook((ROOT / page).read_text("utf-8"), page)
+    for path in sorted(reachable.sources):
+        contents_by_path[f"extra/{text.source_page(path)}.html"] = text.file_page(path, DEFINED)
     for entry in book.ENTRIES:
-        done[f"tags/{entry.tag.lower()}.md"] = tag_page(entry)
-    done["tags/index.md"] = tag_index()
-    return {**done, **api()}
+        contents_by_path[f"tags/{entry.tag.lower()}.md"] = tag_page(entry)
+    contents_by_path["tags/index.md"] = tag_index()
+    return {**contents_by_path, **api()}
 
 
 def write(files: dict[str, str], folder: Path) -> None:
@@ -330,8 +336,8 @@ def write(files: dict[str, str], folder: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, "utf-8")
     for path in folder.rglob("*"):
-        kept = path.suffix in text.PICTURES or path.relative_to(folder).as_posix() in files
-        if path.is_file() and not kept:
+        is_wanted = path.suffix in text.PICTURES or path.relative_to(folder).as_posix() in files
+        if path.is_file() and not is_wanted:
             path.unlink()
 
 

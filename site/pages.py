@@ -45,12 +45,14 @@ def carry_playground(folder: Path) -> None:
     A page of it opens with a preset: ``playground/index.html#preset=NAME``, and ``&bare`` leaves
     out all but the picture, for a frame.
     """
-    own, made = ROOT / PLAYGROUND, folder / "playground"
-    shutil.copytree(own, made, dirs_exist_ok=True)
-    shutil.make_archive(str(made / "playground"), "zip", own.parent, own.name)
-    for page in made.glob("*.html"):
-        shown = page.read_text("utf-8").replace('<html lang="en">', '<html lang="en" class="site">')
-        page.write_text(shown, "utf-8")
+    source, target = ROOT / PLAYGROUND, folder / "playground"
+    shutil.copytree(source, target, dirs_exist_ok=True)
+    shutil.make_archive(str(target / "playground"), "zip", source.parent, source.name)
+    for page in target.glob("*.html"):
+        page_text = page.read_text("utf-8").replace(
+            '<html lang="en">', '<html lang="en" class="site">'
+        )
+        page.write_text(page_text, "utf-8")
 
 
 def paragraphs(markdown: str) -> Iterator[tuple[str, bool]]:
@@ -69,7 +71,7 @@ def paragraphs(markdown: str) -> Iterator[tuple[str, bool]]:
 
 
 def relative(target: str, out: str) -> str:
-    """Return the way from the page `out` to `target`, both from the root."""
+    """Return the path from the page `out` to `target`, both given from the root."""
     return posixpath.relpath(target, posixpath.dirname(out) or ".")
 
 
@@ -80,7 +82,7 @@ def resolve(target: str, page: str) -> tuple[str, str]:
 
 
 def is_web(target: str) -> bool:
-    """Tell whether a link leads out of the repository."""
+    """Return whether a link leads out of the repository."""
     return "://" in target or target.startswith("mailto:")
 
 
@@ -102,7 +104,7 @@ def parsed(path: str) -> ast.Module:
 
 def lines_of(path: str, name: str) -> tuple[int, int] | None:
     """Return the first and last line of the dotted `name` in a Python file; None without it."""
-    *_, node = book.found((ROOT / path).read_text("utf-8"), name) or [None]
+    *_, node = book.definition_path((ROOT / path).read_text("utf-8"), name) or [None]
     if node is None:
         return None
     first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
@@ -113,8 +115,8 @@ def line_of(path: str, label: str) -> int:
     """Return the line at which the text of a link to a file, such as `plain.fit`, points."""
     stem = posixpath.basename(path).removesuffix(".py")
     name = label.strip("[]`").removeprefix(f"{path}::").removeprefix(f"{stem}.")
-    found = lines_of(path, name) if path.endswith(".py") and name != path else None
-    return found[0] if found else 1
+    line_range = lines_of(path, name) if path.endswith(".py") and name != path else None
+    return line_range[0] if line_range else 1
 
 
 def new_link(label: str, target: str, page: str, out: str) -> str:
@@ -127,12 +129,12 @@ def new_link(label: str, target: str, page: str, out: str) -> str:
     if re.fullmatch(r"[a-z]\d+", name):  # an anchor that MyST does not know
         return f"{label}(src:{relative(path, out).removesuffix('.md')}#{name})"
     if path.startswith(OWN):
-        way = relative(posixpath.splitext(path.removeprefix("site/"))[0], out)
-        return f"{label}(src:{way}#{name})"
+        address = relative(posixpath.splitext(path.removeprefix("site/"))[0], out)
+        return f"{label}(src:{address}#{name})"
     if path.endswith((".md", ".ipynb")):
         name = book.slug(name)  # a notebook's heading is linked by the name that Jupyter gives it
-        here = "" if path == out else relative(path, out)
-        return f"{label}({here}{'#' + name if name else ''})"
+        path_to = "" if path == out else relative(path, out)
+        return f"{label}({path_to}{'#' + name if name else ''})"
     if posixpath.splitext(path)[1] in PICTURES:
         return f"{label}({relative(path, out)})"
     line = line_of(path, label) if (ROOT / path).is_file() else 1
@@ -144,7 +146,7 @@ def prose(text: str, page: str, out: str) -> str:
     text = INLINE.sub(r"{math}`\1`", text)
     spans = [match.span() for match in CODE.finditer(text)]
 
-    def one(link: re.Match[str]) -> str:
+    def convert_link(link: re.Match[str]) -> str:
         if any(first <= link.start() < last for first, last in spans):
             return link[0]  # a link that is shown, not one that leads somewhere
         return new_link(link[1], link[2], page, out)
@@ -154,42 +156,42 @@ def prose(text: str, page: str, out: str) -> str:
             return tag[0]
         return tag[1] + relative(resolve(tag[2], page)[0], out)
 
-    return framed(IMAGE.sub(image, LINK.sub(one, text)))
+    return framed(IMAGE.sub(image, LINK.sub(convert_link, text)))
 
 
 def framed(text: str) -> str:
     """Show the playground below a paragraph that leads to one of its presets."""
-    done = []
+    blocks = []
     for paragraph in text.split("\n\n"):
-        done.append(paragraph)
-        found = PRESET.search(paragraph)
-        if found and not re.match(r"[#|<>*-]|\d+\.", paragraph.lstrip()):
-            label, way, preset = found.groups()
-            done.append(
-                f'<iframe class="playground" src="{way}.html#{preset}&amp;bare" '
+        blocks.append(paragraph)
+        match = PRESET.search(paragraph)
+        if match and not re.match(r"[#|<>*-]|\d+\.", paragraph.lstrip()):
+            label, address, preset = match.groups()
+            blocks.append(
+                f'<iframe class="playground" src="{address}.html#{preset}&amp;bare" '
                 f'title="{html.escape(label)}" loading="lazy"></iframe>'
             )
-    return "\n\n".join(done)
+    return "\n\n".join(blocks)
 
 
 def convert(markdown: str, page: str, out: str = "") -> str:
     """Return GitHub's Markdown of `page` as MyST's, to be written at `out`."""
-    done = [
+    runs = [
         prose(run, page, out or page) if free else re.sub(r"^(\s*`{3,})math\s*$", r"\1{math}", run)
         for run, free in paragraphs(markdown)
     ]
-    return "\n".join(done) + "\n"
+    return "\n".join(runs) + "\n"
 
 
 def links(markdown: str, page: str) -> set[str]:
     """Return the files from the root to which a page leads."""
-    found = set()
+    files = set()
     for run, free in paragraphs(markdown):
         if free:
             bare = CODE.sub(lambda code: re.sub(r"[^\n]", "x", code[0]), run)
             targets = [m[2] for m in (*LINK.finditer(bare), *IMAGE.finditer(bare))]
-            found |= {resolve(target, page)[0] for target in targets if not is_web(target)}
-    return found
+            files |= {resolve(target, page)[0] for target in targets if not is_web(target)}
+    return files
 
 
 def entry_text(markdown: str, tag: str) -> str:
@@ -223,11 +225,11 @@ def notebook_links(text: str, page: str) -> set[str]:
     """Return the files to which the text of a notebook leads."""
     cells = json.loads(text)["cells"]
     texts = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
-    return set().union(*(links(one, page) for one in texts))
+    return set().union(*(links(cell_text, page) for cell_text in texts))
 
 
 def is_exercise(path: str) -> bool:
-    """Tell whether a file holds an exercise with its solution."""
+    """Return whether a file holds an exercise with its solution."""
     return path.startswith(EXERCISES) and path.endswith(".py")
 
 
@@ -241,34 +243,36 @@ def shown(path: str) -> str:
 def coloured(path: str) -> list[str]:
     """Return the lines of a file as HTML: docstrings, comments in <i>, keywords in <b>."""
 
-    def one(token: re.Match[str]) -> str:
-        kind = token.lastgroup or "i"
-        if kind == "quoted":
+    def mark_up(token: re.Match[str]) -> str:
+        element = token.lastgroup or "i"
+        if element == "quoted":
             return token[0]
-        return "\n".join(f"<{kind}>{x}</{kind}>" if x.strip() else x for x in token[0].split("\n"))
+        return "\n".join(
+            f"<{element}>{x}</{element}>" if x.strip() else x for x in token[0].split("\n")
+        )
 
     text = html.escape(shown(path), quote=False)
-    return (TOKEN.sub(one, text) if path.endswith(".py") else text).splitlines()
+    return (TOKEN.sub(mark_up, text) if path.endswith(".py") else text).splitlines()
 
 
-def tagged(line: str, out: str, known: frozenset[str]) -> str:
-    """Let the tags in the comments of a line lead to their pages."""
+def tagged(line: str, out: str, defined_tags: frozenset[str]) -> str:
+    """Link the tags in the comments of a line to their pages."""
 
-    def one(tag: re.Match[str]) -> str:
-        way = relative(f"tags/{tag[0].lower()}.html", out)
-        return f'<a href="{way}">{tag[0]}</a>' if tag[0] in known else tag[0]
+    def link_tag(tag: re.Match[str]) -> str:
+        address = relative(f"tags/{tag[0].lower()}.html", out)
+        return f'<a href="{address}">{tag[0]}</a>' if tag[0] in defined_tags else tag[0]
 
-    return re.sub(r"<i>.*?</i>", lambda span: re.sub(r"\b[A-Z]\d+\b", one, span[0]), line)
+    return re.sub(r"<i>.*?</i>", lambda span: re.sub(r"\b[A-Z]\d+\b", link_tag, span[0]), line)
 
 
 def listing(
-    path: str, first: int, last: int, hits: set[int], out: str, known: frozenset[str]
+    path: str, first: int, last: int, hits: set[int], out: str, defined_tags: frozenset[str]
 ) -> str:
     """Return lines of a file as HTML, numbered; `hits` carry a mark that needs no colour."""
     rows = []
     for number, line in enumerate(coloured(path)[first - 1 : last], start=first):
         mark = " class=hit" if number in hits else ""
-        rows.append(f"<span{mark}>{tagged(line, out, known)}\n</span>")
+        rows.append(f"<span{mark}>{tagged(line, out, defined_tags)}\n</span>")
     start = f'style="counter-reset: line {first - 1}"'
     return f'<div class="highlight listing"><pre {start}>{"".join(rows)}</pre></div>'
 
@@ -286,13 +290,13 @@ FILE = """<!doctype html>
 """
 
 
-def file_page(path: str, known: frozenset[str]) -> str:
+def file_page(path: str, defined_tags: frozenset[str]) -> str:
     """Return the page of a file, each line with its anchor, or of a folder with what is in it."""
     out = source_page(path)
     if (ROOT / path).is_dir():
         body = f'<ul id="L-1">{"".join(map(item, sorted((ROOT / path).iterdir())))}</ul>'
     else:
-        lines = (tagged(line, out, known) for line in coloured(path))
+        lines = (tagged(line, out, defined_tags) for line in coloured(path))
         rows = [f"<li id=L-{number}>{line}\n" for number, line in enumerate(lines, 1)]
         note = "<p>As <code>bbb-numpy grade --copy</code> writes it.</p>" * is_exercise(path)
         body = f"{note}<ol>{''.join(rows)}</ol>"
@@ -302,8 +306,10 @@ def file_page(path: str, known: frozenset[str]) -> str:
 def item(file: Path) -> str:
     """Return the line of a folder's page for a Python file or a folder of such files, or ''."""
     if file.suffix == ".py":
-        said = (ast.get_docstring(parsed(file.relative_to(ROOT).as_posix())) or "").split("\n")[0]
-        return f'<li><a href="{file.name}.html#L-1">{file.name}</a> {html.escape(said)}</li>'
+        summary = (ast.get_docstring(parsed(file.relative_to(ROOT).as_posix())) or "").split("\n")[
+            0
+        ]
+        return f'<li><a href="{file.name}.html#L-1">{file.name}</a> {html.escape(summary)}</li>'
     if file.is_dir() and list(file.glob("*.py")):
         return f'<li><a href="{file.name}/index.html#L-1">{file.name}/</a></li>'
     return ""
@@ -319,11 +325,11 @@ def windows(first: int, last: int, hits: set[int]) -> list[tuple[int, int]]:
     inside = sorted(hit for hit in hits if first <= hit <= last)
     if last - first < LONGEST or not inside:
         return [(first, min(last, first + LONGEST))]
-    shown: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for hit in inside:
-        start, end = max(first, hit - AROUND), min(last, hit + AROUND)
-        if shown and start <= shown[-1][1] + 1:
-            shown[-1] = (shown[-1][0], end)
+        first_line, last_line = max(first, hit - AROUND), min(last, hit + AROUND)
+        if ranges and first_line <= ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], last_line)
         else:
-            shown.append((start, end))
-    return shown
+            ranges.append((first_line, last_line))
+    return ranges

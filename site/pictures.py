@@ -13,15 +13,15 @@ FRAME = re.compile(r"(data:image/png;base64,)([^\"]+)")
 
 def smaller(stored: bytes) -> bytes:
     """Return a PNG with a palette, or as it is if that is no larger."""
-    made = BytesIO()
+    output = BytesIO()
     with Image.open(BytesIO(stored)) as picture:
         if getattr(picture, "is_animated", False):
             return stored
-        few = picture.convert("RGBA").quantize(
+        quantized = picture.convert("RGBA").quantize(
             COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
         )
-        few.save(made, format="png", optimize=True)
-    return min(stored, made.getvalue(), key=len)
+        quantized.save(output, format="png", optimize=True)
+    return min(stored, output.getvalue(), key=len)
 
 
 def shrink(folder: Path) -> None:
@@ -31,7 +31,7 @@ def shrink(folder: Path) -> None:
     for path in (folder / "notebooks").glob("*.html"):
         page = path.read_text("utf-8")
 
-        def one(frame: re.Match[str]) -> str:
+        def replace_frame(frame: re.Match[str]) -> str:
             return frame[1] + b64encode(smaller(b64decode(frame[2]))).decode()
 
-        path.write_text(FRAME.sub(one, page), "utf-8")
+        path.write_text(FRAME.sub(replace_frame, page), "utf-8")

@@ -33,17 +33,17 @@ def matrix(name, rows, columns):
 
 
 def softplus(rho):
-    """K3 as printed."""
+    """Return the softplus as the source prints it (K3)."""
     return log(1 + exp(rho))
 
 
 def sigmoid(rho):
-    """K24, its right-hand side as printed."""
+    """Return the right-hand side of K24 as the source prints it."""
     return 1 / (1 + exp(-rho))
 
 
 def vanishes(expression):
-    """Tell whether the normal form of `expression` is 0."""
+    """Return whether the normal form of `expression` is 0."""
     expression, letters = in_sigmoids(sympy.sympify(expression))
     expression = sympy.expand(expression)
     if expression == 0:
@@ -67,15 +67,16 @@ def in_sigmoids(expression):
 
     Then sums of products of sigmoids are polynomials. Returns the letters by x.
     """
-    letters, instead = {}, {}
-    exponents = {unsigned(each.exp) for each in expression.atoms(exp)}
+    letters = {}
+    substitutions = {}
+    exponents = {unsigned(power.exp) for power in expression.atoms(exp)}
     for x in expression.free_symbols & exponents:
         if expression.has(1 + exp(x)) or expression.has(1 + exp(-x)):
             v = letters[x] = Dummy(positive=True)
-            instead |= {1 + exp(x): 1 / v, exp(x): (1 - v) / v}
-            instead |= {1 + exp(-x): 1 / (1 - v), exp(-x): v / (1 - v)}
-            instead |= {log(1 + exp(x)): -log(v), log(1 + exp(-x)): -log(1 - v)}
-    return expression.xreplace(instead), letters
+            substitutions |= {1 + exp(x): 1 / v, exp(x): (1 - v) / v}
+            substitutions |= {1 + exp(-x): 1 / (1 - v), exp(-x): v / (1 - v)}
+            substitutions |= {log(1 + exp(x)): -log(v), log(1 + exp(-x)): -log(1 - v)}
+    return expression.xreplace(substitutions), letters
 
 
 def entries(line):
@@ -85,18 +86,18 @@ def entries(line):
 
 def equal(*lines):
     """Assert that each line of a derivation equals the one before, entry by entry."""
-    for before, after in pairwise(lines):
-        for left, right in zip(entries(before), entries(after), strict=True):
-            assert vanishes(left - right), f"{left}\nis not\n{right}"
+    for line, next_line in pairwise(lines):
+        for entry, next_entry in zip(entries(line), entries(next_line), strict=True):
+            assert vanishes(entry - next_entry), f"{entry}\nis not\n{next_entry}"
 
 
-def proved_equal(left, right):
+def proved_equal(lhs, rhs):
     """Assert that two expressions are the same for all numbers, in exact arithmetic (D44).
 
     For what is no quotient of polynomials, where simplifying takes long.
     """
-    letters = symbols_of([left, right])
-    first, second = (sympy.lambdify(letters, each, ["scipy", "numpy"]) for each in (left, right))
+    letters = symbols_of([lhs, rhs])
+    first, second = (sympy.lambdify(letters, side, ["scipy", "numpy"]) for side in (lhs, rhs))
     proof = prove_same(first, second, *assign(0, letters).values())
     assert proof, proof
 
@@ -128,24 +129,24 @@ def expectation(expression, *noise):
 def number(line, values):
     """Evaluate the entries of a line at the floats `values`, a vector of float64."""
     return np.array(
-        [sympy.lambdify(list(values), each, "math")(*values.values()) for each in entries(line)],
+        [sympy.lambdify(list(values), entry, "math")(*values.values()) for entry in entries(line)],
         np.float64,
     )
 
 
-def ships(found, line, values, rtol=1e-12):
+def ships(computed, line, values, rtol=1e-12):
     """Assert that the shipped code found the numbers of the last line, to 1e-12."""
     expected = number(line, values)
-    found = np.asarray(found, np.float64).ravel()
+    computed = np.asarray(computed, np.float64).ravel()
     largest = np.abs(expected).max()  # sums of numbers of this size may cancel
-    np.testing.assert_allclose(found, expected, rtol=rtol, atol=0.1 * rtol * largest)
+    np.testing.assert_allclose(computed, expected, rtol=rtol, atol=0.1 * rtol * largest)
 
 
 def assign(seed, *groups):
     """Return floats for symbols, by a fixed seed: standard normal, positive ones in (0.4, 1.6)."""
     rng = np.random.default_rng(seed)
     values = {}
-    for symbol in (each for group in groups for each in entries(group)):
+    for symbol in (entry for group in groups for entry in entries(group)):
         values[symbol] = (
             float(rng.uniform(0.4, 1.6)) if symbol.is_positive else float(rng.standard_normal())
         )
@@ -159,10 +160,10 @@ def floats(values, group, shape=None):
 
 
 def gaussian(x, mean, deviation):
-    """The density of N(mean, deviation^2) at x."""
+    """Return the density of N(mean, deviation^2) at x."""
     return exp(-((x - mean) ** 2) / (2 * deviation**2)) / (deviation * sympy.sqrt(2 * sympy.pi))
 
 
 def log_gaussian(x, mean, deviation):
-    """Its logarithm, constants kept (K8)."""
+    """Return the log density of N(mean, deviation^2) at x, constants kept (K8)."""
     return -log(deviation) - HALF * LOG_2PI - (x - mean) ** 2 / (2 * deviation**2)

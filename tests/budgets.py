@@ -59,13 +59,13 @@ def folder(path):
 
 def files():
     """Return the Python files of every folder."""
-    found = {}
+    paths_by_folder = {}
     for top in sorted(ROOT.iterdir()):
         if top.is_dir() and folder(f"{top.name}/x.py"):
             for path in top.rglob("*.py"):
                 if name := folder(path.relative_to(ROOT)):
-                    found.setdefault(name, []).append(path)
-    return found
+                    paths_by_folder.setdefault(name, []).append(path)
+    return paths_by_folder
 
 
 def counted():
@@ -84,31 +84,33 @@ def above_seconds(taken):
     return [name for name, s in taken.items() if s > budgets.get(name, {}).get("seconds", 0)]
 
 
-def wrong(now):
+def wrong(n_statements):
     """Return what is wrong with the statements that there are now, {folder: number}."""
     budgets = table()
     return sorted(
-        [f"{name} is not in the table" for name in now.keys() - budgets.keys()]
-        + [f"{name} has no Python, but a row" for name in budgets.keys() - now.keys()]
+        [f"{name} is not in the table" for name in n_statements.keys() - budgets.keys()]
+        + [f"{name} has no Python, but a row" for name in budgets.keys() - n_statements.keys()]
         + [
-            f"{name}: {now[name]:,} of {budgets[name]['statements']:,} statements"
-            for name in now.keys() & budgets.keys()
-            if now[name] > budgets[name]["statements"]
+            f"{name}: {n_statements[name]:,} of {budgets[name]['statements']:,} statements"
+            for name in n_statements.keys() & budgets.keys()
+            if n_statements[name] > budgets[name]["statements"]
         ]
     )
 
 
-def write(now):
+def write(n_statements):
     """Set the budgets to what there is, and a little more."""
     seconds = json.loads(SECONDS.read_text("utf-8")) if SECONDS.exists() else {}
     budgets = table()
     rows = []
-    for name, count in now.items():
+    for name, count in n_statements.items():
         row = f'"{name}" = {{statements = {max(math.ceil(SPARE * count), count + A_PART)}'
         if name.split("/")[0] == "tests":
-            before = budgets.get(name, {}).get("seconds", 0)
-            most = math.ceil(SPARE_SECONDS * seconds[name]) if name in seconds else before
-            row += f", seconds = {most}"
+            old_seconds = budgets.get(name, {}).get("seconds", 0)
+            max_seconds = (
+                math.ceil(SPARE_SECONDS * seconds[name]) if name in seconds else old_seconds
+            )
+            row += f", seconds = {max_seconds}"
         rows.append(row + "}")
     head = TABLE.read_text("utf-8").partition("\n\n")[0]
     TABLE.write_text("\n".join([head, "", *rows, ""]), "utf-8")

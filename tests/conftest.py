@@ -83,7 +83,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def characters():
-    """Hypothesis's table of all characters, which takes a second in a new checkout."""
+    """Load Hypothesis's table of all characters, which takes a second in a new checkout."""
     find(strategies.text(), bool)
 
 
@@ -101,7 +101,7 @@ def arviz():
 
 @pytest.fixture
 def registry():
-    """The tables of names, which are restored after the test.
+    """Yield the tables of names, which are restored after the test.
 
     What the learners derive from the tables is kept until another name is registered, so the
     restoration is written down as a registration.
@@ -130,29 +130,29 @@ def in_threads(jobs):
             worker_dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
             memory_limit=0,
-        ) as here,
-        Client(here, set_as_default=False) as client,
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
     ):
         yield lambda *_: nullcontext(client)
 
 
 @pytest.fixture(scope="session")
 def threads():
-    """Two workers in threads of this process, which see its patches."""
+    """Yield two workers in threads of this process, which see its patches."""
     with in_threads(2) as workers:
         yield workers
 
 
 @pytest.fixture
 def thread():
-    """One."""
+    """Yield one worker in a thread of this process."""
     with in_threads(1) as workers:
         yield workers
 
 
 @pytest.fixture(scope="session")
 def processes():
-    """A process, which several tests share: to start it takes longer than most tests."""
+    """Yield a process that several tests share: to start it takes longer than most tests."""
     from bbb_studies.uci.workers import local
 
     with local(1) as client:

@@ -53,7 +53,8 @@ class Dealer:
     """Deals given normals (S, D); answers (S,) to every comparison are those of `decide`."""
 
     def __init__(self, normals):
-        self.normals, self.probability = normals, np.ones(len(normals))
+        self.normals = normals
+        self.probability = np.ones(len(normals))
 
     @property
     def chances(self):
@@ -84,7 +85,8 @@ class Answering(Dealer):
 
     def __init__(self, normals, *answers, spread=None):
         super().__init__(normals)
-        self.answers, self.spread = iter(answers), spread
+        self.answers = iter(answers)
+        self.spread = spread
 
     def random(self):
         return self.spread
@@ -98,7 +100,8 @@ class Growing(Dealer):
 
     def __init__(self, normals, forwards, chains):
         super().__init__(np.repeat(normals[None], chains, axis=0))
-        self.forwards, self.used = forwards, 0
+        self.forwards = forwards
+        self.used = 0
 
     def random(self, size):
         assert size == len(self.normals), "a chain went a way of its own"
@@ -120,7 +123,8 @@ class AllPaths(Growing):
     def __init__(self, normals, forwards):
         decisions = 2 ** len(forwards) - 1
         super().__init__(normals, forwards, 2**decisions)
-        self.bits, self.at = np.arange(2**decisions), 0
+        self.bits = np.arange(2**decisions)
+        self.at = 0
         self.probability /= 2**decisions
 
     def answered(self, chance):
@@ -146,7 +150,9 @@ class OneChainForEachLeaf(Growing):
         super().__init__(normals, forwards, len(chain))
         self.level = np.frexp(chain)[1] - 1  # the leaves of doubling l have the numbers 2^l + i
         self.leaf = chain - 2 ** np.maximum(self.level, 0)
-        self.doubling, self.inside, self.at = 0, False, 0
+        self.doubling = 0
+        self.inside = False
+        self.at = 0
         self.arrived = self.level < 0  # those whose half was kept
         self.elsewhere = np.arange(len(chain)) % 2 == 0
 
@@ -166,7 +172,9 @@ class OneChainForEachLeaf(Growing):
         return np.where(matters, self.counted(yes, np.where(matters, chance, yes)), self.elsewhere)
 
     def enter(self, level):
-        self.doubling, self.inside, self.at = level, True, 0
+        self.doubling = level
+        self.inside = True
+        self.at = 0
 
     def leave(self):
         self.inside = False
@@ -202,7 +210,7 @@ class Orbit:
         return len(self.positions) // 2
 
     def find(self, positions):
-        """Number of the point at each position (S, D), from 0 on; -1 if it is none of them."""
+        """Return the number of the point at each position (S, D), from 0 on; -1 without one."""
         with np.errstate(invalid="ignore"):  # of two points at infinity
             gaps = np.abs(positions[:, None] - self.positions).max(axis=2)
         gaps = np.where(np.isnan(gaps), np.inf, gaps)
@@ -211,7 +219,7 @@ class Orbit:
 
 
 def orbit(target, covariance, position, momentum, eps, reach):
-    """Points of the leapfrog, by its three lines alone; `covariance` (D, D) is M^-1."""
+    """Return points of leapfrog paths, by its three lines alone; `covariance` (D, D) is M^-1."""
     points = []
     for sign in (-1.0, 1.0):
         q, r = position, momentum
@@ -227,7 +235,7 @@ def orbit(target, covariance, position, momentum, eps, reach):
 
 
 def normals_of(metric, momenta):
-    """The normal numbers (S, D) from which `metric` draws these momenta."""
+    """Return the normal numbers (S, D) from which `metric` draws these momenta."""
     size = momenta.shape[1]
     rows = metric.draw_momentum(Dealer(np.eye(size)), np.zeros((size, size)))
     return np.linalg.solve(rows.T, momenta.T).T

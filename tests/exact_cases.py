@@ -18,14 +18,14 @@ from bbb_numpy.parts.activations import ACTIVATIONS
 from exactgrad import prove_same
 
 # inputs, hidden widths, outputs K, samples S, rows B: in the first all different, 1 everywhere
-SHAPES = [(1, (3,), 2, 4, 5), (4, (3,), 1, 2, 3), (2, (1,), 3, 4, 2), (3, (), 2, 4, 1),
+CASE_SHAPES = [(1, (3,), 2, 4, 5), (4, (3,), 1, 2, 3), (2, (1,), 3, 4, 2), (3, (), 2, 4, 1),
           (3, (2, 1), 4, 2, 2)]  # fmt: skip
 FAR_LEFT, RIGHT = -40.0, 2.0  # of the branches of softplus; most rho lie between them
 
 
 def numbered_case(number, which, far_left):
-    """A case of a combination: the number chooses shape and activation, S = 1 now and then."""
-    inputs, hidden, outputs, samples, rows = SHAPES[number % 5]
+    """Return a case: the number chooses shape and activation, S = 1 now and then."""
+    inputs, hidden, outputs, samples, rows = CASE_SHAPES[number % 5]
     built = build_estimator(which, inputs, hidden, outputs, list(ACTIVATIONS)[number // 5 % 7])
     if number % 11 == 0 and "antithetic" not in which.estimator:
         samples = 1
@@ -58,18 +58,18 @@ class Exact(textbook.Numpy):
 
     @staticmethod
     def half_step(nu):
-        """By the shipped function's name: its series is one of floats."""
+        """Return the step of log Gamma by the shipped function: its series is one of floats."""
         return gamma_half_step(nu).value
 
 
 def with_binary_constants(built):
-    """The estimator with constants of which logarithms and products are exact."""
+    """Return the estimator with constants of which logarithms and products are exact."""
     prior = built.model.prior
     if isinstance(prior, ScaleMixturePrior) and not prior.learn:
         built = replace(built, model=replace(built.model, prior=ScaleMixturePrior(0.5, 1.0, 0.25)))
     if isinstance(prior, LayerwiseGaussianPrior) and not prior.learn:
-        ones = LayerwiseGaussianPrior((1.0,) * len(prior.counts))
-        built = replace(built, model=replace(built.model, prior=ones))
+        unit_prior = LayerwiseGaussianPrior((1.0,) * len(prior.counts))
+        built = replace(built, model=replace(built.model, prior=unit_prior))
     if isinstance(built.objective, FreeEnergy) and built.objective.beta != 1.0:
         built = replace(built, objective=FreeEnergy(0.125))
     return built

@@ -43,7 +43,7 @@ class Problem(NamedTuple):
         return self.estimator.value_and_grad(theta, self.noise, self.x, self.y, self.kl_weight)
 
     def gates(self, theta):
-        """Which ReLU units are on: where this changes lies a kink."""
+        """Return which ReLU units are on: where this changes lies a kink."""
         w = self.estimator.weights(theta, self.noise)
         return network.gates(self.estimator.model.network, w, self.x)
 
@@ -51,28 +51,28 @@ class Problem(NamedTuple):
         return self._replace(estimator=replace(self.estimator, objective=objective))
 
 
-def complex_gradient(function, at):
-    """d function/d at by the complex step, for a scalar function of one array."""
-    at, out = np.asarray(at), np.zeros(np.shape(at))
-    for index in np.ndindex(at.shape):
-        stepped = at.astype(complex)
+def complex_gradient(function, point):
+    """Return d function/d point by the complex step, for a scalar function of one array."""
+    point, out = np.asarray(point), np.zeros(np.shape(point))
+    for index in np.ndindex(point.shape):
+        stepped = point.astype(complex)
         stepped[index] += 1j * COMPLEX_STEP
         out[index] = np.imag(function(stepped)) / COMPLEX_STEP
     return out
 
 
-def relative_error(found, expected):
-    """Largest error of any entry in units of the largest entry; nan counts as infinite.
+def relative_error(actual, expected):
+    """Return the largest error in units of the largest entry; nan counts as infinite.
 
     In units of 1 where all entries are smaller: sums of numbers of size 1 may cancel.
     """
-    found, expected = np.asarray(found), np.asarray(expected)
-    worst = np.abs(found - expected).max(initial=0.0) / np.abs(expected).max(initial=1.0)
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    worst = np.abs(actual - expected).max(initial=0.0) / np.abs(expected).max(initial=1.0)
     return np.inf if np.isnan(worst) else float(worst)
 
 
 def changed(part, **methods):
-    """A copy of a frozen dataclass, of a subclass with other methods: a planted error."""
+    """Return a copy of a frozen dataclass with other methods: a planted error."""
     wrong = type(f"Wrong{type(part).__name__}", (type(part),), methods)
     return wrong(**{field.name: getattr(part, field.name) for field in fields(part)})
 
@@ -94,10 +94,10 @@ JOINTS = [
 ]
 
 
-def examples(count, **others):
-    """`count` examples of hypothesis, and as many times more or fewer as its profile says."""
+def examples(count, **options):
+    """Return settings of hypothesis: `count` examples, times what its profile says."""
     share = settings().max_examples / settings.get_profile("ci").max_examples
-    return settings(max_examples=max(1, round(share * count)), **others)
+    return settings(max_examples=max(1, round(share * count)), **options)
 
 
 scales = st.floats(-2.0, 2.0).map(lambda exponent: 10.0**exponent)
@@ -107,7 +107,7 @@ seeds = st.integers(0, 2**32 - 1)
 RHO = st.sampled_from([-5.0, -20.0, -2.0, 0.0, 3.0])
 ACTIVATION = st.sampled_from(list(ACTIVATIONS))
 LEARN = st.booleans()
-ROWS = st.integers(0, 5)
+N_ROWS = st.integers(0, 5)
 HIDDEN = st.lists(st.integers(1, 5), max_size=3)
 
 
@@ -117,12 +117,12 @@ def problems(
     rho=RHO,
     activation=ACTIVATION,
     learn=LEARN,
-    rows=ROWS,
+    rows=N_ROWS,
     hidden=HIDDEN,
     objective=free_energy,
     scales=scales,
 ):
-    """Any depth, width, S, B, K, prior and noise scale; rho spread over a unit around `rho`."""
+    """Draw any depth, width, S, B, K, prior and noise scale; rho within a unit of `rho`."""
     sizes = (draw(st.integers(1, 4)), *draw(hidden), draw(st.integers(1, 3)))
     model = Model(
         MLP(sizes, draw(activation)),
@@ -140,7 +140,7 @@ def problems(
 
 
 def linear_problem(seed=0, rows=40, d_in=2, noise=0.3, prior=1.5):
-    """Bayesian linear regression: no hidden layer, Gaussian noise; everything has a closed form."""
+    """Return a Bayesian linear regression, of which everything has a closed form."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((rows, d_in)) @ np.array([[1.0, 0.6], [0.0, 0.8]])[:d_in, :d_in]
     y = x @ rng.standard_normal((d_in, 1)) + 0.4 + noise * rng.standard_normal((rows, 1))
@@ -160,7 +160,8 @@ class ExactPosterior(NamedTuple):
 
 def exact_posterior(estimator, x, y):
     """Solve the conjugate model in closed form (D8), by dense linear algebra."""
-    prior, noise = estimator.model.prior.scale, estimator.model.likelihood.scale
+    prior = estimator.model.prior.scale
+    noise = estimator.model.likelihood.scale
     design = np.hstack([x, np.ones((len(x), 1))])
     precision = design.T @ design / noise**2 + np.eye(design.shape[1]) / prior**2
     mean = np.linalg.solve(precision, design.T @ y[:, 0] / noise**2)
@@ -187,7 +188,8 @@ class LinearCase(NamedTuple):
 def linear_case(full=False, rows=12, noise=0.8, prior=1.3):
     """Return a case whose free energy and gradient follow from the first two moments of q."""
     estimator, x, y = linear_problem(rows=rows, noise=noise, prior=prior)
-    rng, size = np.random.default_rng(5), x.shape[1] + 1
+    rng = np.random.default_rng(5)
+    size = x.shape[1] + 1
     mean, rho = rng.standard_normal(size), rng.uniform(-1.5, 0.0, size)
     parts = softplus_parts(rho)
     strict = np.tri(size, k=-1, dtype=bool)
@@ -221,17 +223,18 @@ SHAPES = [(2, (2,), 1), (1, (2,), 2), (1, (), 2), (2, (1, 2), 1)]
 
 @st.composite
 def small_cases(draw, which):
-    """One small problem of a combination: any seed, activation, shape, S and B, none included."""
+    """Draw a small problem of a combination: any seed, activation, shape, S and B, also B = 0."""
     inputs, hidden, targets = draw(st.sampled_from(SHAPES))
     activation = draw(st.sampled_from(list(ACTIVATIONS)))
     samples = draw(st.sampled_from([2, 4] if "antithetic" in which.estimator else [1, 2, 4]))
     built = combinations.build_estimator(which, inputs, hidden, targets, activation)
-    rng, rows = np.random.default_rng(draw(seeds)), draw(st.integers(0, 3))
+    rng = np.random.default_rng(draw(seeds))
+    rows = draw(st.integers(0, 3))
     return combinations.draw_case(built, rng, samples, rows, draw(st.sampled_from([1.0, 0.7])))
 
 
 def params_of(prior, dtype=np.float64):
-    """The learned blocks at their start, by name."""
+    """Return the learned blocks at their start, by name."""
     return Layout(prior.blocks()).views(prior.init(dtype))
 
 
@@ -240,17 +243,20 @@ def log_density(prior, w, params=None):
 
 
 def gradients(prior, w, cotangent):
-    """What a backward pass leaves: d_w (S, P) and the prior's own block, if it has one."""
+    """Return what a backward pass leaves: d_w (S, P) and the prior's own block, if it has one."""
     params = params_of(prior)
     _, saved = prior.log_density(params, w, Buffers())
-    d_w, d_params = np.zeros_like(w), {name: np.full(v.shape, np.nan) for name, v in params.items()}
+    d_w = np.zeros_like(w)
+    d_params = {name: np.full(v.shape, np.nan) for name, v in params.items()}
     prior.add_vjp(saved, cotangent, d_w, d_params)
     return d_w, *d_params.values()
 
 
 def gradients_of(estimator, theta, x, y, calls, samples, seed=0, kl_weight=1.0):
-    """Independent gradients (calls, size) with `samples` weight samples each."""
-    rng, buffers, out = np.random.default_rng(seed), Buffers(), np.empty((calls, theta.size))
+    """Return independent gradients (calls, size) with `samples` weight samples each."""
+    rng = np.random.default_rng(seed)
+    buffers = Buffers()
+    out = np.empty((calls, theta.size))
     for i in range(calls):
         noise = estimator.draw(rng, samples, len(x), theta.dtype)
         out[i] = estimator.value_and_grad(theta, noise, x, y, kl_weight, buffers.rewind())[1]

@@ -14,7 +14,7 @@ from bbb_numpy.numeric.buffers import Buffers
 
 
 def nothing(saved, buffers):
-    """The backward pass of what has none."""
+    """Return no gradients: the backward pass of a forward pass that has none."""
     return ()
 
 
@@ -27,7 +27,7 @@ class Pass(NamedTuple):
 
 
 def leaves(nested):
-    """All arrays and numbers of nested tuples, lists and dicts."""
+    """Return all arrays and numbers of nested tuples, lists and dicts."""
     if isinstance(nested, dict):
         nested = tuple(nested.values())
     if isinstance(nested, tuple | list):
@@ -36,9 +36,9 @@ def leaves(nested):
 
 
 def bits(nested):
-    """What two results must share to be called the same."""
-    each = [np.asarray(leaf) for leaf in leaves(nested)]
-    return [(array.dtype, array.shape, array.tobytes()) for array in each]
+    """Return what two results must share to be called the same: dtype, shape and bytes of each."""
+    arrays = [np.asarray(leaf) for leaf in leaves(nested)]
+    return [(array.dtype, array.shape, array.tobytes()) for array in arrays]
 
 
 @contextmanager
@@ -61,12 +61,12 @@ def soil(buffers, number=np.nan):
     return buffers
 
 
-def alone(one):
-    """What forward and backward give in fresh buffers of their own."""
+def alone(computation):
+    """Return the bits that forward and backward give in fresh buffers of their own."""
     buffers = Buffers()
-    saved = one.forward(buffers)
-    found = bits(saved)
-    return found, bits(one.backward(saved, buffers))
+    saved = computation.forward(buffers)
+    forward_bits = bits(saved)
+    return forward_bits, bits(computation.backward(saved, buffers))
 
 
 class Known(NamedTuple):
@@ -77,49 +77,52 @@ class Known(NamedTuple):
     backward: list
 
 
-def writes_to_nothing_that_was_given(one, other):
-    before = bits(one.run.arguments)
-    with sealed(one.run.arguments):
-        saved = one.run.forward(Buffers())
+def writes_to_nothing_that_was_given(tested, neighbour):
+    bits_before = bits(tested.run.arguments)
+    with sealed(tested.run.arguments):
+        saved = tested.run.forward(Buffers())
         with sealed(saved):
-            one.run.backward(saved, Buffers())
-    yield bits(one.run.arguments), before
-    yield bits(saved), one.forward
+            tested.run.backward(saved, Buffers())
+    yield bits(tested.run.arguments), bits_before
+    yield bits(saved), tested.forward
 
 
-def can_be_pulled_back_twice(one, other):
+def can_be_pulled_back_twice(tested, neighbour):
     buffers = Buffers()
-    saved = one.run.forward(buffers)
+    saved = tested.run.forward(buffers)
     for _ in range(2):
-        yield bits(one.run.backward(saved, buffers)), one.backward
+        yield bits(tested.run.backward(saved, buffers)), tested.backward
 
 
-def is_not_disturbed_in_between(one, other):
-    """Both orders of the backward passes, in the same buffers."""
+def is_not_disturbed_in_between(tested, neighbour):
+    """Run both orders of the backward passes in the same buffers."""
     for second in (False, True):
         buffers = Buffers()
-        pairs = [(each, each.run.forward(buffers)) for each in (one, other)]
-        for each, saved in reversed(pairs) if second else pairs:
-            yield bits(saved), each.forward
-            yield bits(each.run.backward(saved, buffers)), each.backward
-        for each, saved in pairs:
-            yield bits(saved), each.forward
+        pairs = [
+            (computation, computation.run.forward(buffers)) for computation in (tested, neighbour)
+        ]
+        for computation, saved in reversed(pairs) if second else pairs:
+            yield bits(saved), computation.forward
+            yield bits(computation.run.backward(saved, buffers)), computation.backward
+        for computation, saved in pairs:
+            yield bits(saved), computation.forward
 
 
-def can_be_pulled_back_in_other_buffers(one, other):
-    saved, there = one.run.forward(Buffers()), Buffers()
-    other.run.backward(other.run.forward(there), there)
-    for buffers in (there, soil(there), Buffers()):
-        yield bits(one.run.backward(saved, buffers)), one.backward
+def can_be_pulled_back_in_other_buffers(tested, neighbour):
+    saved = tested.run.forward(Buffers())
+    used_buffers = Buffers()
+    neighbour.run.backward(neighbour.run.forward(used_buffers), used_buffers)
+    for buffers in (used_buffers, soil(used_buffers), Buffers()):
+        yield bits(tested.run.backward(saved, buffers)), tested.backward
 
 
-def does_not_see_who_was_there_before(one, other):
-    """After either of two numbers: fresh memory may by chance hold one of them, too."""
+def does_not_see_who_was_there_before(tested, neighbour):
+    """Run after either of two numbers: fresh memory may by chance hold one of them, too."""
     buffers = Buffers()
-    for turn, each in enumerate((one, other, other, one, one, other)):
-        saved = each.run.forward(soil(buffers, (np.nan, 7.0)[turn % 2]))
-        yield bits(saved), each.forward
-        yield bits(each.run.backward(saved, buffers)), each.backward
+    for index, computation in enumerate((tested, neighbour, neighbour, tested, tested, neighbour)):
+        saved = computation.run.forward(soil(buffers, (np.nan, 7.0)[index % 2]))
+        yield bits(saved), computation.forward
+        yield bits(computation.run.backward(saved, buffers)), computation.backward
 
 
 CHECKS = (
@@ -131,20 +134,21 @@ CHECKS = (
 )
 
 
-def faults(one, other):
-    """Which of `CHECKS` a pass fails beside another, by name, and with what error if any."""
-    known, found = [Known(each, *alone(each)) for each in (one, other)], {}
+def faults(tested, neighbour):
+    """Return the `CHECKS` that a pass fails beside another, each with its error if any."""
+    alone_results = [Known(computation, *alone(computation)) for computation in (tested, neighbour)]
+    fault_by_check = {}
     for check in CHECKS:
         try:
-            right = all(bits_here == bits_alone for bits_here, bits_alone in check(*known))
+            right = all(bits_here == bits_alone for bits_here, bits_alone in check(*alone_results))
         except Exception as error:  # alone, both run through
-            found[check.__name__] = repr(error)
+            fault_by_check[check.__name__] = repr(error)
         else:
             if not right:
-                found[check.__name__] = "other bits"
-    return found
+                fault_by_check[check.__name__] = "other bits"
+    return fault_by_check
 
 
 def blank(blocks):
-    """Arrays for gradients, of which every number has to be written."""
+    """Return arrays for gradients, of which every number has to be written."""
     return {name: np.full_like(block, np.nan) for name, block in blocks.items()}

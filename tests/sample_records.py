@@ -12,7 +12,7 @@ METHODS = (
     *("hmc", "nuts", "ensemble", "hmc-heteroscedastic", "default", "chees", "mclmc", "laplace"),
     *("ivon", "low-rank", "dropout", "swag", "last-layer", "sghmc"),
 )
-ROWS = {
+N_ROWS_OF_SET = {
     **{"boston": 506, "concrete": 1030, "energy": 768, "protein": 45730, "wine_red": 1599},
     **{"yacht": 308, "power": 9568, "kin8nm": 8192, "naval": 11934},
 }
@@ -31,13 +31,13 @@ def record(
     rmse: float = 2.5,
     nll: float = 2.4,
     seed: int = 0,
-    **other: Any,
+    **entries: Any,
 ) -> dict[str, Any]:
-    """Return one finished trial; `other` replaces entries of it."""
+    """Return one finished trial; `entries` replaces entries of it."""
     rng = np.random.default_rng([seed, split])
-    train = round(0.9 * ROWS[name])
-    pits = rng.beta(1.2, 1.2, min(ROWS[name] - train, 400))
-    made = {
+    train = round(0.9 * N_ROWS_OF_SET[name])
+    pits = rng.beta(1.2, 1.2, min(N_ROWS_OF_SET[name] - train, 400))
+    trial = {
         "key": f"{name}/{method}/{split:02d}",
         "set": name,
         "method": method,
@@ -60,18 +60,18 @@ def record(
             "train_rmse": 0.8 * rmse,
             "train_nll": nll - 0.2,
         },
-        "rows": {"train": train, "test": ROWS[name] - train},
+        "rows": {"train": train, "test": N_ROWS_OF_SET[name] - train},
         "seconds": {"wall": 12.5 + split, "cpu": 12.0 + split},
         "versions": {"bbb_numpy": "0.2.0", "numpy": "2.4.6", "python": "3.12.3"},
     }
-    return made | other
+    return trial | entries
 
 
-def failure(name: str = "boston", method: str = "hmc", split: int = 0, **other: Any) -> Any:
+def failure(name: str = "boston", method: str = "hmc", split: int = 0, **entries: Any) -> Any:
     """Return one failed trial."""
-    made = record(name, method, split, status="failed", error="ValueError: planted")
+    trial = record(name, method, split, status="failed", error="ValueError: planted")
     nothing = dict.fromkeys(("metrics", "notes", "chosen", "rows"))
-    return made | nothing | other
+    return trial | nothing | entries
 
 
 def sample(
@@ -82,14 +82,14 @@ def sample(
 ) -> list[dict[str, Any]]:
     """Return every trial, by default on all published splits; splits differ more than methods."""
     rng = np.random.default_rng(seed)
-    made = []
+    trials = []
     for name in sets:
-        own = splits or SPLITS[name]
-        hard = rng.normal(0.0, 0.15, own)
+        n_splits = splits or SPLITS[name]
+        hard = rng.normal(0.0, 0.15, n_splits)
         for i, method in enumerate(methods):
             level = SCALE[name] * (1.0 + 0.03 * i) * (3.0 if method == "eubo" else 1.0)
-            for split in range(own):
+            for split in range(n_splits):
                 rmse = float(level * np.exp(hard[split] + rng.normal(0.0, 0.02)))
                 nll = float(np.log(rmse) + 1.42 + rng.normal(0.0, 0.02))
-                made.append(record(name, method, split, rmse, nll, seed=i))
-    return made
+                trials.append(record(name, method, split, rmse, nll, seed=i))
+    return trials

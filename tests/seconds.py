@@ -39,7 +39,7 @@ def read(path):
 
 
 def living(pid="self"):
-    """The seconds of the children that are alive, on Linux, and of those of theirs that have ended.
+    """Return the seconds of the children alive, on Linux, and of those of theirs that have ended.
 
     Children that several tests share are so charged to each by what they do for it, not all to
     the test in which they end.
@@ -56,7 +56,7 @@ def living(pid="self"):
 
 
 def processor_time():
-    """The seconds of this process and of its children."""
+    """Return the seconds of this process and of its children."""
     spent = times()
     return process_time() + spent.children_user + spent.children_system + living()
 
@@ -81,7 +81,7 @@ def reference():
 
 
 def second():
-    """How long a second is on this machine now, at least 1."""
+    """Return how long a second is on this machine now, at least 1."""
     return max(1.0, statistics.median(reference() for _ in range(5)) / REFERENCE_S)
 
 
@@ -164,7 +164,9 @@ class Meter:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self):
-        self.taken, self.started, self.refused = 0.0, self.clock(), False
+        self.taken = 0.0
+        self.started = self.clock()
+        self.refused = False
         try:
             return (yield)
         finally:
@@ -207,7 +209,8 @@ class Meter:
             return
         allowed = BUSY * self.limit * max(self.second, second())
         if self.taken > allowed:
-            self.refused, report.outcome = True, "failed"
+            self.refused = True
+            report.outcome = "failed"
             report.longrepr = (
                 f"{self.taken:.2f} s of processor time, more than the {allowed:.2f} s of a test by "
                 f"day on this machine now: {ADVICE}"

@@ -15,7 +15,7 @@ from bbb_studies import krasser
 from bbb_studies.cli.reproduce import STUDIES
 from bbb_studies.comparing import Fitted, Setup
 from bbb_studies.data import powerball as powerball_data
-from bbb_studies.mullachery import income_tax, occam, powerball, sp500
+from bbb_studies.mullachery import coin, income_tax, occam, powerball, sp500
 from bbb_studies.ours import certificate, elbo_minima, estimator_variance, evidence_bounds
 from bbb_studies.wu import path_loss
 
@@ -34,7 +34,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "evidence-bounds": {"seed": 0},
     "elbo-minima": {"seed": 0, "starts": 6, "epochs": 150},
     "certificate": {"seed": 0, "settings": CERTIFICATE, "digits": DIGITS, "progress": False},
-    "coin": {"seed": 0, "budget": (60, 150, 50)},
+    "coin": {"seed": 0, "budget": coin.SamplingBudget(60, 150, 50)},
     "occam": {
         "budget": occam.Budget(side=31, draws=500, chains=10, steps=4, sets=1)
     },

@@ -8,14 +8,14 @@ SMALL_PARAMS = {"hidden_layer_sizes": (5,), "predict_samples": 20, "random_state
 
 
 def regression_rows(rows=40, inputs=3, outputs=None, seed=0):
-    """Rows x (N, d_in) and y (N,) of a smooth function, or y (N, K) of several."""
+    """Return rows x (N, d_in) and y (N,) of a smooth function, or y (N, K) of several."""
     x = np.random.default_rng(seed).normal(size=(rows, inputs))
     f = x[:, 0] - 0.5 * x[:, -1] ** 2
     return x, f if outputs is None else np.outer(f, 1.0 + np.arange(outputs))
 
 
 def class_blobs(classes=2, rows=60, seed=0):
-    """Blobs that overlap a little, one per class, with their codes."""
+    """Return blobs that overlap a little, one per class, with their codes."""
     codes = np.arange(rows) % classes
     angle = 2 * np.pi * codes / classes
     centre = 1.5 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -23,7 +23,7 @@ def class_blobs(classes=2, rows=60, seed=0):
 
 
 def regressor(**params):
-    """A regressor; in its few epochs there is no time for a warm-up."""
+    """Return a regressor; in its few epochs there is no time for a warm-up."""
     return BayesianMLPRegressor(**SMALL_PARAMS | {"epochs": 3, "kl_warm_up": "none"} | params)
 
 
@@ -35,7 +35,7 @@ SMALL_LEARNERS = [(regressor, *regression_rows()), (classifier, *class_blobs(3))
 
 
 def fitted_state(model):
-    """Everything that predictions and further training depend on, as comparable numbers."""
+    """Return everything that predictions and further training depend on, as numbers."""
     optimizer_state = model.training_.optimizer_state
     return (
         model.theta_.tobytes(),

@@ -29,22 +29,21 @@ def prices(seed=0, days=700, companies=4, momentum=0.0, start="2010-01-04"):
 def cells(seed=0, n_places=30):
     """Return tax that depends on income, and scatters more in small cells."""
     rng = np.random.default_rng(seed)
-    place, income_class = (
-        np.repeat([f"05{k:03d}" for k in range(n_places)], 6),
-        np.tile(range(6), n_places),
-    )
+    place_codes = np.repeat([f"05{k:03d}" for k in range(n_places)], 6)
+    income_class = np.tile(range(6), n_places)
     returns = rng.choice([20.0, 40.0, 100.0, 400.0, 1500.0], 6 * n_places)
     log_income = rng.normal(0, 0.08, 6 * n_places)
     x = rng.uniform(0, 1, (6 * n_places, len(income_tax.TAX_INPUTS)))
     x[:, 0], x[:, -6], x[:, -5:] = log_income, np.log(returns), np.eye(6)[income_class, 1:]
     y = 1.3 * (log_income + income_tax.LOG_TYPICAL_INCOME[income_class]) - np.log(30)
     y += rng.normal(0, 0.6 / returns**0.5)
-    return income_tax.Cells(x, y[:, None], place, income_class, returns, {"no income": 0})
+    return income_tax.Cells(x, y[:, None], place_codes, income_class, returns, {"no income": 0})
 
 
 def draws(count, seed=0):
     """Return lottery draws, three quarters by the old rules and then a quarter by the new ones."""
-    rng, balls = np.random.default_rng(seed), np.repeat([59, 69], [3 * count // 4, count // 4])
+    rng = np.random.default_rng(seed)
+    balls = np.repeat([59, 69], [3 * count // 4, count // 4])
     white = np.array([np.sort(rng.choice(urn, 5, replace=False)) + 1 for urn in balls])
     days = np.datetime64("2014-01-01") + 4 * np.arange(count)
     red = rng.integers(1, 27, count)

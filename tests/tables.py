@@ -11,13 +11,13 @@ def cells_of(text: str, first: str) -> dict[str, list[str]]:
     lines = iter(text.splitlines())
     head = next(line for line in lines if line.startswith(first))
     assert set(next(lines)) == {"-"}, f"no table is below {head}"
-    found: dict[str, list[str]] = {}
+    cells_by_row: dict[str, list[str]] = {}
     for line in lines:
         if not line:
             break
         name, *cells = re.split(r"  +", line.strip())
-        found.setdefault(name, []).extend(cells)
-    return found
+        cells_by_row.setdefault(name, []).extend(cells)
+    return cells_by_row
 
 
 def check_picture(path, width, contrast):

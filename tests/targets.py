@@ -46,7 +46,7 @@ class Gaussian:
 
 
 def correlated(correlation=0.9, deviations=(1.0, 0.3, 3.0), mean=0.0):
-    """A Gaussian whose coordinates are correlated and of different size."""
+    """Return a Gaussian whose coordinates are correlated and of different size."""
     deviations = np.array(deviations)
     size = len(deviations)
     correlations = np.full((size, size), correlation) + (1 - correlation) * np.eye(size)
@@ -72,7 +72,7 @@ class Funnel:
         return self.place(rng.standard_normal((chains, self.size)))
 
     def place(self, z):
-        """The funnel from standard normal numbers: its non-centred form."""
+        """Return the funnel from standard normal numbers: its non-centred form."""
         v = self.width * z[..., :1]
         return np.concatenate([v, np.exp(0.5 * v) * z[..., 1:]], axis=-1)
 
@@ -123,7 +123,7 @@ class Gammas:
 
 
 def network_target(seed=0, rows=12, **options):
-    """A tanh network with learned noise and prior scales, and data."""
+    """Return the posterior of a tanh network with learned noise and prior scales, and data."""
     rng = np.random.default_rng(seed)
     model = Model(MLP((2, 3, 1), "tanh"), GaussianPrior(learn=True), GaussianLikelihood(0.3, True))
     x = rng.standard_normal((rows, 2))
@@ -132,7 +132,7 @@ def network_target(seed=0, rows=12, **options):
 
 
 def moved(kernel, target, position, rng, steps):
-    """Chains from `position`, some steps later."""
+    """Return the chains from `position`, some steps later."""
     state = kernel.init(target, position)
     for _ in range(steps):
         state, _ = kernel.step(target, rng, state)
@@ -140,7 +140,7 @@ def moved(kernel, target, position, rng, steps):
 
 
 def departure(z):
-    """Largest z-score of any statistic of numbers (S, D) that should be standard normal.
+    """Return the largest z-score of any statistic of (S, D) that should be standard normal.
 
     Means, squares and products against 0, 1 and 0 with their exact standard errors, and the
     Kolmogorov-Smirnov p-value of every coordinate as a two-sided z-score.
@@ -150,13 +150,13 @@ def departure(z):
     count, size = z.shape
     scores = [z.mean(axis=0), (z * z - 1).mean(axis=0) / np.sqrt(2)]
     scores += [(z[:, [i]] * z[:, i + 1 :]).mean(axis=0) for i in range(size - 1)]
-    each = np.abs(np.concatenate(scores)) * np.sqrt(count)
+    z_scores = np.abs(np.concatenate(scores)) * np.sqrt(count)
     ranks = [special.ndtri(1 - 0.5 * stats.kstest(c, "norm").pvalue) for c in z.T]
-    return max(each.max(), *ranks)
+    return max(z_scores.max(), *ranks)
 
 
 def change(kernel, target, chains=4000, steps=4, seed=0):
-    """How far `steps` steps lead exact draws of the target away from it, as a z-score.
+    """Return how far `steps` steps lead exact draws of the target away from it, as a z-score.
 
     A kernel that leaves the target invariant gives draws of it again, whatever its step size:
     nothing has to converge.
@@ -167,9 +167,9 @@ def change(kernel, target, chains=4000, steps=4, seed=0):
 
 
 def chain_means(values):
-    """Mean and standard error of draws (T, S, ...) from the scatter of S chain means."""
-    each = values.mean(axis=0)
-    return each.mean(axis=0), each.std(axis=0, ddof=1) / np.sqrt(len(each))
+    """Return mean and standard error of draws (T, S, ...) from the scatter of S chain means."""
+    means = values.mean(axis=0)
+    return means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(len(means))
 
 
 def path(target, metric, phase, step_size, steps):
@@ -217,11 +217,11 @@ def same_bits(a, b):
     assert a.stats.keys() == b.stats.keys()
     for name in a.stats:
         assert a.stats[name].tobytes() == b.stats[name].tobytes(), name
-    for mine, other in zip(a.kernels, b.kernels, strict=True):
-        sizes = [getattr(kernel, "step_size", np.nan) for kernel in (mine, other)]
+    for mine, theirs in zip(a.kernels, b.kernels, strict=True):
+        sizes = [getattr(kernel, "step_size", np.nan) for kernel in (mine, theirs)]
         np.testing.assert_array_equal(*sizes)
         if getattr(mine, "metric", None) is not None:
             like = np.eye(a.positions.shape[2])
-            np.testing.assert_array_equal(mine.metric.velocity(like), other.metric.velocity(like))
-    ends = [(one.finished, one.warm_up, one.warm_up_divergent) for one in (a, b)]
+            np.testing.assert_array_equal(mine.metric.velocity(like), theirs.metric.velocity(like))
+    ends = [(draws.finished, draws.warm_up, draws.warm_up_divergent) for draws in (a, b)]
     assert ends[0] == ends[1]

@@ -52,13 +52,13 @@ def student(like, value, location, scale, nu):
 
 
 def gaussian_prior(like, prior, params, w):
-    """K11, D17."""
+    """Return the Gaussian log density of weights (K11, D17)."""
     scale = like.exp(params["prior_log_scale"]) if prior.learn else np.array([prior.scale])
     return normal(like, w, 0.0, scale)
 
 
 def layerwise_prior(like, prior, params, w):
-    """D39."""
+    """Return the Gaussian log density with a scale of each layer (D39)."""
     counts = [d_in * d_out + d_out for d_in, d_out in pairwise(prior.sizes)]
     of_layer = np.repeat(np.eye(len(counts)), counts, axis=0)  # (P, L)
     scales = like.exp(params["prior_log_scale"]) if prior.learn else np.array(prior.scales)
@@ -66,17 +66,17 @@ def layerwise_prior(like, prior, params, w):
 
 
 def centred_prior(like, prior, params, w):
-    """D57."""
+    """Return the Gaussian log density around given means (D57)."""
     return gaussian_prior(like, prior, params, w - np.array([prior.centre]))
 
 
 def laplace_prior(like, prior, params, w):
-    """D16."""
+    """Return the Laplace log density of weights (D16)."""
     return -np.log(2 * prior.scale) - like.abs(w) / prior.scale
 
 
 def student_prior(like, prior, params, w):
-    """D42."""
+    """Return the Student-t log density of weights (D42)."""
     if not prior.learn:
         return student(like, w, 0.0, np.array(prior.scale), np.array(prior.df))
     scale, nu = like.exp(params["prior_log_scale"]), like.exp(params["prior_log_df"])
@@ -84,15 +84,15 @@ def student_prior(like, prior, params, w):
 
 
 def mixture_prior(like, prior, params, w):
-    """R4, R8."""
+    """Return the log density of a mixture of two Gaussians (R4, R8)."""
     if prior.learn:
         t1, t2, a = (params["prior_mixture"][i] for i in range(3))
         narrow = 1e-6 + like.log(1 + like.exp(t2))
         wide, share = narrow + like.log(1 + like.exp(t1)), 1 / (1 + like.exp(-a))
     else:
         share, wide, narrow = prior.pi, prior.sigma1, prior.sigma2
-    both = ((share, wide), (1 - share, narrow))
-    return like.log(sum(like.exp(like.log(a) + normal(like, w, 0.0, s)) for a, s in both))
+    components = ((share, wide), (1 - share, narrow))
+    return like.log(sum(like.exp(like.log(a) + normal(like, w, 0.0, s)) for a, s in components))
 
 
 PRIORS = {
@@ -109,37 +109,37 @@ PRIORS = {
 
 
 def gaussian_likelihood(like, likelihood, params, f, y):
-    """K14, K15, D1."""
+    """Return the Gaussian log density of targets (K14, K15, D1)."""
     noise = like.exp(params["log_noise"]) if likelihood.learn else np.array([likelihood.scale])
     return normal(like, y, f, noise)
 
 
 def heteroscedastic_likelihood(like, likelihood, params, f, y):
-    """D12."""
+    """Return the Gaussian log density with a scale of each row (D12)."""
     half = f.shape[1] // 2
     return normal(like, y, f[:, :half], likelihood.floor + like.log(1 + like.exp(f[:, half:])))
 
 
 def student_likelihood(like, likelihood, params, f, y):
-    """D43."""
+    """Return the Student-t log density of targets (D43)."""
     if not likelihood.learn:
         return student(like, y, f, np.array(likelihood.scale), np.array(likelihood.df))
     return student(like, y, f, like.exp(params["log_noise"]), like.exp(params["log_df"]))
 
 
 def bernoulli_likelihood(like, likelihood, params, f, y):
-    """D13."""
+    """Return the log probability of targets 0 and 1 by logits (D13)."""
     p = 1 / (1 + like.exp(-f))
     return y * like.log(p) + (1 - y) * like.log(1 - p)
 
 
 def categorical_likelihood(like, likelihood, params, f, y):
-    """D14."""
+    """Return the log probability of classes by logits (D14)."""
     return y * like.log(like.exp(f) / like.exp(f).sum(axis=1).reshape((-1, 1)))
 
 
 def poisson_likelihood(like, likelihood, params, f, y):
-    """D15."""
+    """Return the log probability of counts by log rates (D15)."""
     return y * f - like.exp(f) - special.gammaln(y + 1)
 
 
@@ -219,20 +219,20 @@ TABLES = {  # by family of the registry
 
 
 def of(table, part):
-    """The entry of `table` for the class of `part`."""
-    for kind in type(part).__mro__:
-        if kind.__name__ in table:
-            return table[kind.__name__]
+    """Return the entry of `table` for the class of `part`."""
+    for cls in type(part).__mro__:
+        if cls.__name__ in table:
+            return table[cls.__name__]
     raise KeyError(f"tests/textbook.py has no density of {type(part).__name__}: add it")
 
 
 def log_prior(prior, params, w):
-    """The log density (P,) of each of the weights `w` (P,)."""
+    """Return the log density (P,) of each of the weights `w` (P,)."""
     return of(PRIORS, prior)(Numpy, prior, params, w)
 
 
 def log_likelihood(likelihood, params, f, y):
-    """The log density (B, K) of every target."""
+    """Return the log density (B, K) of every target."""
     return of(LIKELIHOODS, likelihood)(Numpy, likelihood, params, f, y)
 
 
@@ -241,20 +241,20 @@ def log_likelihood(likelihood, params, f, y):
 
 def blocks_of(theta, layout):
     """Cut theta by name."""
-    cut, at = {}, 0
+    cut, start = {}, 0
     for name, shape in layout.blocks:
-        end = at + int(np.prod(shape))
-        cut[name], at = theta[at:end].reshape(shape), end
+        stop = start + int(np.prod(shape))
+        cut[name], start = theta[start:stop].reshape(shape), stop
     return cut
 
 
 def layers_of(w, network):
     """Cut a flat vector into W (d_in, d_out) and b (d_out,) of every layer."""
-    cut, at = [], 0
+    cut, start = [], 0
     for d_in, d_out in pairwise(network.sizes):
-        middle, end = at + d_in * d_out, at + d_in * d_out + d_out
-        cut.append((w[at:middle].reshape((d_in, d_out)), w[middle:end]))
-        at = end
+        middle, stop = start + d_in * d_out, start + d_in * d_out + d_out
+        cut.append((w[start:middle].reshape((d_in, d_out)), w[middle:stop]))
+        start = stop
     return cut
 
 
@@ -279,7 +279,7 @@ def activated(like, network, z):
 
 
 def outputs(like, w, x, network):
-    """The network's outputs for one weight vector, layer by layer (K31-K36)."""
+    """Return the network's outputs for one weight vector, layer by layer (K31-K36)."""
     a = x
     for layer, (weight, bias) in enumerate(layers_of(w, network)):
         a = activated(like, network, a) if layer else a
@@ -288,13 +288,13 @@ def outputs(like, w, x, network):
 
 
 def gram(first, second):
-    """|I + V^T V| of two columns, and its entries: two on the diagonal, one beside it (D59)."""
+    """Return |I + V^T V| of two columns, and its entries: two diagonal ones, one beside (D59)."""
     p, q, r = 1 + first @ first, 1 + second @ second, first @ second
     return p * q - r**2, p, q, r
 
 
 def weights(like, case, parts, e):
-    """One weight vector and its log q, by its noise: |L^-1 (w - mu)|^2 is |e|^2 (K4, K10, M1)."""
+    """Return one weight vector and its log q, in which |L^-1 (w - mu)|^2 = |e|^2 (K4, K10, M1)."""
     mu, size = parts["mu"], case.estimator.model.layout.size
     if isinstance(case.estimator.posterior, PointMass):
         return mu, 0.0
@@ -318,7 +318,7 @@ def weights(like, case, parts, e):
 
 
 def log_densities(like, case, parts, w, f):
-    """log P(w) and log P(D|w) of one weight vector and its outputs."""
+    """Return log P(w) and log P(D|w) of one weight vector and its outputs."""
     model = case.estimator.model
     log_prior = of(PRIORS, model.prior)(like, model.prior, parts, w).sum()
     log_data = of(LIKELIHOODS, model.likelihood)(like, model.likelihood, parts, f, case.y).sum()
@@ -326,9 +326,12 @@ def log_densities(like, case, parts, w, f):
 
 
 def sampled_loss(like, theta, case):
-    """The loss of any objective that samples weights (K18, W1, W2, D24, D25, G2)."""
-    estimator, pi, samples = case.estimator, case.kl_weight, len(case.noise)
-    parts, objective = blocks_of(theta, estimator.layout), case.estimator.objective
+    """Return the loss of an objective that samples weights (K18, W1, W2, D24, D25, G2)."""
+    estimator = case.estimator
+    pi = case.kl_weight
+    samples = len(case.noise)
+    parts = blocks_of(theta, estimator.layout)
+    objective = case.estimator.objective
     log_data, log_prior, log_weight = [], [], []
     for e in case.noise:
         w, log_q = weights(like, case, parts, e)
@@ -358,8 +361,9 @@ def sampled_loss(like, theta, case):
 
 
 def divergence(like, case, parts):
-    """KL(q || P(w)): sum of log(S/L_jj) + (Var w_j + mu_j^2) / (2 S^2) - 1/2 (D18, D19)."""
-    prior, size = case.estimator.model.prior, case.estimator.model.layout.size
+    """Return KL(q || P(w)): sum of log(S/L_jj) + (Var w_j + mu_j^2)/(2 S^2) - 1/2 (D18, D19)."""
+    prior = case.estimator.model.prior
+    size = case.estimator.model.layout.size
     sigma = like.log(1 + like.exp(parts["rho"]))
     scale = like.exp(parts["prior_log_scale"]) if prior.learn else None
     if isinstance(prior, LayerwiseGaussianPrior):
@@ -378,16 +382,18 @@ def divergence(like, case, parts):
         variance = variance * (1 + first**2 + second**2)
         log_det = like.log(gram(first, second)[0])
     log_ratio = (like.log(scale) + 0 * variance) - like.log(sigma)
-    each = log_ratio + (variance + parts["mu"] ** 2) / (2 * scale**2) - 0.5
-    return each.sum() - log_det / 2
+    terms = log_ratio + (variance + parts["mu"] ** 2) / (2 * scale**2) - 0.5
+    return terms.sum() - log_det / 2
 
 
 def local_outputs(like, case, parts, zeta):
-    """Outputs that are sampled layer by layer: mean a mu, variance a^2 sigma^2 (D21)."""
-    network, a, at = case.estimator.model.network, case.x, 0
+    """Return outputs sampled layer by layer: mean a mu, variance a^2 sigma^2 (D21)."""
+    network = case.estimator.model.network
+    a = case.x
+    at = 0
     sigma = like.log(1 + like.exp(parts["rho"]))
-    both = zip(layers_of(parts["mu"], network), layers_of(sigma, network), strict=True)
-    for layer, ((mean, bias), (spread, bias_spread)) in enumerate(both):
+    layers = zip(layers_of(parts["mu"], network), layers_of(sigma, network), strict=True)
+    for layer, ((mean, bias), (spread, bias_spread)) in enumerate(layers):
         a = activated(like, network, a) if layer else a
         count = len(a) * mean.shape[1]
         noise, at = zeta[at : at + count].reshape((len(a), -1)), at + count
@@ -396,8 +402,10 @@ def local_outputs(like, case, parts, zeta):
 
 
 def flipped_outputs(like, case, parts, noise):
-    """Outputs of rows whose weights are mu + (r s^T) o sigma eps, r and s signs (D22)."""
-    network, size, rows = case.estimator.model.network, len(parts["mu"]), len(case.x)
+    """Return outputs of rows with weights mu + (r s^T) o sigma eps, r and s signs (D22)."""
+    network = case.estimator.model.network
+    size = len(parts["mu"])
+    rows = len(case.x)
     shift = like.log(1 + like.exp(parts["rho"])) * noise[:size]
     at, signs = size, []
     for d_in, d_out in pairwise(network.sizes):
@@ -406,28 +414,30 @@ def flipped_outputs(like, case, parts, noise):
             cut.append(noise[at : at + rows * width].reshape((rows, width)))
             at += rows * width
         signs.append(cut)
-    each = []
+    rows_of_outputs = []
     for row in range(rows):
-        both = zip(signs, layers_of(shift, network), strict=True)
+        layers = zip(signs, layers_of(shift, network), strict=True)
         pushes = [
-            ((r[row][:, None] * s[row] * W).ravel(), t[row] * b) for (r, s, t), (W, b) in both
+            ((r[row][:, None] * s[row] * W).ravel(), t[row] * b) for (r, s, t), (W, b) in layers
         ]
         flat = np.concatenate([part for pair in pushes for part in pair])
-        each.append(outputs(like, parts["mu"] + flat, case.x[row : row + 1], network))
-    return np.concatenate(each)
+        rows_of_outputs.append(outputs(like, parts["mu"] + flat, case.x[row : row + 1], network))
+    return np.concatenate(rows_of_outputs)
 
 
 def pac_bayes(like, objective, kl, nll):
-    """The quadratic bound on r + sqrt(2 r k) + 2 k and more, in nats of N rows (D58)."""
+    """Return the quadratic bound on r + sqrt(2 r k) + 2 k and more, in nats of N rows (D58)."""
     rows = objective.rows
     k = (kl + np.log(2 * np.sqrt(rows) / objective.delta)) / (2 * rows)
     return (like.sqrt(nll / rows / np.log(2) + k) + like.sqrt(k)) ** 2 * rows * np.log(2)
 
 
 def closed_form_loss(like, theta, case):
-    """pi beta KL in closed form, and the sampled likelihood (R1, D18, D21, D22)."""
-    estimator, parts = case.estimator, blocks_of(theta, case.estimator.layout)
-    likelihood, total = estimator.model.likelihood, 0.0
+    """Return pi beta KL in closed form plus the sampled likelihood (R1, D18, D21, D22)."""
+    estimator = case.estimator
+    parts = blocks_of(theta, case.estimator.layout)
+    likelihood = estimator.model.likelihood
+    total = 0.0
     for e in case.noise:
         if isinstance(estimator, LocalReparameterisation):
             f = local_outputs(like, case, parts, e)
@@ -437,13 +447,15 @@ def closed_form_loss(like, theta, case):
             w, _ = weights(like, case, parts, e)
             f = outputs(like, w, case.x, estimator.model.network)
         total = total + of(LIKELIHOODS, likelihood)(like, likelihood, parts, f, case.y).sum()
-    kl, nll, pi = divergence(like, case, parts), -total / len(case.noise), case.kl_weight
+    kl = divergence(like, case, parts)
+    nll = -total / len(case.noise)
+    pi = case.kl_weight
     if isinstance(estimator.objective, PACBayes):
         return pac_bayes(like, estimator.objective, kl, nll / pi) * pi
     return estimator.objective.beta * pi * kl + nll
 
 
 def loss(like, theta, case):
-    """The value of any estimator."""
+    """Return the value of any estimator."""
     exact = isinstance(case.estimator, ClosedFormKL | LocalReparameterisation | Flipout)
     return (closed_form_loss if exact else sampled_loss)(like, theta, case)

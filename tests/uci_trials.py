@@ -46,8 +46,8 @@ def without_time(record):
 
 def recorded(out):
     """Return the records of a run's folder by their keys, without times."""
-    found = {record["key"]: record for record in records.read(out / records.RECORDS_FOLDER)}
-    return {key: without_time(found[key]) for key in sorted(found)}
+    record_by_key = {record["key"]: record for record in records.read(out / records.RECORDS_FOLDER)}
+    return {key: without_time(record_by_key[key]) for key in sorted(record_by_key)}
 
 
 needs_data = pytest.mark.skipif(

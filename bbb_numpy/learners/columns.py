@@ -330,7 +330,10 @@ def detect_date_order(cells: Series) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return a cell as a file would have it: in a column with gaps pandas makes 5 to 5.0."""
+    """Return a cell as a file would have it: text without spaces around it, 5 for 5.0.
+
+    Pandas makes 5 to 5.0 in a column with gaps.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip()

@@ -16,15 +16,15 @@ from ..numeric.layout import Array
 __all__ = ["ACTIVATIONS"]
 
 ROOT_HALF = sqrt(0.5)
-ERF_SLOPE = 2.0 / sqrt(pi)  # derivative of erf at 0
-# The tanh form of GELU: v = RATE (z + CUBIC z^3)
+ERF_SLOPE = 2.0 / sqrt(pi)  # derivative of erf(x) at x = 0
+# Coefficients of the tanh form of GELU, whose gate is s(v) with v = RATE (z + CUBIC z^3)
 RATE = sqrt(8.0 / pi)
 CUBIC = 0.044715
 
 
 def relu(z: Array, slope: Array) -> None:
     """Write a = z [z > 0] into `z`, and a' = [z > 0] into `slope` (K32, K34, K35)."""
-    np.greater(z.real, 0, out=slope)  # 0 or 1 as numbers: a fast multiply
+    np.greater(z.real, 0, out=slope)  # numbers 0 and 1 multiply faster than bools
     z *= slope  # K32, K34, K35: a_l = ReLU(z_l) = z_l [z_l > 0]
 
 
@@ -40,14 +40,14 @@ def sigmoid(z: Array, slope: Array) -> None:
 
 
 def softplus(z: Array, slope: Array) -> None:
-    """Write a = log(1 + e^z) into `z`, and a' = s(z) into `slope` (D51)."""
+    """Write a = log(1 + e^z) into `z`, and a' = s(z), the sigmoid, into `slope` (D51)."""
     parts = softplus_parts(z)
     z[...] = parts.softplus  # D51
     slope[...] = parts.sigmoid  # D51
 
 
 def silu(z: Array, slope: Array) -> None:
-    """Write a = z s(z) into `z`, and a' into `slope` (D51)."""
+    """Write a = z s(z) into `z`, with s the sigmoid, and a' into `slope` (D51)."""
     _gate(z, slope, *logistic(z))
 
 
@@ -62,9 +62,9 @@ def gelu(z: Array, slope: Array) -> None:
 
 
 def gelu_tanh(z: Array, slope: Array) -> None:
-    """Write a = z s(v), GELU in its tanh form, into `z`, and a' into `slope` (D51).
+    """Write a = z s(v), the tanh form of GELU, into `z`, and a' into `slope` (D51).
 
-    With v = 2 sqrt(2/pi) (z + 0.044715 z^3).
+    Here v = 2 sqrt(2/pi) (z + 0.044715 z^3) and s is the sigmoid.
     """
     cubic = CUBIC * z * z
     gate, d_gate = logistic(RATE * z * (1.0 + cubic))
@@ -72,7 +72,17 @@ def gelu_tanh(z: Array, slope: Array) -> None:
 
 
 def _gate(z: Array, slope: Array, gate: Array, d_gate: Array) -> None:
-    """Write a = z g(z) into `z`, and a' = g + z g' into `slope` (D51)."""
+    """Write a = z g(z) into `z`, and a' = g + z g' into `slope` (D51).
+
+    Parameters
+    ----------
+    z : ndarray
+        Pre-activations of any shape; overwritten.
+    slope : ndarray
+        Receives the derivative a'(z).
+    gate, d_gate : ndarray
+        g(z) and its derivative g'(z).
+    """
     np.multiply(z, d_gate, out=slope)
     slope += gate  # D51
     z *= gate

@@ -19,12 +19,22 @@ from .likelihoods import Likelihood, check_shape
 
 __all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "PoissonLikelihood"]
 
-# the log of about 9e18, the largest rate of which NumPy draws counts
+# log of about 9e18, the largest Poisson rate for which NumPy can draw counts
 MAX_LOG_RATE = 43.6
 
 
 def _check_all(y: Array, allowed: Array, requirement: str) -> None:
-    """Raise ValueError with the first number of `y` (B, K) that is not allowed."""
+    """Raise ValueError if any entry of `allowed` is False, naming the first such number of `y`.
+
+    Parameters
+    ----------
+    y : ndarray (B, K)
+        Targets.
+    allowed : ndarray (B, K) of bool
+        Whether each target is valid.
+    requirement : str
+        What targets must be, with which the message begins.
+    """
     if not allowed.all():
         row, column = (int(i) for i in np.argwhere(~allowed)[0])
         raise ValueError(
@@ -33,40 +43,48 @@ def _check_all(y: Array, allowed: Array, requirement: str) -> None:
 
 
 class _Discrete(Likelihood):
-    """Base class of likelihoods of logits or log rates, which learn nothing.
+    """Base class of likelihoods of logits or log rates, which have no learned numbers.
 
-    Their `log_density` saves its own slope.
+    The second result of their `log_density`, which `vjp` takes, is its derivative for the outputs.
     """
 
     target_kind: ClassVar[str] = "class"
 
     def vjp(self, saved: Array, cotangent: Array, d_params: Params) -> Array:
-        """Return the cotangent times `saved`, the slope y - E[y].
+        """Return the gradient for the outputs: the cotangent times `saved`, which is y - E[y].
 
         Parameters
         ----------
-        saved : object
-            Second result of `log_density`.
+        saved : ndarray (S, B, K)
+            Second result of `log_density`: d log P/df.
         cotangent : ndarray (S,) or (S, B)
             Derivative of the loss with respect to each sum over rows, or to each row.
         d_params : dict
-            Gradients of the learned blocks, which are written.
+            Not used, as nothing is learned.
+
+        Returns
+        -------
+        ndarray (S, B, K)
+            Derivative of the loss with respect to the network outputs, a new array.
         """
         return np.multiply(saved, for_outputs(cotangent), out=np.empty_like(saved))
 
     def curvature(self, params: Params, f: Array) -> Array:
-        """Return the variance of y on the diagonal: f is its natural parameter (D54)."""
+        """Return -d^2 log P/df df (S, B, K, K), a diagonal matrix of the variances of y (D54).
+
+        That is so because f is the natural parameter of the distribution of y.
+        """
         return self.variance(params, f)[..., None] * np.eye(f.shape[-1], dtype=f.dtype)
 
     def variance(self, params: Params, f: Array) -> Array:
-        """Return p (1 - p), the variance of a target that is 1 with probability p."""
+        """Return p (1 - p) (S, B, K), the variance of a target that is 1 with probability p."""
         p = self.mean(params, f)
         return p * (1.0 - p)
 
     def cdf(
         self, special: Any, y: Array, *components: Array, upper: bool = False
     ) -> Array:
-        """Return the probability of a target <= y, for targets that are 1 with probability p.
+        """Return the probability of a target <= y, where targets are 1 with probability p, else 0.
 
         It is 0 for y < 0, 1 - p for 0 <= y < 1, and 1 from 1 on.
 
@@ -75,11 +93,16 @@ class _Discrete(Likelihood):
         special : module
             `scipy.special`.
         y : ndarray
-            Targets, which broadcast with the components.
+            Values of the target; they broadcast with the components.
         *components : ndarray
-            Results of `components`.
+            Parameters of the distribution of y, as `components` returns them.
         upper : bool
-            Return the probability of a target > y instead.
+            If true, return the probability of a target > y instead.
+
+        Returns
+        -------
+        ndarray
+            Probabilities, in the shape to which `y` and the components broadcast.
         """
         (p,) = components
         if upper:
@@ -95,7 +118,7 @@ class BernoulliLikelihood(_Discrete):
     """
 
     def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise ValueError unless every number of `y` (B, K) is 0 or 1."""
+        """Raise ValueError unless every number of `y` (B, K) is 0 or 1; `dtype` is not used."""
         _check_all(
             y, (y == 0) | (y == 1), "targets of a Bernoulli likelihood must be 0 or 1"
         )
@@ -103,16 +126,21 @@ class BernoulliLikelihood(_Discrete):
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k [y_k z_k - softplus(z_k)] (D13).
 
-        And its slope d log P/dz = y - sigmoid(z) (S, B, K), for logits z = `f`.
-
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
-        f : ndarray (S, B, heads)
-            Network outputs.
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
+        f : ndarray (S, B, K)
+            Network outputs of S weight samples for B rows.
         y : ndarray (B, K)
-            Targets.
+            Targets of the rows.
+
+        Returns
+        -------
+        value : ndarray (S, B)
+            log P(y|x, w) of each sample and row in nats, summed over targets.
+        saved : ndarray (S, B, K)
+            The derivative d log P/dz = y - sigmoid(z), which `vjp` takes.
         """
         check_shape(f, y)
         parts = softplus_parts(f)
@@ -122,18 +150,19 @@ class BernoulliLikelihood(_Discrete):
         return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)  # D13
 
     def mean(self, params: Params, f: Array) -> Array:
+        """Return the probabilities sigmoid(f) (S, B, K) that the targets are 1."""
         return softplus_parts(f).sigmoid
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Return drawn targets, (S, B, K) of the dtype of `f`.
+        """Draw targets 0 or 1 from P(y|x, w), (S, B, K) of the dtype of `f`.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
-        f : ndarray (S, B, heads)
-            Network outputs.
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
+        f : ndarray (S, B, K)
+            Network outputs of S weight samples for B rows.
         """
         return (rng.random(f.shape) < self.mean(params, f)).astype(f.dtype)
 
@@ -164,55 +193,61 @@ class CategoricalLikelihood(_Discrete):
         if wrong_rows.size:
             raise ValueError(
                 "targets of a categorical likelihood must be one-hot rows that sum to 1; row "
-                f"{wrong_rows[0]} sums to {y[wrong_rows[0]].sum():g}. Encode labels: "
-                "np.eye(K)[labels]"
+                f"{wrong_rows[0]} sums to {y[wrong_rows[0]].sum():g}. Encode class "
+                "labels 0, ..., K - 1 as np.eye(K)[labels]"
             )
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k y_k log softmax(z)_k (D14).
 
-        And its slope d log P/dz = y - softmax(z) (S, B, K), for logits z = `f`.
-
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
-        f : ndarray (S, B, heads)
-            Network outputs.
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
+        f : ndarray (S, B, K)
+            Network outputs of S weight samples for B rows.
         y : ndarray (B, K)
-            Targets.
+            Targets of the rows.
+
+        Returns
+        -------
+        value : ndarray (S, B)
+            log P(y|x, w) of each sample and row in nats, summed over targets.
+        saved : ndarray (S, B, K)
+            The derivative d log P/dz = y - softmax(z), which `vjp` takes.
         """
         check_shape(f, y)
-        # A copy in which each class is contiguous in memory: sums over classes add whole columns,
-        # which is faster
-        z = f.swapaxes(-1, -2).copy().swapaxes(-1, -2)  # (S, B, K)
+        # In this copy the numbers of one class are contiguous in memory, so that a sum over classes
+        # adds whole columns, which is faster
+        z = f.swapaxes(-1, -2).copy().swapaxes(-1, -2)  # (S, B, K), logits
         z -= np.max(z.real, axis=-1, keepdims=True)
         p = np.exp(z)
         total = np.add.reduce(p, axis=-1, keepdims=True)
-        z -= np.log(total)  # log softmax
-        # log likelihood, and its derivative y - softmax(f)
+        z -= np.log(total)  # z is now log softmax(f)
+        # The first result is the log likelihood, the second its derivative y - softmax(f)
         return np.add.reduce(z * y, axis=-1), np.subtract(y, p / total, out=p)  # D14
 
     def mean(self, params: Params, f: Array) -> Array:
+        """Return the class probabilities softmax(f) (S, B, K)."""
         return np.exp(log_softmax(f))
 
     def curvature(self, params: Params, f: Array) -> Array:
-        """Return diag(p) - p p^T, the covariance of a one-hot y (D54)."""
+        """Return diag(p) - p p^T (S, B, K, K), the covariance of a one-hot y (D54)."""
         p = self.mean(params, f)
         return p[..., None] * (
             np.eye(f.shape[-1], dtype=f.dtype) - p[..., None, :]
         )  # D54
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Return drawn targets, (S, B, K) of the dtype of `f`.
+        """Draw classes from P(y|x, w) as one-hot rows, (S, B, K) of the dtype of `f`.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
-        f : ndarray (S, B, heads)
-            Network outputs.
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
+        f : ndarray (S, B, K)
+            Network outputs of S weight samples for B rows.
         """
         cumulated = np.cumsum(self.mean(params, f), axis=-1)
         uniform = rng.random(f.shape[:-1])[..., None] * cumulated[..., -1:]
@@ -227,34 +262,40 @@ class PoissonLikelihood(_Discrete):
     target_kind: ClassVar[str] = "count"
 
     def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise ValueError unless `y` (B, K) holds counts that `dtype` holds exactly."""
+        """Raise ValueError unless `y` (B, K) holds whole numbers >= 0 that are exact in `dtype`."""
         _check_all(
             y, (y >= 0) & (y == np.floor(y)), "counts must be whole numbers >= 0"
         )
         exact = 2.0 ** (np.finfo(dtype).nmant + 1)
         requirement = (
-            f"counts above {exact:.0f} are not exact in {np.dtype(dtype)}; count in larger "
-            "units"
+            f"counts must be at most {exact:.0f} to be exact in {np.dtype(dtype)}; count in "
+            "larger units"
         )
         _check_all(y, y <= exact, requirement)
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k [y_k f_k - e^f_k - log y_k!] (D15, D31).
 
-        And its slope d log P/df = y - e^f (S, B, K), for log rates `f`.
-
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
-        f : ndarray (S, B, heads)
-            Network outputs.
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
+        f : ndarray (S, B, K)
+            Network outputs of S weight samples for B rows.
         y : ndarray (B, K)
-            Targets.
+            Targets of the rows.
+
+        Returns
+        -------
+        value : ndarray (S, B)
+            log P(y|x, w) of each sample and row in nats, summed over targets.
+        saved : ndarray (S, B, K)
+            The derivative d log P/df = y - e^f, which `vjp` takes.
         """
         check_shape(f, y)
         rate = np.exp(f)
-        constant = np.add.reduce(log_factorial(y), axis=-1).astype(f.real.dtype)  # (B,)
+        # (B,) log y!
+        constant = np.add.reduce(log_factorial(y), axis=-1).astype(f.real.dtype)
         rowwise = (
             inner(f, np.broadcast_to(y, f.shape))
             - np.add.reduce(rate, axis=-1)
@@ -263,6 +304,7 @@ class PoissonLikelihood(_Discrete):
         return rowwise, np.subtract(y, rate, out=rate)  # D15
 
     def mean(self, params: Params, f: Array) -> Array:
+        """Return the rates e^f (S, B, K), the expected counts."""
         return np.exp(f)
 
     variance = mean
@@ -270,18 +312,23 @@ class PoissonLikelihood(_Discrete):
     def cdf(
         self, special: Any, y: Array, *components: Array, upper: bool = False
     ) -> Array:
-        """Return the probability of at most floor(y) events.
+        """Return the probability of a count <= y, which is that of at most floor(y) events.
 
         Parameters
         ----------
         special : module
             `scipy.special`.
         y : ndarray
-            Targets, which broadcast with the components.
+            Values of the target; they broadcast with the components.
         *components : ndarray
-            Results of `components`.
+            Parameters of the distribution of y, as `components` returns them.
         upper : bool
-            Return the probability of a target > y instead.
+            If true, return the probability of a count > y instead.
+
+        Returns
+        -------
+        ndarray
+            Probabilities, in the shape to which `y` and the components broadcast.
         """
         (rate,) = components
         cdf = special.pdtrc if upper else special.pdtr
@@ -289,20 +336,20 @@ class PoissonLikelihood(_Discrete):
         return np.where(y < 0, float(upper), probability)
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Return drawn counts, (S, B, K); raise ValueError for a rate above 9e18.
+        """Draw counts, (S, B, K) of the dtype of `f`; raise ValueError for a rate above 9e18.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
-        f : ndarray (S, B, heads)
-            Network outputs.
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
+        f : ndarray (S, B, K)
+            Network outputs of S weight samples for B rows.
         """
         if f.size and f.max() > MAX_LOG_RATE:
             raise ValueError(
-                f"cannot draw counts of log rate {f.max():g}; at most {MAX_LOG_RATE} is possible. "
-                "The network extrapolates far: draw nearer to the data"
+                f"log rates must be at most {MAX_LOG_RATE} to draw counts; got {f.max():g}. "
+                "The network extrapolates too far: draw for inputs nearer to the data"
             )
         return rng.poisson(np.exp(f)).astype(f.dtype)
 

@@ -28,13 +28,14 @@ from .posteriors import Entropy, GaussianPosterior, GaussianSample
 
 __all__ = ["Factor", "FullRank"]
 
-PEAK_COPIES = 12  # matrices of 8 P^2 bytes at the peak of a fit with Adam, measured
+# measured number of P x P float64 arrays that a fit with Adam holds at its peak
+PEAK_COPIES = 12
 
 
 class Factor(NamedTuple):
-    """The Cholesky factor, and functions of the logits rho of its diagonal."""
+    """Cholesky factor C of the covariance, and functions of the logits rho of its diagonal."""
 
-    lower: Array  # (P, P)  C, zero above the diagonal
+    lower: Array  # (P, P) matrix C, zero above the diagonal
     diagonal: SoftplusParts  # (P,) each: C_jj, s(rho), log C_jj, s(rho) / C_jj
 
 
@@ -65,11 +66,12 @@ class FullRank(GaussianPosterior):
     limit_gib: float = 4.0
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid."""
         super().__post_init__()
         check_fields(self, unit=standard_deviation, limit_gib=positive)
 
     def check_size(self, size: int) -> None:
-        """Raise ValueError, before allocating anything, if `size` weights need too much memory."""
+        """Raise ValueError, before allocating anything, if `size` weights need over `limit_gib`."""
         needed = PEAK_COPIES * 8.0 * size**2 / 2**30
         if needed > self.limit_gib:
             raise ValueError(
@@ -80,20 +82,23 @@ class FullRank(GaussianPosterior):
             )
 
     def blocks(self, size: int) -> Blocks:
+        """Return the blocks mu (P,), rho (P,) and lower (P (P - 1) / 2,) of theta."""
         return (*super().blocks(size), ("lower", (size * (size - 1) // 2,)))  # M1
 
     def pack(self, mean: Array, covariance: Array) -> Array:
-        """Return the theta of a Gaussian.
+        """Return the theta of a Gaussian with the given mean and covariance.
 
         Parameters
         ----------
         mean : ndarray (P,)
+            Means of the weights.
         covariance : ndarray (P, P)
+            Covariance of the weights, symmetric and positive definite.
 
         Raises
         ------
         ValueError
-            If the covariance is no symmetric matrix of P rows.
+            If the covariance is not a symmetric matrix of P rows.
         numpy.linalg.LinAlgError
             If it is not positive definite.
         """
@@ -101,15 +106,15 @@ class FullRank(GaussianPosterior):
         covariance = np.asarray(covariance)
         if covariance.shape != (size, size) or not symmetric(covariance):
             raise ValueError(
-                f"covariance must be a symmetric matrix {(size, size)} for {size} means; got shape "
-                f"{covariance.shape}"
+                f"covariance must be a symmetric matrix {(size, size)} for {size} means; "
+                f"got shape {covariance.shape}"
             )
         factor = np.linalg.cholesky(covariance)
         lower = factor[_strict_triangle(size)] / self.unit
         return np.concatenate([mean, inverse_softplus(np.diag(factor)), lower])
 
     def factor(self, blocks: Params, buffers: Buffers) -> Factor:
-        """Return C (P, P), whose diagonal is softplus(rho), and functions of rho (M1)."""
+        """Return C (P, P), with diagonal softplus(rho), and functions of rho (M1)."""
         rho = blocks["rho"]
         lower = blocks["lower"]
         size = len(rho)
@@ -126,11 +131,16 @@ class FullRank(GaussianPosterior):
         Parameters
         ----------
         blocks : dict
-            Blocks of theta by name.
+            Blocks of theta by name, as `blocks` lists them.
         eps : ndarray (S, P)
-            Standard normal noise.
+            Standard normal noise, one row per weight vector.
         buffers : Buffers
-            Memory for large arrays.
+            Source of the large arrays, which the owner of the buffers reuses.
+
+        Returns
+        -------
+        GaussianSample
+            The weights `w` (S, P), their noise and the scales.
         """
         factor = self.factor(blocks, buffers)
         w = buffers.array(eps.shape, np.result_type(factor.lower, eps))
@@ -141,22 +151,27 @@ class FullRank(GaussianPosterior):
     def from_weights(
         self, blocks: Params, w: Array, buffers: Buffers
     ) -> GaussianSample:
-        """Return given weights as a sample.
+        """Return a sample of the given weights, with the noise C^-1 (w - mu) that makes them.
 
         Parameters
         ----------
         blocks : dict
-            Blocks of theta by name.
+            Blocks of theta by name, as `blocks` lists them.
         w : ndarray (S, P)
-            Flat weights.
+            S flat weight vectors.
         buffers : Buffers
-            Memory for large arrays.
+            Source of the large arrays, which the owner of the buffers reuses.
+
+        Returns
+        -------
+        GaussianSample
+            The weights `w` (S, P), the noise that makes them, and the scales.
         """
         factor = self.factor(blocks, buffers)
         return GaussianSample(w, _solve(factor.lower, w - blocks["mu"]), factor)
 
     def log_density(self, sample: GaussianSample) -> Array:
-        r"""Return log q(w|theta) (S,), constants kept (M1).
+        r"""Return log q(w|theta) (S,), with its constant (M1).
 
         :math:`-\sum_j \log C_{jj} - \tfrac12 |\epsilon|^2 - \tfrac P2 \log 2\pi`, since
         :math:`|\det C|` is the product of the diagonal.
@@ -174,22 +189,22 @@ class FullRank(GaussianPosterior):
         """Write the gradient for mu and C, given cotangents of w (S, P) and of log q (S,).
 
         ``d_mu = sum_s d_w`` (M2) and ``dC = tril(sum_s d_w eps^T) - (sum_s d_log_q) diag(1/C_jj)``
-        (M3): entries above the diagonal are no parameters and have no gradient.
+        (M3): entries above the diagonal are not parameters and have no gradient.
 
         Parameters
         ----------
         sample : object
-            Result of `sample` or `from_weights`.
+            Weights, noise and scales: the result of `sample` or `from_weights`.
         d_w : ndarray (S, P)
-            Cotangent of the weights in all terms of the loss but log q.
+            Derivative of the loss for the weights, through all terms but log q.
         d_log_q : ndarray (S,) or None
-            Cotangent of log q.
+            Derivative of the loss for log q(w|theta) of each sample; None if the loss has no log q.
         d_theta : dict
-            Gradients of the blocks of theta, which are written.
+            Gradients for the blocks of theta by name, each in its block's shape; overwritten.
         """
         np.add.reduce(d_w, axis=0, out=d_theta["mu"])  # M2
         diagonal = sample.parts.diagonal
-        d_factor = d_w.T @ sample.eps  # (P, P); M3 before the mask
+        d_factor = d_w.T @ sample.eps  # (P, P), before the mask of M3
         strict = _strict_triangle(len(d_factor))
         np.multiply(d_factor[strict], self.unit, out=d_theta["lower"])
         np.multiply(np.diagonal(d_factor), diagonal.sigmoid, out=d_theta["rho"])
@@ -199,16 +214,16 @@ class FullRank(GaussianPosterior):
     def add_density_slope(
         self, sample: GaussianSample, cotangent: Array, d_w: Array
     ) -> None:
-        """Add cotangent (S,) times d log q/dw = -C^-T eps, theta fixed, to `d_w` (W3, D20).
+        """Add cotangent (S,) times d log q/dw = -C^-T eps, theta held fixed, to `d_w` (W3, D20).
 
         Parameters
         ----------
         sample : object
-            Result of `sample` or `from_weights`.
+            Weights, noise and scales: the result of `sample` or `from_weights`.
         cotangent : ndarray (S,)
-            Cotangent of log q.
+            Derivative of the loss for log q(w|theta) of each sample.
         d_w : ndarray (S, P)
-            Gradient for the weights, which is added to.
+            Gradient for the weights, to which the result is added in place.
         """
         d_w -= cotangent[:, None] * _solve(
             sample.parts.lower, sample.eps, transposed=True
@@ -220,7 +235,7 @@ class FullRank(GaussianPosterior):
         r"""Return the entropy, :math:`\sum_j \log C_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19)."""
         constant = 0.5 * (1.0 + LOG_2PI) * len(factor.lower)
         value = np.add.reduce(factor.diagonal.log_softplus) + constant  # M4
-        squares = factor.lower * factor.lower  # (P, P); Var w_j is the sum of row j
+        squares = factor.lower * factor.lower  # (P, P), whose row j sums to Var w_j
         if group_starts is None:
             return Entropy(value, np.add.reduce(squares, axis=None))
         return Entropy(
@@ -230,20 +245,21 @@ class FullRank(GaussianPosterior):
     def add_entropy_vjp(
         self, factor: Factor, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add the gradient of entropy and variances for C (D19).
+        """Add the gradient of the entropy and of the variances for C to `d_theta` (D19).
 
-        ``d H/dC = diag(1/C_jj)`` and ``d Var w_j/dC = 2 C`` on row j of the lower triangle.
+        With the entropy H, ``d H/dC = diag(1/C_jj)``, and ``d Var w_j/dC = 2 C`` on row j of the
+        lower triangle.
 
         Parameters
         ----------
         factor : object
-            Result of `factor`.
+            The Cholesky factor: the result of `factor`.
         d_entropy : float
-            Cotangent of the entropy.
+            Derivative of the loss for the entropy.
         d_variance : float or ndarray (P,)
-            Cotangent of the variance of every weight.
+            Derivative of the loss for the variance of each weight; a float if all are equal.
         d_theta : dict
-            Gradients of the blocks of theta, which are added to.
+            Gradients for the blocks of theta by name, to which the result is added in place.
         """
         parts = factor.diagonal
         strict = _strict_triangle(len(factor.lower))
@@ -257,7 +273,10 @@ class FullRank(GaussianPosterior):
 
 
 def _solve(lower: Array, rows: Array, transposed: bool = False) -> Array:
-    """Return C^-1, or C^-T, times each row; nan where a standard deviation has underflowed to 0."""
+    """Return C^-1, or C^-T, times each row of `rows` (S, P), for `lower` C (P, P).
+
+    The result is nan if C is singular, as where a standard deviation has underflowed to 0.
+    """
     matrix = lower.T if transposed else lower
     try:
         return np.linalg.solve(matrix, rows.T).T
@@ -267,7 +286,7 @@ def _solve(lower: Array, rows: Array, transposed: bool = False) -> Array:
 
 @lru_cache(maxsize=4)
 def _strict_triangle(size: int) -> Array:
-    """Return the mask of the strict lower triangle (P, P)."""
+    """Return a read-only mask (P, P), true below the diagonal, for `size` = P."""
     mask = np.tri(size, k=-1, dtype=bool)
     mask.flags.writeable = False
     return mask

@@ -34,44 +34,44 @@ class Hyperprior(Protocol):
     """Interface of a hyperprior: `LogNormal`, `HalfNormal`, `HalfCauchy`, or your own."""
 
     def log_density(self, u: Array, start: Array) -> Array:
-        """Return the log density (S, K) of each learned number.
+        """Return the log density (S, K) of each learned number `u`.
 
         Parameters
         ----------
         u : ndarray (S, K)
-            Learned numbers, such as logarithms of scales.
+            Learned numbers, such as logarithms of scales: K numbers for each of S samples.
         start : ndarray (K,)
-            Values at which they start.
+            Starting values of the learned numbers, with which prior or likelihood were made.
         """
 
     def slope(self, u: Array, start: Array) -> Array:
-        """Return the derivative (S, K) of the log density for each learned number.
+        """Return the derivative (S, K) of the log density of each learned number for that number.
 
         Parameters
         ----------
         u : ndarray (S, K)
-            Learned numbers, such as logarithms of scales.
+            Learned numbers, such as logarithms of scales: K numbers for each of S samples.
         start : ndarray (K,)
-            Values at which they start.
+            Starting values of the learned numbers, with which prior or likelihood were made.
         """
 
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Return learned numbers drawn from the hyperprior, (S, K).
+        """Draw learned numbers from the hyperprior, (S, K).
 
         Parameters
         ----------
         rng : numpy.random.Generator
         shape : tuple of int
-            (S, K).
+            (S, K), the numbers of samples and of learned numbers.
         start : ndarray (K,)
-            Starting values of the learned numbers.
+            Starting values of the learned numbers, with which prior or likelihood were made.
         """
 
 
 def check_hyperpriors(hyperpriors: Any) -> dict[str, Hyperprior]:
-    """Return the hyperpriors, checked, as a dict by name of the learned block; {} for None."""
+    """Return hyperpriors as a dict by name of the learned block, {} for None; raise if invalid."""
     density = HasMethods("HalfNormal(1.0)", "log_density", "slope", "draw")
     check = MappingOf(density, "{'log_noise': HalfNormal(1.0)}")
     return dict(check("hyperpriors", {} if hyperpriors is None else hyperpriors))
@@ -95,19 +95,21 @@ class LogNormal:
     width: float = 1.0
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid."""
         check_fields(self, "the hyperprior", width=standard_deviation)
         check_fields(self, "the hyperprior", median=Optional(standard_deviation))
 
     def _centre(self, start: Array) -> Any:
+        """Return the mean m of u: log median, or `start` (K,) if the median is None."""
         return start if self.median is None else log(self.median)
 
     def log_density(self, u: Array, start: Array) -> Array:
-        """Return -(u - m)^2 / (2 width^2) - log width - log(2 pi) / 2, each number (D32).
+        """Return -(u - m)^2 / (2 width^2) - log width - log(2 pi) / 2 for each number u (D32).
 
         Parameters
         ----------
         u : ndarray (S, K)
-            Learned numbers, such as logarithms of scales.
+            Learned numbers, such as logarithms of scales: K numbers for each of S samples.
         start : ndarray (K,)
             Their starting values, which are m if `median` is None; otherwise m = log median.
         """
@@ -115,28 +117,31 @@ class LogNormal:
         return -0.5 * z * z - log(self.width) - 0.5 * LOG_2PI
 
     def slope(self, u: Array, start: Array) -> Array:
-        """Return the derivative -(u - m) / width^2 of the log density, m the log median (D32)."""
+        """Return the derivative -(u - m) / width^2 of the log density for `u` (S, K) (D32).
+
+        The mean m is the log median, or `start` (K,) if the median is None.
+        """
         return -(u - self._centre(start)) / self.width**2  # D32
 
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Return learned numbers drawn from the hyperprior, (S, K).
+        """Draw learned numbers from the hyperprior, (S, K).
 
         Parameters
         ----------
         rng : numpy.random.Generator
         shape : tuple of int
-            (S, K).
+            (S, K), the numbers of samples and of learned numbers.
         start : ndarray (K,)
-            Starting values of the learned numbers.
+            Starting values of the learned numbers, with which prior or likelihood were made.
         """
         return self._centre(start) + self.width * rng.standard_normal(shape)
 
 
 @dataclass(frozen=True)
 class _ScaleDensity:
-    """Base class of hyperpriors of a scale s = e^u > 0 with one parameter c, in units of s.
+    """Base class of hyperpriors of a scale s = e^u > 0, whose field `scale` is c, in units of s.
 
     Arguments of their methods are those of `Hyperprior`.
     """
@@ -144,10 +149,12 @@ class _ScaleDensity:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
+        """Raise an error unless `scale` is valid."""
         check_fields(self, "the hyperprior", scale=standard_deviation)
 
     def _log_ratio(self, u: Array) -> Array:
-        return u - log(self.scale)  # log(s / c)
+        """Return log(s / c) = u - log c (S, K)."""
+        return u - log(self.scale)
 
 
 @dataclass(frozen=True)
@@ -163,7 +170,7 @@ class HalfNormal(_ScaleDensity):
         Parameters
         ----------
         u : ndarray (S, K)
-            Learned numbers u = log s.
+            Learned numbers u = log s: K numbers for each of S samples.
         start : ndarray (K,)
             Not used.
         """
@@ -177,15 +184,15 @@ class HalfNormal(_ScaleDensity):
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Return learned numbers drawn from the hyperprior, (S, K).
+        """Draw learned numbers from the hyperprior, (S, K).
 
         Parameters
         ----------
         rng : numpy.random.Generator
         shape : tuple of int
-            (S, K).
+            (S, K), the numbers of samples and of learned numbers.
         start : ndarray (K,)
-            Starting values of the learned numbers.
+            Not used.
         """
         return np.log(np.abs(rng.standard_normal(shape))) + log(self.scale)
 
@@ -198,14 +205,14 @@ class HalfCauchy(_ScaleDensity):
     """
 
     def log_density(self, u: Array, start: Array) -> Array:
-        """Return log(2/pi) - log(2 cosh v) with v = u - log c, the density of u (D32).
+        """Return log(2/pi) - log(2 cosh v), v = u - log c, the log density of u = log s (D32).
 
         It includes the Jacobian, log ds/du = u.
 
         Parameters
         ----------
         u : ndarray (S, K)
-            Learned numbers u = log s.
+            Learned numbers u = log s: K numbers for each of S samples.
         start : ndarray (K,)
             Not used.
         """
@@ -220,15 +227,15 @@ class HalfCauchy(_ScaleDensity):
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Return learned numbers drawn from the hyperprior, (S, K).
+        """Draw learned numbers from the hyperprior, (S, K).
 
         Parameters
         ----------
         rng : numpy.random.Generator
         shape : tuple of int
-            (S, K).
+            (S, K), the numbers of samples and of learned numbers.
         start : ndarray (K,)
-            Starting values of the learned numbers.
+            Not used.
         """
         return np.log(np.tan(0.5 * np.pi * rng.random(shape))) + log(self.scale)
 

@@ -27,7 +27,7 @@ __all__ = ["GaussianLikelihood", "HeteroscedasticLikelihood", "Likelihood"]
 
 
 def check_shape(f: Array, y: Array) -> None:
-    """Raise ValueError unless `y` is (B, K), or (S, B, K), for outputs `f` (S, B, K)."""
+    """Raise ValueError unless `y` has shape (B, K) or (S, B, K), for outputs `f` (S, B, K)."""
     if y.shape not in (f.shape[1:], f.shape):
         raise ValueError(
             f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}"
@@ -43,72 +43,76 @@ class Likelihood:
     `log_density` and `vjp` look at each row alone, so that minibatches add up.
     """
 
-    # 'real', which learners standardise, 'count', or 'class' (also for targets 0 and 1)
+    # One of 'real', 'count' and 'class'; learners standardise real targets alone. Targets 0 and 1
+    # are classes
     target_kind: ClassVar[str] = "real"
-    heavy_tails: ClassVar[bool] = False  # whether the variance may be infinite
-    # label under which `fit` prints `noise_scale`; empty unless that is one number
+    heavy_tails: ClassVar[bool] = False  # whether the variance of y may be infinite
+    # Label under which `fit` prints `noise_scale`; empty if the noise is not one number per output
     noise_name: ClassVar[str] = ""
     scale: float
 
     def __init_subclass__(cls, **options: Any) -> None:
+        """Let subclasses define `initial_values` by its old name `_starts`, with a warning."""
         super().__init_subclass__(**options)
         accept_old_methods(cls, {"_starts": "initial_values"})
 
     def initial_values(self) -> dict[str, float]:
-        """Return the unconstrained starting values of what each output learns, by block name."""
+        """Return the unconstrained starting value of each learned block; all outputs share it."""
         return {}
 
     def heads(self, targets: int) -> int:
-        """Return how many network outputs `targets` target columns, or classes, need."""
+        """Return the number of network outputs for `targets` target columns, or classes."""
         return targets
 
     def targets(self, heads: int) -> int:
-        """Return how many target columns K, or classes, belong to `heads` network outputs."""
+        """Return the number K of target columns, or classes, for `heads` network outputs."""
         return heads
 
     def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise ValueError unless `y` can be targets; any finite numbers can, by default.
+        """Raise ValueError unless `y` holds valid targets; by default any finite numbers are valid.
 
         Parameters
         ----------
         y : ndarray (B, K)
+            Targets, whose numbers are finite.
         dtype : dtype
-            Of training, float64 or float32.
+            Dtype of training, float64 or float32.
         """
 
     def blocks(self, outputs: int) -> Blocks:
-        """Return names and shapes of the learned blocks, (K,) each for K = `outputs`, or ()."""
+        """Return (name, (K,)) of each learned block, K = `outputs`; () if nothing is learned."""
         return tuple((name, (outputs,)) for name in self.initial_values())
 
     def init(self, outputs: int, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks, one flat vector.
+        """Return the starting values of the learned blocks, concatenated to one flat vector.
 
         Parameters
         ----------
         outputs : int
-            Number of target columns K.
+            Number K of target columns.
         dtype : dtype
+            Dtype of the result.
         """
         return np.repeat(np.array([*self.initial_values().values()], dtype), outputs)
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
-        """Return the log density of every row, constants kept.
+        """Return the log density of the targets of every row, including its normalising constant.
 
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) each, or (S, K).
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
         f : ndarray (S, B, heads)
             Network outputs of S weight samples for B rows.
         y : ndarray (B, K)
-            Targets.
+            Targets of the rows.
 
         Returns
         -------
         value : ndarray (S, B)
             log P(y|x, w) in nats, summed over targets.
         saved : object
-            What `vjp` needs.
+            Intermediate results that `vjp` needs.
 
         Raises
         ------
@@ -118,28 +122,28 @@ class Likelihood:
         raise NotImplementedError
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
-        """Return the gradient for the outputs; write that of the learned blocks.
+        """Return the gradient for the outputs; write the gradient for the learned blocks in place.
 
         Parameters
         ----------
         saved : object
-            Second result of `log_density`. It is not written to.
+            Second result of `log_density`; it is not written to.
         cotangent : ndarray (S,) or (S, B)
             Derivative of the loss with respect to each sum over rows, or to each row (D45).
         d_params : dict
-            Gradients of the learned blocks, every number of which is written.
+            Gradients for the learned blocks by name, each in the shape of its block; overwritten.
 
         Returns
         -------
         ndarray (S, B, heads)
-            A new array.
+            Derivative of the loss with respect to the network outputs, a new array.
         """
         raise NotImplementedError
 
     def log_likelihood(
         self, params: Params, f: Array, y: Array, sample_weight: Array | None = None
     ) -> tuple[Array, Any]:
-        """Return log P(D|w), the sum over rows, and what `log_likelihood_vjp` needs.
+        """Return log P(D|w), summed over rows, and the results that `log_likelihood_vjp` needs.
 
         With weights v it is sum_b v_b log P(y_b|x_b, w): a weight of 2 stands for a row that
         occurs twice, and a weight of 0 leaves the row out (D45).
@@ -147,19 +151,20 @@ class Likelihood:
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) each, or (S, K).
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
         f : ndarray (S, B, heads)
-            Network outputs.
+            Network outputs of S weight samples for B rows.
         y : ndarray (B, K)
-            Targets.
+            Targets of the rows.
         sample_weight : ndarray (B,), optional
             Weight of each row; by default all are 1.
 
         Returns
         -------
         value : ndarray (S,)
-            In nats.
+            log P(D|w) of each weight sample, in nats.
         saved : tuple
+            Intermediate results that `log_likelihood_vjp` needs.
         """
         rowwise, saved = self.log_density(params, f, y)
         if sample_weight is not None:
@@ -197,9 +202,9 @@ class Likelihood:
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) each, or (S, K).
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
         f : ndarray (S, B, K)
-            Network outputs.
+            Network outputs of S weight samples for B rows.
 
         Raises
         ------
@@ -207,45 +212,45 @@ class Likelihood:
             For a likelihood without such a curvature.
         """
         raise TypeError(
-            f"the curvature of {type(self).__name__} depends on y, or is not known: use a Gaussian "
-            "(of one noise), categorical, Bernoulli or Poisson likelihood, or write its method "
-            "curvature"
+            f"the curvature of {type(self).__name__} depends on y, or is not defined: use a "
+            "Gaussian likelihood with one noise scale, a categorical, Bernoulli or Poisson "
+            "likelihood, or define its method `curvature`"
         )
 
     def mean(self, params: Params, f: Array) -> Array:
-        """Return E[y|x, w] (S, B, K), by default the outputs themselves.
+        """Return the expected targets E[y|x, w] (S, B, K); by default the outputs themselves.
 
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) each, or (S, K).
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
         f : ndarray (S, B, heads)
-            Network outputs.
+            Network outputs of S weight samples for B rows.
         """
         return f
 
     def variance(self, params: Params, f: Array) -> Array:
-        """Return Var[y|x, w], which broadcasts to (S, B, K); infinite where it does not exist.
+        """Return Var[y|x, w], which broadcasts to (S, B, K); infinite if there is no variance.
 
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) each, or (S, K).
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
         f : ndarray (S, B, heads)
-            Network outputs.
+            Network outputs of S weight samples for B rows.
         """
         raise NotImplementedError
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Return drawn targets, (S, B, K) of the dtype of `f`.
+        """Draw targets from P(y|x, w), (S, B, K) of the dtype of `f`.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         params : dict
-            Learned blocks by name, (K,) each, or (S, K).
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
         f : ndarray (S, B, heads)
-            Network outputs.
+            Network outputs of S weight samples for B rows.
         """
         raise NotImplementedError
 
@@ -258,7 +263,7 @@ class Likelihood:
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) each, or (S, K).
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
         outputs : int
             Number of target columns K.
         """
@@ -276,9 +281,9 @@ class Likelihood:
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) each, or (S, K).
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
         f : ndarray (S, B, heads)
-            Network outputs.
+            Network outputs of S weight samples for B rows.
         """
         mean = self.mean(params, f)
         if self.target_kind == "real":
@@ -288,18 +293,24 @@ class Likelihood:
     def cdf(
         self, special: Any, y: Array, *components: Array, upper: bool = False
     ) -> Array:
-        """Return the distribution function: the probability of a target <= y.
+        """Return the cumulative distribution function, the probability of a target <= y.
 
         Parameters
         ----------
         special : module
-            `scipy.special`, an argument because this folder imports NumPy alone.
+            `scipy.special`; it is an argument because this folder imports NumPy alone.
         y : ndarray
-            Targets, which broadcast with `components`.
+            Values of the target; they broadcast with the components.
         *components : ndarray
-            Results of `components`.
+            Parameters of the distribution of y, as `components` returns them.
         upper : bool
-            Return the probability of a target > y instead, without cancellation.
+            If true, return the probability of a target > y instead, without the cancellation of
+            1 - cdf.
+
+        Returns
+        -------
+        ndarray
+            Probabilities, in the shape to which `y` and the components broadcast.
 
         Raises
         ------
@@ -307,27 +318,28 @@ class Likelihood:
             For a likelihood without a distribution function.
         """
         raise TypeError(
-            f"the distribution function of {type(self).__name__} is not known: write its method "
-            "cdf; quantiles can be had from draws of y, sample_targets"
+            f"the distribution function of {type(self).__name__} is not defined: define its "
+            "method `cdf`, or use quantiles of the draws of y that `sample_targets` returns"
         )
 
 
 class _Gaussian(Likelihood):
-    """Gaussian noise of which `components` are the mean and the standard deviation."""
+    """Base class of Gaussian noise, whose `components` are the mean and standard deviation of y."""
 
     def variance(self, params: Params, f: Array) -> Array:
+        """Return the squared standard deviation of y, which broadcasts to (S, B, K)."""
         return self.components(params, f)[1] ** 2
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Return drawn targets, (S, B, K) of the dtype of `f`.
+        """Draw targets from P(y|x, w), (S, B, K) of the dtype of `f`.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
         f : ndarray (S, B, heads)
-            Network outputs.
+            Network outputs of S weight samples for B rows.
         """
         mean, sigma = self.components(params, f)
         return mean + sigma.astype(f.dtype) * rng.standard_normal(
@@ -344,11 +356,16 @@ class _Gaussian(Likelihood):
         special : module
             `scipy.special`.
         y : ndarray
-            Targets, which broadcast with the components.
+            Values of the target; they broadcast with the components.
         *components : ndarray
-            Results of `components`.
+            Parameters of the distribution of y, as `components` returns them.
         upper : bool
-            Return the probability of a target > y instead.
+            If true, return the probability of a target > y instead.
+
+        Returns
+        -------
+        ndarray
+            Probabilities, in the shape to which `y` and the components broadcast.
         """
         mean, sigma = components
         z = (y - mean) / sigma
@@ -378,10 +395,12 @@ class GaussianLikelihood(_Gaussian):
     noise_name: ClassVar[str] = "noise sd"
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid."""
         check_fields(self, "the noise", scale=standard_deviation)
         check_fields(self, learn=flag)
 
     def initial_values(self) -> dict[str, float]:
+        """Return log(scale) by the block name ``log_noise`` if it is learned; otherwise {}."""
         return {"log_noise": log(self.scale)} if self.learn else {}
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
@@ -394,17 +413,24 @@ class GaussianLikelihood(_Gaussian):
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
         f : ndarray (S, B, heads)
-            Network outputs.
+            Network outputs of S weight samples for B rows.
         y : ndarray (B, K)
-            Targets.
+            Targets of the rows.
+
+        Returns
+        -------
+        value : ndarray (S, B)
+            log P(y|x, w) of each sample and row in nats, summed over targets.
+        saved : tuple
+            Residuals y - f, and residuals divided by the variance of the noise, for `vjp`.
         """
         check_shape(f, y)
         precision: Any
         log_scales: Any
         if self.learn:
-            # (1, K), or (S, 1, K): one per sample
+            # log noise scale, (1, K), or (S, 1, K) if each sample has its own
             log_noise = params["log_noise"][..., None, :]
             precision = np.exp(-2.0 * log_noise)
             log_scales = np.add.reduce(log_noise, axis=-1)
@@ -418,38 +444,43 @@ class GaussianLikelihood(_Gaussian):
         return rowwise, (residual, scaled)
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
-        """Pull a cotangent (S,) of the summed rows, or (S, B), back to the outputs and the noise.
+        """Return the gradient for the outputs; write the gradient for a learned noise in place.
 
-        ``d log P/df = (y - f) / sigma_y^2``, which with sigma_y = 1 and the minus sign of
-        the loss is the report's ``-(y - yhat)`` (K37); and for the noise (D1)
+        The derivative is ``d log P/df = (y - f) / sigma_y^2``, which with sigma_y = 1 and the minus
+        sign of the loss is the report's ``-(y - yhat)`` (K37); and for the noise (D1)
         ``d log P/d log_noise_k = sum_b ((y - f)^2 / sigma_k^2 - 1)``.
 
         Parameters
         ----------
         saved : object
-            Second result of `log_density`.
+            Second result of `log_density` for the same arguments.
         cotangent : ndarray (S,) or (S, B)
             Derivative of the loss with respect to each sum over rows, or to each row.
         d_params : dict
-            Gradients of the learned blocks, which are written.
+            Gradients for the learned blocks by name, each in the shape of its block; overwritten.
+
+        Returns
+        -------
+        ndarray (S, B, K)
+            Derivative of the loss with respect to the network outputs, a new array.
         """
-        residual, scaled = saved  # (S, B, K): y - f, and (y - f) / sigma_y^2
+        residual, scaled = saved  # (S, B, K) each, y - f and (y - f) / sigma_y^2
         if self.learn:
             if cotangent.ndim == 1:
                 squares = np.einsum("sbk,sbk->sk", residual, scaled) - residual.shape[1]
             else:
-                squares = residual * scaled - 1.0  # (S, B, K)
+                squares = residual * scaled - 1.0  # (S, B, K), derivative for log noise
             write_gradient(d_params["log_noise"], cotangent, squares)  # D1
         return np.multiply(scaled, for_outputs(cotangent), out=np.empty_like(scaled))
 
     def curvature(self, params: Params, f: Array) -> Array:
-        """Return 1 / sigma_y^2 on the diagonal (D54)."""
+        """Return -d^2 log P/df df (S, B, K, K): diagonal, with 1 / sigma_y^2 (D54)."""
         noise_scale = self.noise_scale(params, f.shape[-1])[..., None, :]
         precision = np.ones_like(f) * noise_scale**-2.0
         return precision[..., None] * np.eye(f.shape[-1], dtype=f.dtype)
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
-        # (1, K) or (S, 1, K)
+        """Return the mean f (S, B, K) and the noise scale (1, K) or (S, 1, K)."""
         return f, self.noise_scale(params, f.shape[-1])[..., None, :]
 
 
@@ -470,13 +501,15 @@ class HeteroscedasticLikelihood(_Gaussian):
     floor: float = 1e-3
 
     def __post_init__(self) -> None:
+        """Raise an error unless `floor` is valid."""
         check_fields(self, floor=standard_deviation)
 
     def heads(self, targets: int) -> int:
+        """Return 2 K, a mean and a raw scale for each of K = `targets` target columns."""
         return 2 * targets
 
     def targets(self, heads: int) -> int:
-        """Return half of `heads`; raise ValueError if it is odd."""
+        """Return the number K of target columns, half of `heads`; raise ValueError if it is odd."""
         if heads % 2:
             raise ValueError(
                 "a heteroscedastic likelihood needs two network outputs for each target, a mean "
@@ -485,7 +518,7 @@ class HeteroscedasticLikelihood(_Gaussian):
         return heads // 2
 
     def _heads(self, f: Array) -> tuple[Array, Array, SoftplusParts]:
-        """Return m, sigma (S, B, K) and the softplus parts of h."""
+        """Return m and sigma, (S, B, K) each, and the softplus parts of h, for f (S, B, 2K)."""
         outputs = f.shape[-1] // 2
         parts = softplus_parts(np.ascontiguousarray(f[..., outputs:]))
         return f[..., :outputs], parts.softplus + self.floor, parts
@@ -499,11 +532,18 @@ class HeteroscedasticLikelihood(_Gaussian):
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
         f : ndarray (S, B, heads)
-            Network outputs.
+            Network outputs of S weight samples for B rows.
         y : ndarray (B, K)
-            Targets.
+            Targets of the rows.
+
+        Returns
+        -------
+        value : ndarray (S, B)
+            log P(y|x, w) of each sample and row in nats, summed over targets.
+        saved : tuple
+            (y - m) / sigma, sigma and d sigma/dh, for `vjp`.
         """
         mean, sigma, parts = self._heads(f)
         check_shape(mean, y)
@@ -515,7 +555,7 @@ class HeteroscedasticLikelihood(_Gaussian):
         return rowwise, (residual, sigma, parts.sigmoid)
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
-        """Pull a cotangent (S,) of the summed rows, or (S, B), back to both heads (D12).
+        """Return the gradient for both heads of the outputs, means m and raw scales h (D12).
 
         ``d log P/dm = (y - m) / sigma^2`` and
         ``d log P/dh = ((y - m)^2 / sigma^3 - 1 / sigma) sigmoid(h)``.
@@ -523,21 +563,28 @@ class HeteroscedasticLikelihood(_Gaussian):
         Parameters
         ----------
         saved : object
-            Second result of `log_density`.
+            Second result of `log_density` for the same arguments.
         cotangent : ndarray (S,) or (S, B)
             Derivative of the loss with respect to each sum over rows, or to each row.
         d_params : dict
-            Gradients of the learned blocks, which are written.
+            Gradients for the learned blocks by name, each in the shape of its block; overwritten.
+
+        Returns
+        -------
+        ndarray (S, B, 2K)
+            Derivative of the loss with respect to the network outputs, a new array.
         """
-        r, sigma, slope = saved  # (S, B, K): (y - m) / sigma, sigma, d sigma/dh
+        r, sigma, slope = saved  # (S, B, K) each: (y - m) / sigma, sigma, d sigma/dh
         d_mean = r / sigma
         d_raw = (r * r - 1.0) / sigma * slope
         return np.concatenate([d_mean, d_raw], axis=-1) * for_outputs(cotangent)
 
     def mean(self, params: Params, f: Array) -> Array:
+        """Return the means m (S, B, K), the first half of the outputs `f` (S, B, 2K)."""
         return f[..., : f.shape[-1] // 2]
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
+        """Return the mean and the standard deviation of y, (S, B, K) each."""
         return self._heads(f)[:2]
 
 

@@ -33,19 +33,19 @@ MEAN_FIELD = MeanField()
 class LowRankFactor(NamedTuple):
     """Diagonal and columns of the covariance, in units of sigma, and what its density needs."""
 
-    diagonal: SoftplusParts  # (P,) each, of sigma
-    v: Array  # (P, R)
-    inverse: Array  # (R, R)  M^-1, with M = I + V^T V
-    log_det: Any  # log |M|, which is log |I + V V^T|
+    diagonal: SoftplusParts  # sigma and functions of rho, (P,) each
+    v: Array  # (P, R) columns V
+    inverse: Array  # (R, R) matrix M^-1, with M = I + V^T V
+    log_det: Any  # log |M|, which equals log |I + V V^T|
 
 
 class LowRankSample(NamedTuple):
     """S weight samples, and the noise and factors that `pull_back` needs."""
 
-    w: Array  # (S, P)
-    eps: Array  # (S, P)  a, the noise in units of sigma
+    w: Array  # (S, P) weights
+    eps: Array  # (S, P) correlated noise a, in units of sigma
     parts: LowRankFactor
-    column_eps: Array  # (S, R)  eps_2, one for each column of V
+    column_eps: Array  # (S, R) noise eps_2, one number for each column of V
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,16 @@ class LowRank(GaussianPosterior):
     v_scale: float = 0.1
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid."""
         super().__post_init__()
         check_fields(self, rank=COUNT, v_scale=spread)
 
     def blocks(self, size: int) -> Blocks:
+        """Return the blocks mu (P,), rho (P,) and v (P, R) of theta."""
         return (*super().blocks(size), ("v", (size, self.rank)))  # D59: V
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Return a random starting theta.
+        """Return a random starting theta: mu, rho and V.
 
         Parameters
         ----------
@@ -86,21 +88,22 @@ class LowRank(GaussianPosterior):
         size : int
             Number of weights P.
         dtype : dtype
-            Of theta.
+            Dtype of theta.
         """
         theta = super().init(rng, size, dtype)
         theta[2 * size :] = self.v_scale * rng.standard_normal(size * self.rank)
         return theta
 
     def noise_size(self, size: int) -> int:
-        """Return P + R: one number for each weight, and one for each column of V."""
+        """Return P + R, one noise number for each weight and one for each column of V."""
         return size + self.rank
 
     def factor(self, blocks: Params, buffers: Buffers) -> LowRankFactor:
-        """Return sigma, V, and M^-1 and log |M| of M = I + V^T V (D59)."""
+        """Return sigma, V, and M^-1 and log |M| with M = I + V^T V (D59)."""
         rho = blocks["rho"]
         v = blocks["v"]
-        exact = v.dtype.kind == "O"  # the exact numbers of a proof
+        # Exact numbers of a proof are Python objects
+        exact = v.dtype.kind == "O"
         identity = np.eye(self.rank, dtype=None if exact else v.real.dtype)
         m = identity + v.T @ v
         sign, log_abs_det = np.linalg.slogdet(m)  # a complex step has a complex sign
@@ -117,11 +120,16 @@ class LowRank(GaussianPosterior):
         Parameters
         ----------
         blocks : dict
-            Blocks of theta by name.
+            Blocks of theta by name, as `blocks` lists them.
         eps : ndarray (S, P + R)
-            Standard normal noise.
+            Standard normal noise, one row per weight vector.
         buffers : Buffers
-            Memory for large arrays.
+            Source of the large arrays, which the owner of the buffers reuses.
+
+        Returns
+        -------
+        LowRankSample
+            The weights `w` (S, P), their noise and the scales.
         """
         parts = self.factor(blocks, buffers)
         weight_eps = eps[:, : -self.rank]
@@ -134,23 +142,28 @@ class LowRank(GaussianPosterior):
         return LowRankSample(w, a, parts, column_eps)
 
     def from_weights(self, blocks: Params, w: Array, buffers: Buffers) -> LowRankSample:
-        """Return given weights as a sample, with the most probable noise that makes them.
+        """Return a sample of the given weights, with the most probable noise that makes them.
 
         Parameters
         ----------
         blocks : dict
-            Blocks of theta by name.
+            Blocks of theta by name, as `blocks` lists them.
         w : ndarray (S, P)
-            Flat weights.
+            S flat weight vectors.
         buffers : Buffers
-            Memory for large arrays.
+            Source of the large arrays, which the owner of the buffers reuses.
+
+        Returns
+        -------
+        LowRankSample
+            The weights `w` (S, P), the noise that makes them, and the scales.
         """
         parts = self.factor(blocks, buffers)
         a = (w - blocks["mu"]) / parts.diagonal.softplus
         return LowRankSample(w, a, parts, a @ parts.v @ parts.inverse)
 
     def log_density(self, sample: LowRankSample) -> Array:
-        r"""Return log q(w|theta) (S,), constants kept (D59).
+        r"""Return log q(w|theta) (S,), with its constant (D59).
 
         With c = M^-1 V^T a: :math:`-\sum_j \log\sigma_j - \tfrac12 \log|M| - \tfrac12 a^T (a - V c)
         - \tfrac P2 \log 2\pi`, by Woodbury's identity and the determinant lemma.
@@ -172,13 +185,13 @@ class LowRank(GaussianPosterior):
         Parameters
         ----------
         sample : object
-            Result of `sample` or `from_weights`.
+            Weights, noise and scales: the result of `sample` or `from_weights`.
         d_w : ndarray (S, P)
-            Cotangent of the weights in all terms of the loss but log q.
+            Derivative of the loss for the weights, through all terms but log q.
         d_log_q : ndarray (S,) or None
-            Cotangent of log q.
+            Derivative of the loss for log q(w|theta) of each sample; None if the loss has no log q.
         d_theta : dict
-            Gradients of the blocks of theta, which are written.
+            Gradients for the blocks of theta by name, each in its block's shape; overwritten.
         """
         parts = sample.parts
         as_mean_field = GaussianSample(sample.w, sample.eps, parts.diagonal)
@@ -187,24 +200,24 @@ class LowRank(GaussianPosterior):
         np.matmul((d_w * parts.diagonal.softplus).T, sample.column_eps, out=d_v)
         if d_log_q is not None:
             u, c = _solve(sample)
-            # log |M| / 2 in log q
+            # This is the gradient of the term log |M| / 2 of log q
             d_v -= np.add.reduce(d_log_q) * (parts.v @ parts.inverse)
-            # the quadratic form of log q
+            # This is the gradient of the quadratic form of log q
             d_v -= u.T @ (d_log_q[:, None] * (sample.column_eps - c))  # D59
 
     def add_density_slope(
         self, sample: LowRankSample, cotangent: Array, d_w: Array
     ) -> None:
-        """Add cotangent (S,) times d log q/dw = -u / sigma, theta fixed, to `d_w` (W3, D59).
+        """Add cotangent (S,) times d log q/dw = -u / sigma, theta held fixed, to `d_w` (W3, D59).
 
         Parameters
         ----------
         sample : object
-            Result of `sample` or `from_weights`.
+            Weights, noise and scales: the result of `sample` or `from_weights`.
         cotangent : ndarray (S,)
-            Cotangent of log q.
+            Derivative of the loss for log q(w|theta) of each sample.
         d_w : ndarray (S, P)
-            Gradient for the weights, which is added to.
+            Gradient for the weights, to which the result is added in place.
         """
         u, _ = _solve(sample)
         d_w -= cotangent[:, None] * u / sample.parts.diagonal.softplus
@@ -212,10 +225,10 @@ class LowRank(GaussianPosterior):
     def entropy(
         self, parts: LowRankFactor, group_starts: GroupStarts = None
     ) -> Entropy:
-        r"""Return the entropy and the sum of the variances of the weights (D59).
+        r"""Return the entropy of q, and the sum of the variances of the weights (D59).
 
         The entropy is :math:`\sum_j \log\sigma_j + \tfrac12 \log|M| + \tfrac P2 (1 + \log 2\pi)`,
-        a variance ``sigma_j^2 (1 + |V_j|^2)``.
+        the variance of w_j is ``sigma_j^2 (1 + |V_j|^2)``.
         """
         diagonal = MEAN_FIELD.entropy(parts.diagonal, group_starts)
         correlated = parts.diagonal.softplus**2 * inner(parts.v, parts.v)  # (P,)
@@ -229,22 +242,22 @@ class LowRank(GaussianPosterior):
     def add_entropy_vjp(
         self, parts: LowRankFactor, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add the gradient of entropy and variances for rho and V (D59).
+        """Add the gradient of the entropy and of the variances for rho and V to `d_theta` (D59).
 
         Parameters
         ----------
         parts : object
-            Result of `factor`.
+            Scales and columns of the covariance: the result of `factor`.
         d_entropy : float
-            Cotangent of the entropy.
+            Derivative of the loss for the entropy.
         d_variance : float or ndarray (P,)
-            Cotangent of the variance of every weight.
+            Derivative of the loss for the variance of each weight; a float if all are equal.
         d_theta : dict
-            Gradients of the blocks of theta, which are added to.
+            Gradients for the blocks of theta by name, to which the result is added in place.
         """
         MEAN_FIELD.add_entropy_vjp(parts.diagonal, d_entropy, d_variance, d_theta)
         sigma = parts.diagonal.softplus
-        squares = inner(parts.v, parts.v)  # (P,)
+        squares = inner(parts.v, parts.v)  # (P,), |V_j|^2
         d_theta["rho"] += 2.0 * d_variance * sigma * parts.diagonal.sigmoid * squares
         d_theta["v"] += d_entropy * (parts.v @ parts.inverse)  # D59
         d_theta["v"] += (2.0 * d_variance * sigma * sigma)[:, None] * parts.v

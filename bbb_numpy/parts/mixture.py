@@ -27,13 +27,13 @@ from .priors import Prior
 
 __all__ = ["ScaleMixturePrior"]
 
-MIN_SIGMA = 1e-6  # smallest standard deviation of a component that is learned
+MIN_SIGMA = 1e-6  # smallest standard deviation that a learned component can have
 
 
 class _Components(NamedTuple):
-    """The two Gaussians of the scale mixture, the wide one first (R8)."""
+    """Two Gaussians of the scale mixture, in the order wide, narrow; and derivatives (R8)."""
 
-    sigma: tuple[Any, Any]
+    sigma: tuple[Any, Any]  # standard deviations sigma1, sigma2
     log_sigma: tuple[Any, Any]
     log_pi: tuple[Any, Any]  # log pi, log(1 - pi)
     slopes: tuple[Any, Any, Any]  # d sigma2/d t2, d (sigma1 - sigma2)/d t1, pi
@@ -72,10 +72,11 @@ class ScaleMixturePrior(Prior):
     learn: bool = False
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid and sigma1 exceeds sigma2."""
         check_fields(self, learn=flag, pi=fraction)
         if self.pi == 0.0:
             raise ValueError(
-                "pi must be > 0 and < 1; got 0: with one component alone use GaussianPrior"
+                "pi must be > 0 and < 1; got 0: for a single component use GaussianPrior"
             )
         check_fields(
             self, "the prior", sigma1=standard_deviation, sigma2=standard_deviation
@@ -87,8 +88,9 @@ class ScaleMixturePrior(Prior):
             )
         if self.learn and not self.sigma2 > 2 * MIN_SIGMA:
             raise ValueError(
-                f"a learned sigma2 must start above {2 * MIN_SIGMA:g}; got {self.sigma2:g}: such a "
-                "prior has collapsed onto 0 before the first step"
+                f"a learned sigma2 must start above {2 * MIN_SIGMA:g}; got {self.sigma2:g}, "
+                "with which the narrow component has collapsed onto 0: use a larger sigma2, "
+                "or learn=False"
             )
 
     def blocks(self) -> Blocks:
@@ -96,23 +98,26 @@ class ScaleMixturePrior(Prior):
         return (("prior_mixture", (3,)),) if self.learn else ()
 
     def init(self, dtype: Any) -> Array:
+        """Return the starting values of t1, t2 and a, (3,); empty if nothing is learned."""
         if not self.learn:
             return np.zeros(0, dtype)
         raw = inverse_softplus([self.sigma1 - self.sigma2, self.sigma2 - MIN_SIGMA])
         return np.array([*raw, log(self.pi) - log(1.0 - self.pi)], dtype)
 
     def values(self, params: Params) -> tuple[float, float, float]:
-        """Return the current pi, sigma1 and sigma2, fixed or learned."""
+        """Return the numbers pi, sigma1 and sigma2, fixed or learned, as three floats."""
         if not self.learn:
             return self.pi, self.sigma1, self.sigma2
         c = self._components(params)
         return float(c.slopes[2]), float(c.sigma[0]), float(c.sigma[1])
 
     def sd(self, params: Params) -> float:
+        """Return the standard deviation of a weight, sqrt(pi sigma1^2 + (1 - pi) sigma2^2)."""
         pi, sigma1, sigma2 = self.values(params)
         return (pi * sigma1**2 + (1.0 - pi) * sigma2**2) ** 0.5
 
     def _components(self, params: Params) -> _Components:
+        """Return the two Gaussians: numbers, or (S, 1) if each sample has a mixture of its own."""
         if not self.learn:
             return _Components(
                 sigma=(self.sigma1, self.sigma2),
@@ -120,14 +125,14 @@ class ScaleMixturePrior(Prior):
                 log_pi=(log(self.pi), log(1.0 - self.pi)),
                 slopes=(0.0, 0.0, self.pi),
             )
-        # (3,), or (3, S): one per sample
+        # t1, t2 and a: (3,), or (3, S) if each sample has its own
         raw = np.ascontiguousarray(params["prior_mixture"].T)
         if raw.ndim == 2:
-            raw = raw[:, :, None]  # (3, S, 1), beside weights (S, P)
+            raw = raw[:, :, None]  # (3, S, 1), which broadcasts with weights (S, P)
         parts = softplus_parts(raw)
         narrow = MIN_SIGMA + parts.softplus[1]  # R8
         wide = narrow + parts.softplus[0]  # R8
-        # log sigmoid(a), log sigmoid(-a)
+        # log pi = log sigmoid(a) and log(1 - pi) = log sigmoid(-a)
         log_pi = log_softmax(np.stack([raw[2], raw[2] * 0.0]), 0)
         return _Components(
             sigma=(wide, narrow),
@@ -139,7 +144,7 @@ class ScaleMixturePrior(Prior):
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
-        r"""Return log P(w) (S,) of weights (S, P) by logsumexp over the two components (R4).
+        r"""Return log P(w) (S,) of weights (S, P), by logsumexp over the two components (R4).
 
         With :math:`l_k = \log\pi_k - \log\sigma_k - w^2 / (2\sigma_k^2)` a weight contributes
         :math:`\mathrm{logsumexp}(l_1, l_2) - \tfrac12\log 2\pi`. The printed
@@ -149,11 +154,18 @@ class ScaleMixturePrior(Prior):
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         w : ndarray (S, P)
-            Flat weights.
+            S flat weight vectors, which are not written to.
         buffers : Buffers
-            Memory for large arrays.
+            Source of the large arrays, which the owner of the buffers reuses.
+
+        Returns
+        -------
+        value : ndarray (S,)
+            log P(w) of each weight vector, in nats.
+        saved : tuple
+            Intermediate results that `add_vjp` needs.
         """
         c = self._components(params)
         square = np.multiply(w, w, out=buffers.like(w))
@@ -161,7 +173,7 @@ class ScaleMixturePrior(Prior):
         for k in range(2):
             np.multiply(square, -0.5 * c.sigma[k] ** -2, out=logs[k])
             logs[k] += c.log_pi[k] - c.log_sigma[k]
-        total = logsumexp(logs, axis=0)  # (S, P)  R4
+        total = logsumexp(logs, axis=0)  # (S, P), of each weight  R4
         logs -= total
         value = np.add.reduce(total, axis=-1) - 0.5 * LOG_2PI * w.shape[-1]
         return value, (w, square, np.exp(logs, out=logs), c)
@@ -169,7 +181,7 @@ class ScaleMixturePrior(Prior):
     def add_vjp(
         self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
     ) -> None:
-        r"""Add cotangent (S,) times d log P/dw to `d_w`, and write the prior's own gradient.
+        r"""Add cotangent (S,) times d log P/dw to `d_w`; write that for the learned numbers.
 
         With the responsibilities :math:`\xi = e^{l_1} / (e^{l_1} + e^{l_2})` and 1 - xi, which is
         not formed as a difference: that would lose it next to 1 ::
@@ -183,27 +195,28 @@ class ScaleMixturePrior(Prior):
         Parameters
         ----------
         saved : object
-            Second result of `log_density`.
+            Second result of `log_density` for the same weights; it is not written to.
         cotangent : ndarray (S,)
             Derivative of the loss with respect to each log P(w).
         d_w : ndarray (S, P)
-            Gradient for the weights, which is added to.
+            Gradient for the weights, to which the result is added in place.
         d_params : dict
-            Gradients of the learned blocks, which are written.
+            Gradients for the learned blocks by name, each in the shape of its block; overwritten.
         """
-        w, square, (wide, narrow), c = saved  # (S, P): w, w^2, xi and 1 - xi
+        w, square, (wide, narrow), c = saved  # (S, P) each: w, w^2, xi and 1 - xi
         s1, s2 = c.sigma
         d_sigma2, d_sigma1, pi = c.slopes
         if self.learn:
-            # (S, 1)
+            # (S, 1) each: sums over the weights of the responsibilities, then of those times w^2
             mass = [np.add.reduce(r, axis=-1, keepdims=True) for r in (wide, narrow)]
-            moment = [inner(r, square)[:, None] for r in (wide, narrow)]  # (S, 1)
+            moment = [inner(r, square)[:, None] for r in (wide, narrow)]
             d_wide = moment[0] * s1**-3 - mass[0] / s1  # R6
             d_narrow = moment[1] * s2**-3 - mass[1] / s2  # R6
             d_t1 = d_wide * d_sigma1  # R8
             d_t2 = (d_wide + d_narrow) * d_sigma2  # R8
             d_a = mass[0] * (1.0 - pi) - mass[1] * pi  # R7
-            d_mixture = np.concatenate([d_t1, d_t2, d_a], axis=1)  # (S, 3)
+            # (S, 3), for t1, t2, a
+            d_mixture = np.concatenate([d_t1, d_t2, d_a], axis=1)
             write_gradient(d_params["prior_mixture"], cotangent, d_mixture)
         for block in columns(w):
             precision = wide[block] * s1**-2
@@ -214,15 +227,15 @@ class ScaleMixturePrior(Prior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Return weights (S, P) drawn from the prior: a component for each, then a Gaussian number.
+        """Draw weights (S, P) from the prior: first a component for each, then a Gaussian number.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         shape : tuple of int
-            (S, P).
+            (S, P), the number of weight vectors and their length.
         """
         c = self._components(params)
         wide = np.log(rng.random(shape)) < c.log_pi[0]

@@ -44,18 +44,18 @@ GroupStarts = tuple[int, ...] | None
 
 
 class GaussianSample(NamedTuple):
-    """S weight samples, and the noise and scales that `pull_back` needs."""
+    """S weight samples with the noise and scales that they were made from, for `pull_back`."""
 
-    w: Array  # (S, P)  mu + sigma eps, or mu + C eps
-    eps: Array  # (S, P)
-    parts: Any  # result of `factor`
+    w: Array  # (S, P) weights, mu + sigma eps or mu + C eps
+    eps: Array  # (S, P) noise
+    parts: Any  # the scales, as `factor` returns them
 
 
 class Entropy(NamedTuple):
     """Entropy and total variance of a Gaussian q, for a KL divergence in closed form."""
 
-    value: Any  # scalar: -E_q[log q], in nats
-    # scalar, the sum of the variances of all weights, or (L,), those of each group
+    value: Any  # scalar, the entropy -E_q[log q] in nats
+    # Sum of the variances of all weights, a scalar, or of each group of weights, (L,)
     total_variance: Any
 
 
@@ -68,11 +68,11 @@ class Posterior:
     """
 
     def blocks(self, size: int) -> Blocks:
-        """Return names and shapes of the blocks of theta for `size` weights."""
+        """Return names and shapes of the blocks of theta for a network of `size` weights."""
         raise NotImplementedError
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Return a random starting theta, one flat vector.
+        """Return a random starting theta, one flat vector with the blocks in their order.
 
         Parameters
         ----------
@@ -80,52 +80,52 @@ class Posterior:
         size : int
             Number of weights P.
         dtype : dtype
-            Of theta, float64 or float32.
+            Dtype of theta, float64 or float32.
         """
         raise NotImplementedError
 
     def noise_size(self, size: int) -> int:
-        """Return how many N(0, 1) numbers eps a weight vector takes: one per weight (K1, D11)."""
+        """Return the length of the N(0, 1) noise of one weight vector, by default P (K1, D11)."""
         return size
 
     def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> Any:
-        """Return S weight vectors made from noise, and what `pull_back` needs.
+        """Return S weight vectors made from noise, with the numbers that `pull_back` needs.
 
         Parameters
         ----------
         blocks : dict
-            Blocks of theta by name.
+            Blocks of theta by name, as `blocks` lists them.
         eps : ndarray (S, noise_size)
             Standard normal noise. It is not written to.
         buffers : Buffers
-            Memory for the weights.
+            Source of the weights' memory, which the owner of the buffers reuses.
 
         Returns
         -------
         object
-            With the weights as its attribute ``w`` (S, P).
+            A sample, whose attribute ``w`` (S, P) holds the weights.
         """
         raise NotImplementedError
 
     def log_density(self, sample: Any) -> Array:
-        """Return log q(w|theta) of each sample, (S,) in nats, constants kept."""
+        """Return log q(w|theta) of each sample, (S,) in nats, with its normalising constant."""
         raise NotImplementedError
 
     def pull_back(
         self, sample: Any, d_w: Array, d_log_q: Array | None, d_theta: Params
     ) -> None:
-        """Write the gradient for theta, given cotangents of w and of log q.
+        """Write the gradient for theta, given the derivatives of the loss for w and for log q.
 
         Parameters
         ----------
         sample : object
-            Result of `sample` or `from_weights`.
+            Weights, noise and scales: the result of `sample` or `from_weights`.
         d_w : ndarray (S, P)
-            Cotangent of the weights in all terms of the loss but log q.
+            Derivative of the loss for the weights, through all terms but log q.
         d_log_q : ndarray (S,) or None
-            Cotangent of log q(w|theta); None if the loss does not contain it.
+            Derivative of the loss for log q(w|theta) of each sample; None if the loss has no log q.
         d_theta : dict
-            Gradients of the blocks of theta, every number of which is written.
+            Gradients for the blocks of theta by name, each in its block's shape; overwritten.
         """
         raise NotImplementedError
 
@@ -143,20 +143,23 @@ class GaussianPosterior(Posterior):
     rho_halfwidth: float = 0.01
 
     def __init_subclass__(cls, **options: Any) -> None:
+        """Let subclasses define `from_weights` by its old name `at`, with a warning."""
         super().__init_subclass__(**options)
         accept_old_methods(cls, {"at": "from_weights"})
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid."""
         offset = partial(
             real, low=-1e150, high=1e150, expected="between -1e150 and 1e150"
         )
         check_fields(self, mu_scale=spread, rho_offset=offset, rho_halfwidth=spread)
 
     def blocks(self, size: int) -> Blocks:
+        """Return the blocks mu (P,) and rho (P,) of theta, and those that a subclass adds."""
         return (("mu", (size,)), ("rho", (size,)))  # K2
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Return a random starting theta: mu, rho, and zeros for further blocks.
+        """Return a random starting theta: mu, rho, and zeros for the blocks that a subclass adds.
 
         Parameters
         ----------
@@ -164,7 +167,7 @@ class GaussianPosterior(Posterior):
         size : int
             Number of weights P.
         dtype : dtype
-            Of theta.
+            Dtype of theta.
         """
         theta = np.zeros(Layout(self.blocks(size)).size, dtype)
         theta[:size] = self.mu_scale * rng.standard_normal(size)
@@ -173,62 +176,75 @@ class GaussianPosterior(Posterior):
         return theta
 
     def factor(self, blocks: Params, buffers: Buffers) -> Any:
-        """Return the standard deviations, or the Cholesky factor, and functions of them."""
-        raise NotImplementedError
-
-    def from_weights(self, blocks: Params, w: Array, buffers: Buffers) -> Any:
-        """Return given weights as a sample, with the noise that makes them.
+        """Return the standard deviations, or the Cholesky factor, of q and functions of them.
 
         Parameters
         ----------
         blocks : dict
-            Blocks of theta by name.
-        w : ndarray (S, P)
-            Flat weights.
+            Blocks of theta by name, as `blocks` lists them.
         buffers : Buffers
-            Memory for large arrays.
+            Source of the large arrays, which the owner of the buffers reuses.
+        """
+        raise NotImplementedError
+
+    def from_weights(self, blocks: Params, w: Array, buffers: Buffers) -> Any:
+        """Return a sample of the given weights, with the noise that makes them under theta.
+
+        Parameters
+        ----------
+        blocks : dict
+            Blocks of theta by name, as `blocks` lists them.
+        w : ndarray (S, P)
+            S flat weight vectors.
+        buffers : Buffers
+            Source of the large arrays, which the owner of the buffers reuses.
+
+        Returns
+        -------
+        GaussianSample
+            The weights `w` (S, P), the noise that makes them, and the scales.
         """
         raise NotImplementedError
 
     def add_density_slope(self, sample: Any, cotangent: Array, d_w: Array) -> None:
-        """Add cotangent times d log q/dw, theta fixed, to `d_w`.
+        """Add the cotangent times d log q/dw, with theta held fixed, to `d_w`.
 
         Parameters
         ----------
         sample : object
-            Result of `sample` or `from_weights`.
+            Weights, noise and scales: the result of `sample` or `from_weights`.
         cotangent : ndarray (S,)
-            Cotangent of log q.
+            Derivative of the loss for log q(w|theta) of each sample.
         d_w : ndarray (S, P)
-            Gradient for the weights, which is added to.
+            Gradient for the weights, to which the result is added in place.
         """
         raise NotImplementedError
 
     def pull_back_direct(self, sample: Any, d_log_q: Array, d_theta: Params) -> None:
         """Write the direct partials of log q for theta, w held fixed (W4, W5, G8).
 
-        They are `pull_back` with a cotangent of w that cancels the derivative through the weights.
+        `pull_back` computes them, with a cotangent of w that cancels the derivative through w.
 
         Parameters
         ----------
         sample : object
-            Result of `sample` or `from_weights`.
+            Weights, noise and scales: the result of `sample` or `from_weights`.
         d_log_q : ndarray (S,)
-            Cotangent of log q.
+            Derivative of the loss for log q(w|theta) of each sample.
         d_theta : dict
-            Gradients of the blocks of theta, which are written.
+            Gradients for the blocks of theta by name, each in its block's shape; overwritten.
         """
         d_w = np.zeros_like(sample.w)
         self.add_density_slope(sample, -d_log_q, d_w)
         self.pull_back(sample, d_w, d_log_q, d_theta)
 
     def entropy(self, parts: Any, group_starts: GroupStarts = None) -> Entropy:
-        """Return the entropy, and the sum of the variances of the weights.
+        """Return the entropy of q, and the sum of the variances of the weights under q.
 
         Parameters
         ----------
         parts : object
-            Result of `factor`.
+            The scales of q: the result of `factor`.
         group_starts : tuple of int, optional
             Index of the first weight of each group, whose variances are summed separately; by
             default all weights are one group.
@@ -238,18 +254,18 @@ class GaussianPosterior(Posterior):
     def add_entropy_vjp(
         self, parts: Any, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add the gradient of entropy and variances for theta to `d_theta`.
+        """Add the gradient of the entropy and of the variances for theta to `d_theta`.
 
         Parameters
         ----------
         parts : object
-            Result of `factor`.
+            The scales of q: the result of `factor`.
         d_entropy : float
-            Cotangent of the entropy.
+            Derivative of the loss for the entropy.
         d_variance : float or ndarray (P,)
-            Cotangent of the variance of every weight.
+            Derivative of the loss for the variance of each weight; a float if all are equal.
         d_theta : dict
-            Gradients of the blocks of theta, which are added to.
+            Gradients for the blocks of theta by name, to which the result is added in place.
         """
         raise NotImplementedError
 
@@ -271,13 +287,14 @@ class MeanField(GaussianPosterior):
 
     @renamed_arguments(deviation="sd")
     def pack(self, mean: Array, sd: Array) -> Array:
-        """Return the theta (2P,) of a Gaussian.
+        """Return the theta (2P,) of a Gaussian with the given means and standard deviations.
 
         Parameters
         ----------
         mean : ndarray (P,)
+            Means of the weights.
         sd : ndarray (P,)
-            Standard deviations, > 0.
+            Standard deviations of the weights, > 0.
         """
         if np.ndim(mean) != 1 or np.shape(mean) != np.shape(sd):
             raise ValueError(
@@ -289,25 +306,30 @@ class MeanField(GaussianPosterior):
         return np.concatenate([mean, inverse_softplus(sd)])
 
     def factor(self, blocks: Params, buffers: Buffers) -> SoftplusParts:
-        """Return sigma = softplus(rho) and its companions (P,) (K3)."""
+        """Return sigma = softplus(rho) (P,), and log sigma, s(rho) and s(rho) / sigma (K3)."""
         rho = blocks["rho"]
         return softplus_parts(rho, buffers.softplus_parts(rho))
 
     def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> GaussianSample:
-        """Return weights made from noise: sigma = softplus(rho), w = mu + sigma eps (K3, K4).
+        """Return weights made from noise, w = mu + sigma eps with sigma = softplus(rho) (K3, K4).
 
         Parameters
         ----------
         blocks : dict
-            Blocks of theta by name.
+            Blocks of theta by name, as `blocks` lists them.
         eps : ndarray (S, P)
-            Standard normal noise.
+            Standard normal noise, one row per weight vector.
         buffers : Buffers
-            Memory for large arrays.
+            Source of the large arrays, which the owner of the buffers reuses.
+
+        Returns
+        -------
+        GaussianSample
+            The weights `w` (S, P), their noise and the scales.
         """
         mu = blocks["mu"]
         parts = self.factor(blocks, buffers)
-        w = buffers.array(eps.shape, np.result_type(mu, eps))  # (S, P)
+        w = buffers.array(eps.shape, np.result_type(mu, eps))  # (S, P) weights
         np.multiply(eps, parts.softplus[None], out=w)
         w += mu[None]  # K4
         return GaussianSample(w, eps, parts)
@@ -315,22 +337,27 @@ class MeanField(GaussianPosterior):
     def from_weights(
         self, blocks: Params, w: Array, buffers: Buffers
     ) -> GaussianSample:
-        """Return given weights as a sample.
+        """Return a sample of the given weights, with the noise (w - mu) / sigma that makes them.
 
         Parameters
         ----------
         blocks : dict
-            Blocks of theta by name.
+            Blocks of theta by name, as `blocks` lists them.
         w : ndarray (S, P)
-            Flat weights.
+            S flat weight vectors.
         buffers : Buffers
-            Memory for large arrays.
+            Source of the large arrays, which the owner of the buffers reuses.
+
+        Returns
+        -------
+        GaussianSample
+            The weights `w` (S, P), the noise that makes them, and the scales.
         """
         parts = self.factor(blocks, buffers)
         return GaussianSample(w, (w - blocks["mu"]) / parts.softplus, parts)
 
     def log_density(self, sample: GaussianSample) -> Array:
-        r"""Return log q(w|theta) of each sample (S,), constants kept (K6-K10).
+        r"""Return log q(w|theta) of each sample (S,), with its constant (K6-K10).
 
         As a function of theta with eps held fixed,
         :math:`\sum_j [-\log\sigma_j - \tfrac12\epsilon_j^2 - \tfrac12\log 2\pi]`: the
@@ -345,25 +372,25 @@ class MeanField(GaussianPosterior):
     def pull_back(
         self, sample: GaussianSample, d_w: Array, d_log_q: Array | None, d_theta: Params
     ) -> None:
-        """Write the gradient for (mu, rho), given cotangents of w (S, P) and of log q (S,).
+        """Write the gradient for mu and rho, given cotangents of w (S, P) and of log q (S,).
 
         Parameters
         ----------
         sample : object
-            Result of `sample` or `from_weights`.
+            Weights, noise and scales: the result of `sample` or `from_weights`.
         d_w : ndarray (S, P)
-            Cotangent of the weights in all terms of the loss but log q.
+            Derivative of the loss for the weights, through all terms but log q.
         d_log_q : ndarray (S,) or None
-            Cotangent of log q.
+            Derivative of the loss for log q(w|theta) of each sample; None if the loss has no log q.
         d_theta : dict
-            Gradients of the blocks of theta, which are written.
+            Gradients for the blocks of theta by name, each in its block's shape; overwritten.
         """
         d_mu = d_theta["mu"]
         d_rho = d_theta["rho"]
         # d_mu  = sum_s d_w                                       K21 (K20: dw/dmu = 1)
         # d_rho = (sum_s d_w eps) s(rho)                          K30 (K28: dw/drho = eps s(rho),
         #         - (sum_s d_log_q) s(rho) / sigma                     K25: d log sigma/drho)
-        # one sample is its own sum: two passes over memory instead of three
+        # A single sample needs no sum over samples, which saves one of three passes over memory
         if len(d_w) == 1:
             d_mu[...] = d_w[0]
             np.multiply(d_w[0], sample.eps[0], out=d_rho)
@@ -377,34 +404,34 @@ class MeanField(GaussianPosterior):
     def add_density_slope(
         self, sample: GaussianSample, cotangent: Array, d_w: Array
     ) -> None:
-        """Add cotangent (S,) times d log q/dw = -eps / sigma, theta fixed, to `d_w` (W3, D20).
+        """Add cotangent (S,) times d log q/dw = -eps / sigma, theta held fixed, to `d_w` (W3, D20).
 
         Parameters
         ----------
         sample : object
-            Result of `sample` or `from_weights`.
+            Weights, noise and scales: the result of `sample` or `from_weights`.
         cotangent : ndarray (S,)
-            Cotangent of log q.
+            Derivative of the loss for log q(w|theta) of each sample.
         d_w : ndarray (S, P)
-            Gradient for the weights, which is added to.
+            Gradient for the weights, to which the result is added in place.
         """
         d_w -= cotangent[:, None] * sample.eps / sample.parts.softplus  # W3
 
     def pull_back_direct(
         self, sample: GaussianSample, d_log_q: Array, d_theta: Params
     ) -> None:
-        """Write the direct partials of log q for (mu, rho), w held fixed (W4, W5, G8).
+        """Write the direct partials of log q for mu and rho, w held fixed (W4, W5, G8).
 
         ``d log q/d mu = eps / sigma`` and ``d log q/d rho = (eps^2 - 1) s(rho) / sigma``.
 
         Parameters
         ----------
         sample : object
-            Result of `sample` or `from_weights`.
+            Weights, noise and scales: the result of `sample` or `from_weights`.
         d_log_q : ndarray (S,)
-            Cotangent of log q.
+            Derivative of the loss for log q(w|theta) of each sample.
         d_theta : dict
-            Gradients of the blocks of theta, which are written.
+            Gradients for the blocks of theta by name, each in its block's shape; overwritten.
         """
         eps = sample.eps
         parts = sample.parts
@@ -424,20 +451,20 @@ class MeanField(GaussianPosterior):
     def add_entropy_vjp(
         self, parts: SoftplusParts, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add the gradient of entropy and variances for rho to `d_theta` (D18).
+        """Add the gradient of the entropy and of the variances for rho to `d_theta` (D18).
 
-        ``d H/d rho = s(rho) / sigma`` and ``d sigma^2/d rho = 2 sigma s(rho)``.
+        With the entropy H, ``d H/d rho = s(rho) / sigma`` and ``d sigma^2/d rho = 2 sigma s(rho)``.
 
         Parameters
         ----------
         parts : object
-            Result of `factor`.
+            The scales of q: the result of `factor`.
         d_entropy : float
-            Cotangent of the entropy.
+            Derivative of the loss for the entropy.
         d_variance : float or ndarray (P,)
-            Cotangent of the variance of every weight.
+            Derivative of the loss for the variance of each weight; a float if all are equal.
         d_theta : dict
-            Gradients of the blocks of theta, which are added to.
+            Gradients for the blocks of theta by name, to which the result is added in place.
         """
         d_rho = d_theta["rho"]
         add_scaled(d_rho, parts.ratio, d_entropy)
@@ -445,9 +472,9 @@ class MeanField(GaussianPosterior):
 
 
 class PointSample(NamedTuple):
-    """The weights of a point mass: S equal rows."""
+    """Weights of a point mass, S equal rows."""
 
-    w: Array  # (S, P)
+    w: Array  # (S, P) weights
 
 
 @dataclass(frozen=True)
@@ -463,13 +490,15 @@ class PointMass(Posterior):
     mu_scale: float = 0.1
 
     def __post_init__(self) -> None:
+        """Raise an error unless `mu_scale` is valid."""
         check_fields(self, mu_scale=spread)
 
     def blocks(self, size: int) -> Blocks:
+        """Return the only block of theta, mu (P,)."""
         return (("mu", (size,)),)
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Return a random starting theta (P,): mu, drawn from N(0, mu_scale^2).
+        """Return a random starting theta (P,), which is mu drawn from N(0, mu_scale^2).
 
         Parameters
         ----------
@@ -477,28 +506,29 @@ class PointMass(Posterior):
         size : int
             Number of weights P.
         dtype : dtype
-            Of theta.
+            Dtype of theta.
         """
         return (self.mu_scale * rng.standard_normal(size)).astype(dtype)
 
     def pack(self, mean: Array) -> Array:
-        """Return the theta (P,) of the point `mean`, a copy."""
+        """Return the theta (P,) of a point mass at `mean` (P,), a copy of it."""
         return np.array(mean)
 
     def noise_size(self, size: int) -> int:
+        """Return 0, as a point mass takes no noise."""
         return 0
 
     def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> PointSample:
-        """Return S copies of mu as a sample.
+        """Return a sample of S copies of mu.
 
         Parameters
         ----------
         blocks : dict
-            Blocks of theta by name.
+            Blocks of theta by name, as `blocks` lists them.
         eps : ndarray (S, 0)
-            No noise; its length is the number of samples.
+            Empty noise; its length S is the number of samples.
         buffers : Buffers
-            Memory for large arrays.
+            Source of the large arrays, which the owner of the buffers reuses.
         """
         mu = blocks["mu"]
         w = buffers.array((len(eps), len(mu)), mu.dtype)
@@ -506,24 +536,24 @@ class PointMass(Posterior):
         return PointSample(w)
 
     def log_density(self, sample: PointSample) -> Array:
-        """Return 0 for each sample: the logarithm of a point mass's density is not finite."""
+        """Return 0 for each sample, as the logarithm of a point mass's density is not finite."""
         return np.zeros(len(sample.w), sample.w.dtype)
 
     def pull_back(
         self, sample: PointSample, d_w: Array, d_log_q: Array | None, d_theta: Params
     ) -> None:
-        """Write the gradient for theta.
+        """Write the gradient for mu, the sum of `d_w` over samples; `d_log_q` is not used.
 
         Parameters
         ----------
         sample : object
-            Result of `sample` or `from_weights`.
+            Weights, noise and scales: the result of `sample` or `from_weights`.
         d_w : ndarray (S, P)
-            Cotangent of the weights in all terms of the loss but log q.
+            Derivative of the loss for the weights, through all terms but log q.
         d_log_q : ndarray (S,) or None
-            Cotangent of log q.
+            Derivative of the loss for log q(w|theta) of each sample; None if the loss has no log q.
         d_theta : dict
-            Gradients of the blocks of theta, which are written.
+            Gradients for the blocks of theta by name, each in its block's shape; overwritten.
         """
         np.add.reduce(d_w, axis=0, out=d_theta["mu"])
 

@@ -68,12 +68,13 @@ class Prior:
     KL(q || prior) in closed form accept such priors alone.
     """
 
-    # whether log P(w) has a kink at w_j = 0, which gradient checks skip
+    # Whether log P(w) has a kink at w_j = 0, which gradient checks skip
     kink: ClassVar[bool] = False
-    # index of the first weight of each group that has a scale of its own; None for one group
+    # Index of the first weight of each group whose weights share a scale; None if all weights do
     group_starts: ClassVar[Any] = None
 
     def __init_subclass__(cls, **options: Any) -> None:
+        """Let subclasses define methods by old names, with a warning: `deviation` and `_starts`."""
         super().__init_subclass__(**options)
         accept_old_methods(cls, {"deviation": "sd", "_starts": "initial_values"})
 
@@ -82,7 +83,7 @@ class Prior:
         return {}
 
     def for_network(self: Self, sizes: tuple[int, ...]) -> Self:
-        """Return the prior for a network of these widths; most priors return themselves."""
+        """Return the prior for a network of widths `sizes`; by default the prior itself."""
         return self
 
     def blocks(self) -> Blocks:
@@ -95,98 +96,105 @@ class Prior:
         return tuple((name, (1,)) for name in self.initial_values())
 
     def init(self, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks, one flat vector."""
+        """Return the starting values of the learned blocks, one flat vector of dtype `dtype`."""
         return np.array([*self.initial_values().values()], dtype)
 
     def sd(self, params: Params) -> float:
-        """Return the standard deviation of one weight; infinite where it has none."""
+        """Return the standard deviation of one weight, which may be infinite."""
         raise NotImplementedError
 
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
-        """Return the log density of each of S weight vectors, constants kept.
+        """Return log P(w) of each of S weight vectors, including the normalising constant.
 
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) each, or (S, K); fixed numbers are fields of the prior.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
+            Fixed numbers are fields of the prior.
         w : ndarray (S, P)
-            Flat weights. They are not written to.
+            S flat weight vectors, which are not written to.
         buffers : Buffers
-            Memory for large arrays.
+            Source of the large arrays, which the owner of the buffers reuses.
 
         Returns
         -------
         value : ndarray (S,)
             log P(w) in nats.
         saved : object
-            What `add_vjp` needs.
+            Intermediate results that `add_vjp` needs.
         """
         raise NotImplementedError
 
     def add_vjp(
         self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
     ) -> None:
-        """Add the gradient for the weights to `d_w`; write that of the learned blocks.
+        """Add the gradient for the weights to `d_w`; write the gradient for the learned blocks.
 
         Parameters
         ----------
         saved : object
-            Second result of `log_density`. It is not written to.
+            Second result of `log_density` for the same weights; it is not written to.
         cotangent : ndarray (S,)
             Derivative of the loss with respect to each log P(w).
         d_w : ndarray (S, P)
             Gradient for the weights, to which cotangent times d log P/dw is added.
         d_params : dict
-            Gradients of the learned blocks, every number of which is written.
+            Gradients for the learned blocks by name, each in the shape of its block; overwritten.
         """
         raise NotImplementedError
 
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Return weight vectors drawn from the prior, (S, P) of float64.
+        """Draw weight vectors from the prior, (S, P) of float64.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         params : dict
-            Learned blocks by name.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         shape : tuple of int
-            (S, P).
+            (S, P), the number of weight vectors and their length.
         """
         raise NotImplementedError
 
 
 class ClosedFormPrior(Prior):
-    """A prior whose E_q[log P(w)] is a function of the mean and variances of q (D18, D19, D39)."""
+    """Base class of priors whose E_q[log P(w)] has a closed form for Gaussian q (D18, D19, D39)."""
 
     def expected_log_density(
         self, params: Params, mean: Array, total_variance: Any, d_params: Params
     ) -> ExpectedLogPrior:
-        """Return E_q[log P(w)] for a Gaussian q, and its derivatives.
+        """Return E_q[log P(w)] for a Gaussian q, and its derivatives for means and variances.
 
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) each.
+            Learned numbers of the prior by block name, (K,) each.
         mean : ndarray (P,)
             Means of the weights under q.
         total_variance : float or ndarray (L,)
             Sum of the variances of all weights, or of each group that begins at `group_starts`.
         d_params : dict
-            Derivatives with respect to the learned blocks, which are written.
+            Receives the derivatives for the learned blocks by name, each in its block's shape.
+
+        Returns
+        -------
+        ExpectedLogPrior
+            The expectation in nats, and its derivatives for the mean and variance of each weight.
         """
         raise NotImplementedError
 
 
 class ExpectedLogPrior(NamedTuple):
-    """E_q[log P(w)] for a Gaussian q, and its derivatives."""
+    """E_q[log P(w)] for a Gaussian q, and its derivatives for means and variances."""
 
-    value: Any  # scalar, nats
-    d_mean: Any  # (P,)  with respect to the mean of each weight
-    d_variance: Any  # scalar or (P,)  with respect to the variance of each weight
+    value: Any  # scalar, E_q[log P(w)] in nats
+    d_mean: Any  # (P,) derivative of the value for the mean of each weight
+    # scalar or (P,), derivative of the value for the variance of each weight
+    d_variance: Any
 
 
 @dataclass(frozen=True)
@@ -208,6 +216,7 @@ class GaussianPrior(ClosedFormPrior):
     learn: bool = False
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid."""
         check_fields(self, "the prior", scale=standard_deviation)
         check_fields(self, learn=flag)
 
@@ -216,10 +225,11 @@ class GaussianPrior(ClosedFormPrior):
         return {"prior_log_scale": log(self.scale)} if self.learn else {}
 
     def sd(self, params: Params) -> float:
+        """Return the standard deviation of a weight, which is the scale, fixed or learned."""
         return float(np.exp(params["prior_log_scale"][0])) if self.learn else self.scale
 
     def _precision(self, params: Params) -> tuple[Any, Any]:
-        """Return 1 / scale^2 and log scale."""
+        """Return 1 / scale^2 and log scale: numbers, or (S,) if samples differ in scale."""
         if not self.learn:
             return self.scale**-2, log(self.scale)
         log_scale = params["prior_log_scale"][..., 0]  # () or (S,)
@@ -236,11 +246,18 @@ class GaussianPrior(ClosedFormPrior):
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         w : ndarray (S, P)
-            Flat weights.
+            S flat weight vectors, which are not written to.
         buffers : Buffers
-            Memory for large arrays.
+            Source of the large arrays, which the owner of the buffers reuses.
+
+        Returns
+        -------
+        value : ndarray (S,)
+            log P(w) of each weight vector, in nats.
+        saved : tuple
+            Intermediate results that `add_vjp` needs.
         """
         precision, log_scale = self._precision(params)
         constants = w.shape[-1] * (log_scale + 0.5 * LOG_2PI)
@@ -258,32 +275,33 @@ class GaussianPrior(ClosedFormPrior):
         Parameters
         ----------
         saved : object
-            Second result of `log_density`.
+            Second result of `log_density` for the same weights; it is not written to.
         cotangent : ndarray (S,)
             Derivative of the loss with respect to each log P(w).
         d_w : ndarray (S, P)
-            Gradient for the weights, which is added to.
+            Gradient for the weights, to which the result is added in place.
         d_params : dict
-            Gradients of the learned blocks, which are written.
+            Gradients for the learned blocks by name, each in the shape of its block; overwritten.
         """
-        w, precision, squares = saved  # (S, P); a number or (S,); (S,)
+        # w is (S, P), the precision a number or (S,), and the squares |w|^2 are (S,)
+        w, precision, squares = saved
         if self.learn:
-            slope = precision * squares - w.shape[-1]  # (S,)  D17
+            slope = precision * squares - w.shape[-1]  # (S,), for log scale  D17
             write_gradient(d_params["prior_log_scale"], cotangent, slope[:, None])
         add_scaled(d_w, w, (-cotangent * precision)[:, None])  # K19, K26
 
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Return weight vectors drawn from the prior, (S, P) of float64.
+        """Draw weight vectors from the prior, (S, P) of float64.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         shape : tuple of int
-            (S, P).
+            (S, P), the number of weight vectors and their length.
         """
         scale = np.exp(params["prior_log_scale"]) if self.learn else self.scale
         return rng.standard_normal(shape) * scale
@@ -291,21 +309,26 @@ class GaussianPrior(ClosedFormPrior):
     def expected_log_density(
         self, params: Params, mean: Array, total_variance: Any, d_params: Params
     ) -> ExpectedLogPrior:
-        r"""Return E_q[log P(w)] for q of mean (P,) and summed variance (D18, D19).
+        r"""Return E_q[log P(w)] and its derivatives, for a Gaussian q of mean (P,) (D18, D19).
 
         :math:`-P (\log S + \tfrac12\log 2\pi) - (|\mu|^2 + \sum_j \mathrm{Var}\,w_j) / (2S^2)`
-        with S the scale. `d_params` receives its derivative with respect to log S (D17).
+        with S the scale. `d_params` receives its derivative for log S, if that is learned (D17).
 
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         mean : ndarray (P,)
             Means of the weights under q.
         total_variance : float
             Sum of the variances of all weights under q.
         d_params : dict
-            Gradients of the learned blocks, which are written.
+            Gradients for the learned blocks by name, each in the shape of its block; overwritten.
+
+        Returns
+        -------
+        ExpectedLogPrior
+            The expectation in nats, and its derivatives for the mean and variance of each weight.
         """
         precision, log_scale = self._precision(params)
         size = len(mean)
@@ -333,59 +356,72 @@ class CentredGaussianPrior(GaussianPrior):
     centre: Any = 0.0
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid, `centre` among them."""
         super().__post_init__()
         check_fields(self, centre=NUMBERS)
 
     def _offset(self, w: Array) -> Array:
-        """Return w - centre, in the dtype of w."""
+        """Return w - centre (..., P) for weights `w` (..., P), in the dtype of `w`."""
         return w - np.asarray(self.centre, w.real.dtype)
 
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
-        """Return the log density of each of S weight vectors, constants kept.
+        """Return log P(w) of each of S weight vectors, including the normalising constant.
 
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         w : ndarray (S, P)
-            Flat weights.
+            S flat weight vectors, which are not written to.
         buffers : Buffers
-            Memory for large arrays.
+            Source of the large arrays, which the owner of the buffers reuses.
+
+        Returns
+        -------
+        value : ndarray (S,)
+            log P(w) of each weight vector, in nats.
+        saved : tuple
+            Intermediate results that `add_vjp` needs.
         """
         return super().log_density(params, self._offset(w), buffers)
 
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Return weight vectors drawn from the prior, (S, P) of float64.
+        """Draw weight vectors from the prior, (S, P) of float64.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         shape : tuple of int
-            (S, P).
+            (S, P), the number of weight vectors and their length.
         """
         return super().draw(rng, params, shape) + self.centre
 
     def expected_log_density(
         self, params: Params, mean: Array, total_variance: Any, d_params: Params
     ) -> ExpectedLogPrior:
-        """Return E_q[log P(w)] for a Gaussian q, and its derivatives.
+        """Return E_q[log P(w)] for a Gaussian q, and its derivatives for means and variances.
 
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         mean : ndarray (P,)
             Means of the weights under q.
         total_variance : float
             Sum of the variances of all weights under q.
         d_params : dict
-            Gradients of the learned blocks, which are written.
+            Gradients for the learned blocks by name, each in the shape of its block; overwritten.
+
+        Returns
+        -------
+        ExpectedLogPrior
+            The expectation in nats, and its derivatives for the mean and variance of each weight.
         """
         return super().expected_log_density(
             params, self._offset(mean), total_variance, d_params
@@ -407,9 +443,11 @@ class LaplacePrior(Prior):
     kink: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        """Raise an error unless `scale` is valid."""
         check_fields(self, "the prior", scale=standard_deviation)
 
     def sd(self, params: Params) -> float:
+        """Return the standard deviation of a weight, sqrt(2) scale."""
         return self.scale * 2.0**0.5
 
     def log_density(
@@ -420,11 +458,18 @@ class LaplacePrior(Prior):
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         w : ndarray (S, P)
-            Flat weights.
+            S flat weight vectors, which are not written to.
         buffers : Buffers
-            Memory for large arrays.
+            Source of the large arrays, which the owner of the buffers reuses.
+
+        Returns
+        -------
+        value : ndarray (S,)
+            log P(w) of each weight vector, in nats.
+        saved : ndarray (S, P)
+            The weights, which `add_vjp` needs.
         """
         magnitude = np.multiply(w, np.sign(w.real), out=buffers.like(w))
         constant = w.shape[-1] * log(2.0 * self.scale)
@@ -443,13 +488,13 @@ class LaplacePrior(Prior):
         Parameters
         ----------
         saved : object
-            Second result of `log_density`.
+            Second result of `log_density` for the same weights; it is not written to.
         cotangent : ndarray (S,)
             Derivative of the loss with respect to each log P(w).
         d_w : ndarray (S, P)
-            Gradient for the weights, which is added to.
+            Gradient for the weights, to which the result is added in place.
         d_params : dict
-            Gradients of the learned blocks, which are written.
+            Gradients for the learned blocks by name, each in the shape of its block; overwritten.
         """
         slope = (-cotangent / self.scale)[:, None]
         for block in columns(saved):
@@ -458,24 +503,26 @@ class LaplacePrior(Prior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Return weight vectors drawn from the prior, (S, P) of float64.
+        """Draw weight vectors from the prior, (S, P) of float64.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         shape : tuple of int
-            (S, P).
+            (S, P), the number of weight vectors and their length.
         """
         return rng.laplace(0.0, self.scale, shape)
 
 
 def _check_widths(name: str, value: Any) -> tuple[int, ...]:
+    """Return the widths of a network as a tuple of int; raise an error unless all are >= 1."""
     return tuple(Numbers((None,), low=1, whole=True)(name, value).astype(int).tolist())
 
 
 def _check_scales(name: str, value: Any, layers: int | None) -> tuple[float, ...]:
+    """Return one scale per layer as a tuple of float; raise an error unless all are valid."""
     check = Numbers((layers,), low=1e-150, high=1e150, min_length=1)
     return tuple(check(name, value).astype(float).tolist())
 
@@ -505,6 +552,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
     sizes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid."""
         check_fields(self, learn=flag, sizes=Optional(_check_widths))
         layers = None if self.sizes is None else len(self.sizes) - 1
         if self.scales is None and self.sizes is not None:
@@ -514,10 +562,11 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         check_fields(self, scales=Optional(partial(_check_scales, layers=layers)))
 
     def for_network(self, sizes: tuple[int, ...]) -> LayerwiseGaussianPrior:
+        """Return the prior with the widths `sizes`; raise ValueError if it has others."""
         if self.sizes not in (None, sizes):
             raise ValueError(
-                f"the prior is for a network of sizes {self.sizes}; got {sizes}. Give each model "
-                "a prior of its own, without sizes"
+                f"the prior was made for a network of sizes {self.sizes}; got a network of sizes "
+                f"{sizes}. Give each model a prior of its own, made without `sizes`"
             )
         return replace(self, sizes=sizes)
 
@@ -526,8 +575,8 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         """Number of weights and biases of each layer, L numbers that sum to P."""
         if self.sizes is None:
             raise ValueError(
-                "a LayerwiseGaussianPrior has to know its network: make a Model of both, or use "
-                "for_network(sizes)"
+                "a LayerwiseGaussianPrior must know the widths of its network: make a Model "
+                "of both, or call for_network(sizes)"
             )
         return tuple((d_in + 1) * d_out for d_in, d_out in pairwise(self.sizes))
 
@@ -537,7 +586,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         return tuple(sum(self.counts[:layer]) for layer in range(len(self.counts)))
 
     def _layers(self, w: Array) -> list[Array]:
-        """Return a view of each layer's weights and biases, (..., P_l), in `w` (..., P)."""
+        """Return views of the weights and biases of each layer, (..., P_l), in `w` (..., P)."""
         ends = (*self.group_starts[1:], w.shape[-1])
         return [
             w[..., start:stop]
@@ -549,23 +598,25 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         return (("prior_log_scale", (len(self.counts),)),) if self.learn else ()
 
     def init(self, dtype: Any) -> Array:
+        """Return the log scales at which learning starts, (L,); empty if they are fixed."""
         scales = self.scales if self.learn else None
         return np.array([log(scale) for scale in scales or ()], dtype)
 
     def sd(self, params: Params) -> float:
-        """Return the smallest standard deviation of a layer's weights."""
+        """Return the smallest standard deviation among the layers' weights."""
         return float(np.min(np.exp(self._log_scales(params, np.float64))))
 
     def _log_scales(self, params: Params, dtype: Any) -> Array:
-        """Return log scale of each layer, (L,) or (S, L)."""
+        """Return log scale of each layer, (L,), or (S, L) if samples have scales of their own."""
         if self.learn:
             return params["prior_log_scale"]
-        if np.dtype(dtype).kind == "O":  # exact numbers of a proof
+        # the exact numbers of a proof have no float dtype
+        if np.dtype(dtype).kind == "O":
             dtype = np.float64
         return np.array([log(scale) for scale in self.scales or ()], dtype)
 
     def _squares(self, w: Array) -> Array:
-        """Return the sum of squares of each layer's weights and biases, (S, L)."""
+        """Return the sum of squares of each layer's weights and biases, (S, L), for `w` (S, P)."""
         return np.stack([sums_of_squares(layer) for layer in self._layers(w)], axis=-1)
 
     def log_density(
@@ -579,17 +630,24 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         w : ndarray (S, P)
-            Flat weights.
+            S flat weight vectors, which are not written to.
         buffers : Buffers
-            Memory for large arrays.
+            Source of the large arrays, which the owner of the buffers reuses.
+
+        Returns
+        -------
+        value : ndarray (S,)
+            log P(w) of each weight vector, in nats.
+        saved : tuple
+            Intermediate results that `add_vjp` needs.
         """
         log_scales = self._log_scales(params, w.real.dtype)
         counts = np.array(self.counts, w.real.dtype)
-        precision = np.exp(-2.0 * log_scales)  # (L,) or (S, L)
-        squares = self._squares(w)  # (S, L)
-        terms = -0.5 * precision * squares  # (S, L)
+        precision = np.exp(-2.0 * log_scales)  # (L,) or (S, L), 1 / scale^2
+        squares = self._squares(w)  # (S, L), |w_l|^2
+        terms = -0.5 * precision * squares  # (S, L), quadratic term of each layer
         terms -= counts * (log_scales + 0.5 * LOG_2PI)  # D39
         return np.add.reduce(terms, axis=-1), (w, precision, squares)
 
@@ -603,19 +661,21 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         Parameters
         ----------
         saved : object
-            Second result of `log_density`.
+            Second result of `log_density` for the same weights; it is not written to.
         cotangent : ndarray (S,)
             Derivative of the loss with respect to each log P(w).
         d_w : ndarray (S, P)
-            Gradient for the weights, which is added to.
+            Gradient for the weights, to which the result is added in place.
         d_params : dict
-            Gradients of the learned blocks, which are written.
+            Gradients for the learned blocks by name, each in the shape of its block; overwritten.
         """
-        w, precision, squares = saved  # (S, P); (L,) or (S, L); (S, L)
+        # w is (S, P), the precision (L,) or (S, L), and the squares |w_l|^2 are (S, L)
+        w, precision, squares = saved
         if self.learn:
-            slope = precision * squares - np.array(self.counts, w.real.dtype)  # (S, L)
+            # (S, L), the derivatives for the log scales
+            slope = precision * squares - np.array(self.counts, w.real.dtype)
             write_gradient(d_params["prior_log_scale"], cotangent, slope)
-        factors = -cotangent[:, None] * precision  # (S, L)
+        factors = -cotangent[:, None] * precision  # (S, L), by which w is multiplied
         layers = zip(self._layers(d_w), self._layers(w), strict=True)
         for layer, (d_layer, layer_weights) in enumerate(layers):
             add_scaled(d_layer, layer_weights, factors[:, layer, None])
@@ -623,15 +683,15 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Return weight vectors drawn from the prior, (S, P) of float64.
+        """Draw weight vectors from the prior, (S, P) of float64.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         shape : tuple of int
-            (S, P).
+            (S, P), the number of weight vectors and their length.
         """
         scales = np.exp(self._log_scales(params, np.float64))
         return rng.standard_normal(shape) * np.repeat(scales, self.counts, axis=-1)
@@ -639,33 +699,39 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
     def expected_log_density(
         self, params: Params, mean: Array, total_variance: Any, d_params: Params
     ) -> ExpectedLogPrior:
-        r"""Return E_q[log P(w)] for q of mean (P,) and variances summed by layer (L,) (D39).
+        r"""Return E_q[log P(w)] and its derivatives, for variances of q summed by layer (D39).
 
         :math:`\sum_l [-P_l (\log s_l + \tfrac12\log 2\pi)
         - (|\mu_l|^2 + \sum_{j \in l} \mathrm{Var}\,w_j) / (2 s_l^2)]`. `d_params` receives its
-        derivative with respect to the log s_l.
+        derivatives for the log s_l, if these are learned.
 
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         mean : ndarray (P,)
             Means of the weights under q.
         total_variance : ndarray (L,)
             Sum of the variances of the weights of each layer under q.
         d_params : dict
-            Gradients of the learned blocks, which are written.
+            Gradients for the learned blocks by name, each in the shape of its block; overwritten.
+
+        Returns
+        -------
+        ExpectedLogPrior
+            The expectation in nats, and its derivatives for the mean and variance of each weight.
         """
         log_scales = self._log_scales(params, mean.real.dtype)
-        precision = np.exp(-2.0 * log_scales)  # (L,)
+        precision = np.exp(-2.0 * log_scales)  # (L,), 1 / scale^2
         counts = np.array(self.counts, mean.real.dtype)
-        squares = self._squares(mean) + total_variance  # (L,)
+        squares = self._squares(mean) + total_variance  # (L,), E_q |w_l|^2
         if self.learn:
             d_params["prior_log_scale"][...] = precision * squares - counts
         value = np.add.reduce(
             -0.5 * precision * squares - counts * (log_scales + 0.5 * LOG_2PI)
         )
-        of_weights = np.repeat(precision, self.counts)  # (P,)
+        # (P,), 1 / scale^2 of each weight
+        of_weights = np.repeat(precision, self.counts)
         return ExpectedLogPrior(value, -of_weights * mean, -0.5 * of_weights)
 
 

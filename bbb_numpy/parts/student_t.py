@@ -29,31 +29,40 @@ from .priors import Prior
 
 __all__ = ["StudentTLikelihood", "StudentTPrior"]
 
-# Degrees of freedom: below, all mass is in the tails; above, it is a Gaussian in all digits
+# Limits of the degrees of freedom: below MIN_DF all mass is in the tails, and above MAX_DF the
+# density is that of a Gaussian in all digits
 MIN_DF = 1e-3
 MAX_DF = 1e9
 
 
 def _check_df(name: str, value: Any) -> float:
+    """Return degrees of freedom as a float; raise an error unless they are valid."""
     expected = f">= {MIN_DF:g} and < {MAX_DF:g} (for more use a Gaussian)"
     return real(f"{name}, the degrees of freedom,", value, MIN_DF, MAX_DF, expected)
 
 
 class _DensityTerms(NamedTuple):
-    """Terms of the log density; each is a float, or broadcasts with the weights or targets."""
+    """Terms of the log density: floats, or arrays that broadcast with weights or targets."""
 
-    nu: Any
+    nu: Any  # degrees of freedom
     precision: Any  # 1 / (nu scale^2)
-    constant: Any  # log density at 0
-    slope: Any  # d constant / d log nu
+    constant: Any  # log density at the centre
+    slope: Any  # derivative of the constant for log nu
 
 
 def _derivatives(
     terms: _DensityTerms, count: int, logs: Array, shares: Array
 ) -> tuple[Array, Array]:
-    """Return the derivatives of a log density of `count` numbers for log scale and log nu (D42).
+    """Return the derivatives for log scale and for log nu of a log density (D42).
 
-    `logs` and `shares` are the sums of log(1 + chi) and of chi / (1 + chi) over these terms.
+    Parameters
+    ----------
+    terms : _DensityTerms
+        Degrees of freedom and constants.
+    count : int
+        Number of weights or targets that the log density is summed over.
+    logs, shares : ndarray
+        Sums of log(1 + chi) and of chi / (1 + chi) over these numbers.
     """
     nu = terms.nu
     d_scale = (nu + 1.0) * shares - count
@@ -62,7 +71,7 @@ def _derivatives(
 
 
 def _student_t_sd(scale: Any, nu: Any) -> Any:
-    """Return scale sqrt(nu / (nu - 2)), infinite for nu <= 2."""
+    """Return the standard deviation scale sqrt(nu / (nu - 2)), infinite for nu <= 2."""
     excess = np.maximum(np.subtract(nu, 2.0), 0.0)
     return scale * np.sqrt(
         np.divide(nu, excess, out=np.full_like(excess, inf), where=excess > 0)
@@ -71,34 +80,39 @@ def _student_t_sd(scale: Any, nu: Any) -> Any:
 
 @dataclass(frozen=True)
 class _StudentT:
-    """Scale and degrees of freedom, fixed or learned, of a prior or a likelihood."""
+    """Base class of a prior or likelihood with scale and degrees of freedom, fixed or learned."""
 
     scale: float = 1.0
     df: float = 4.0
     learn: bool = False
 
-    _block_names: ClassVar[tuple[str, str]]  # of log scale and log df, where learned
-    _owner: ClassVar[str]  # "prior" or "noise", for errors
+    _block_names: ClassVar[tuple[str, str]]  # of log scale and log nu, if learned
+    _owner: ClassVar[str]  # "prior" or "noise", which error messages name
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid."""
         check_fields(self, f"the {self._owner}", scale=standard_deviation)
         check_fields(self, df=_check_df, learn=flag)
 
     def initial_values(self) -> dict[str, float]:
+        """Return the starting values of log scale and log nu by block name; {} if fixed."""
         if not self.learn:
             return {}
         scale_name, df_name = self._block_names
         return {scale_name: log(self.scale), df_name: log(self.df)}
 
     def _scale_and_df(self, params: Params, where: Any) -> tuple[Any, Any]:
-        """Return scale and df; learned ones at the index `where` of their blocks."""
+        """Return scale and degrees of freedom; learned blocks are indexed by `where`."""
         if not self.learn:
             return self.scale, self.df
         log_scale, log_df = (params[name][where] for name in self._block_names)
         return np.exp(log_scale), np.exp(log_df)
 
     def _density_terms(self, params: Params, where: Any) -> _DensityTerms:
-        """Return the terms of the log density; fixed ones are floats, which keep float32."""
+        """Return the terms of the log density, for learned blocks that are indexed by `where`.
+
+        If nothing is learned they are floats, which keep float32.
+        """
         scale, nu = self._scale_and_df(params, where)
         log_scale = params[self._block_names[0]][where] if self.learn else log(scale)
         step = gamma_half_step(nu)
@@ -131,6 +145,7 @@ class StudentTPrior(_StudentT, Prior):
     _owner: ClassVar[str] = "prior"
 
     def sd(self, params: Params) -> float:
+        """Return the standard deviation of a weight, infinite for nu <= 2."""
         return float(_student_t_sd(*self._scale_and_df(params, 0)))
 
     def log_density(
@@ -144,13 +159,21 @@ class StudentTPrior(_StudentT, Prior):
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         w : ndarray (S, P)
-            Flat weights.
+            S flat weight vectors, which are not written to.
         buffers : Buffers
-            Memory for large arrays.
+            Source of the large arrays, which the owner of the buffers reuses.
+
+        Returns
+        -------
+        value : ndarray (S,)
+            log P(w) of each weight vector, in nats.
+        saved : tuple
+            Intermediate results that `add_vjp` needs.
         """
-        terms = self._density_terms(params, (..., 0))  # () for all samples, or (S,)
+        # Index (..., 0) makes learned numbers () or, if each sample has its own, (S,)
+        terms = self._density_terms(params, (..., 0))
         ratio = np.multiply(w, w, out=buffers.like(w))
         ratio *= np.asarray(terms.precision, ratio.dtype)[..., None]
         logs = log1p(ratio, out=buffers.like(w))
@@ -161,9 +184,9 @@ class StudentTPrior(_StudentT, Prior):
     def add_vjp(
         self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
     ) -> None:
-        """Add cotangent (S,) times d log P/dw to `d_w` (S, P); write that of the learned terms.
+        """Add cotangent (S,) times d log P/dw to `d_w` (S, P); write that for the learned numbers.
 
-        With chi = w^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
+        With chi = w^2 / (nu s^2), s the scale, and the constant c_nu, differentiated in D41 ::
 
             d log P/dw       = -(nu + 1) w / (nu s^2 + w^2)
             d log P/d log s  = sum_j [(nu + 1) chi / (1 + chi) - 1]
@@ -172,15 +195,15 @@ class StudentTPrior(_StudentT, Prior):
         Parameters
         ----------
         saved : object
-            Second result of `log_density`.
+            Second result of `log_density` for the same weights; it is not written to.
         cotangent : ndarray (S,)
             Derivative of the loss with respect to each log P(w).
         d_w : ndarray (S, P)
-            Gradient for the weights, which is added to.
+            Gradient for the weights, to which the result is added in place.
         d_params : dict
-            Gradients of the learned blocks, which are written.
+            Gradients for the learned blocks by name, each in the shape of its block; overwritten.
         """
-        w, ratio, logs, terms = saved  # (S, P): w, chi, log(1 + chi)
+        w, ratio, logs, terms = saved  # arrays (S, P) of w, chi, log(1 + chi)
         if self.learn:
             shares = np.add.reduce(ratio / (1.0 + ratio), axis=-1)
             log_sums = np.add.reduce(logs, axis=-1)
@@ -194,15 +217,15 @@ class StudentTPrior(_StudentT, Prior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Return weight vectors drawn from the prior, (S, P) of float64.
+        """Draw weight vectors from the prior, (S, P) of float64.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
+            Learned numbers of the prior by block name: (K,), or (S, K), one row per weight vector.
         shape : tuple of int
-            (S, P).
+            (S, P), the number of weight vectors and their length.
         """
         scale, nu = self._scale_and_df(params, ...)
         return rng.standard_t(np.broadcast_to(nu, shape)) * scale
@@ -244,16 +267,22 @@ class StudentTLikelihood(_StudentT, Likelihood):
         Parameters
         ----------
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
-        f : ndarray (S, B, heads)
-            Network outputs.
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
+        f : ndarray (S, B, K)
+            Network outputs of S weight samples for B rows.
         y : ndarray (B, K)
-            Targets.
+            Targets of the rows.
+
+        Returns
+        -------
+        value : ndarray (S, B)
+            log P(y|x, w) of each sample and row in nats, summed over targets.
+        saved : tuple
+            Intermediate results that `vjp` needs.
         """
         check_shape(f, y)
-        terms = self._density_terms(
-            params, (..., None, slice(None))
-        )  # (1, K) or (S, 1, K)
+        # (1, K) or (S, 1, K) each
+        terms = self._density_terms(params, (..., None, slice(None)))
         residual = np.subtract(y, f, out=np.empty_like(f))
         ratio = residual * residual * terms.precision
         logs = log1p(ratio)
@@ -261,9 +290,9 @@ class StudentTLikelihood(_StudentT, Likelihood):
         return rowwise, (residual, ratio, logs, terms)
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
-        """Pull a cotangent (S,) of the summed rows, or (S, B), back to outputs and learned terms.
+        """Return the gradient for the outputs; write that for learned scale and nu in place.
 
-        With chi = (y - f)^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
+        With chi = (y - f)^2 / (nu s^2), s the scale and c_nu the constant, differentiated in D41 ::
 
             d log P/df       = (nu + 1) (y - f) / (nu s^2 + (y - f)^2)                       D43
             d log P/d log s  = sum_b [(nu + 1) chi / (1 + chi) - 1]
@@ -272,22 +301,28 @@ class StudentTLikelihood(_StudentT, Likelihood):
         Parameters
         ----------
         saved : object
-            Second result of `log_density`.
+            Second result of `log_density` for the same arguments; it is not written to.
         cotangent : ndarray (S,) or (S, B)
             Derivative of the loss with respect to each sum over rows, or to each row.
         d_params : dict
-            Gradients of the learned blocks, which are written.
+            Gradients for the learned blocks by name, each in the shape of its block; overwritten.
+
+        Returns
+        -------
+        ndarray (S, B, K)
+            Derivative of the loss with respect to the network outputs, a new array.
         """
         residual, ratio, logs, terms = saved  # (S, B, K): y - f, chi, log(1 + chi)
         if self.learn:
             if cotangent.ndim == 1:
                 shares = np.add.reduce(ratio / (1.0 + ratio), axis=1, keepdims=True)
-                log_sums = np.add.reduce(logs, axis=1, keepdims=True)  # (S, 1, K)
+                # (S, 1, K), as the shares
+                log_sums = np.add.reduce(logs, axis=1, keepdims=True)
                 d_scale, d_df = _derivatives(terms, residual.shape[1], log_sums, shares)
-                d_scale = d_scale[:, 0]  # (S, K)
+                d_scale = d_scale[:, 0]  # (S, K), for log scale
                 d_df = d_df[:, 0]
             else:
-                shares = ratio / (1.0 + ratio)  # (S, B, K)
+                shares = ratio / (1.0 + ratio)  # (S, B, K), chi / (1 + chi)
                 d_scale, d_df = _derivatives(terms, 1, logs, shares)
             write_gradient(d_params["log_noise"], cotangent, d_scale)
             write_gradient(d_params["log_df"], cotangent, d_df)
@@ -297,11 +332,12 @@ class StudentTLikelihood(_StudentT, Likelihood):
         return d_f
 
     def variance(self, params: Params, f: Array) -> Array:
+        """Return scale^2 nu / (nu - 2), which broadcasts to (S, B, K); infinite for nu <= 2."""
         _, scale, nu = self.components(params, f)
         return np.asarray(_student_t_sd(scale, nu) ** 2)
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
-        # (1, K) or (S, 1, K)
+        """Return the location f (S, B, K), and scale and nu, (1, K) or (S, 1, K) each."""
         scale, nu = self._scale_and_df(params, (..., None, slice(None)))
         return f, np.asarray(scale), np.asarray(nu)
 
@@ -315,11 +351,16 @@ class StudentTLikelihood(_StudentT, Likelihood):
         special : module
             `scipy.special`.
         y : ndarray
-            Targets, which broadcast with the components.
+            Values of the target; they broadcast with the components.
         *components : ndarray
-            Results of `components`.
+            Parameters of the distribution of y, as `components` returns them.
         upper : bool
-            Return the probability of a target > y instead.
+            If true, return the probability of a target > y instead.
+
+        Returns
+        -------
+        ndarray
+            Probabilities, in the shape to which `y` and the components broadcast.
         """
         location, scale, nu = components
         z = (y - location) / scale
@@ -327,15 +368,15 @@ class StudentTLikelihood(_StudentT, Likelihood):
         return probability
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Return drawn targets, (S, B, K) of the dtype of `f`.
+        """Draw targets from P(y|x, w), (S, B, K) of the dtype of `f`.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         params : dict
-            Learned blocks by name, (K,) or (S, K) each.
-        f : ndarray (S, B, heads)
-            Network outputs.
+            Learned numbers of the likelihood by block name: (K,), or (S, K), one row per sample.
+        f : ndarray (S, B, K)
+            Network outputs of S weight samples for B rows.
         """
         _, scale, nu = self.components(params, f)
         noise = rng.standard_t(np.broadcast_to(nu, f.shape))

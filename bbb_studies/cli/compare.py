@@ -25,7 +25,7 @@ from ..uci.methods import METHODS, Settings
 from .uci import add_run_options, as_typed, changed_settings, check_packages
 
 DEFAULT_METHODS = ("mean-field", "ensemble", "hmc")
-# Options that the command has which repeats a run
+# Options that stand in the command which repeats a run.
 REPEATED_OPTIONS = (
     "target",
     "inputs",
@@ -76,7 +76,7 @@ def compare(args: argparse.Namespace) -> int:
         y = np.unique(y, return_inverse=True)[1]
     args.method = tuple(dict.fromkeys(args.method or default_methods))
     name = trials.set_name(problem.source)
-    digest = trials.keep(out, x, y[:, None])
+    digest = trials.write_rows(out, x, y[:, None])
     planned = [
         trial_type(name, method, split, digest, settings)
         for method in (*args.method, *baselines)
@@ -95,7 +95,7 @@ def compare(args: argparse.Namespace) -> int:
     command = as_typed(command, args, *REPEATED_OPTIONS)
     print(problem.summary())
     print(write_page(out, [*outcome.records, *outcome.failed], command))
-    print(f"\n{outcome.said()}")
+    print(f"\n{outcome.summary()}")
     print(
         f"± is the standard error over splits. Records, tables and pictures are in {out}/"
     )

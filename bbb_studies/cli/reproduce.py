@@ -17,93 +17,106 @@ from bbb_studies.threads import ONE_THREAD
 
 
 class Study(NamedTuple):
-    """An experiment of the command line; seconds are of one processor core, as measured."""
+    """An experiment of the command line; seconds were measured on one processor core."""
 
-    # of bbb_studies; has `reproduce`, and `quick` and `full` if there are such runs
+    # Module of bbb_studies with the function `reproduce`, and `quick` and `full` if it has such
+    # runs.
     module: str
-    what: str
-    seconds: float
-    # what --quick leaves out; nothing, where the usual run is a short one
+    what: str  # a line of help
+    seconds: float  # of the usual run
+    # What --quick leaves out; empty if the usual run is short.
     quick: str = ""
     quick_seconds: float = 0.0
-    full: str = ""  # how much more --full does
+    full: str = ""  # what --full does in addition; empty if there is no such run
 
 
 STUDIES = {
-    "krasser": Study("krasser", "10 sin(2 pi x) with a learned mixture prior", 15),
-    "wu-quartic": Study("wu.quartic", "-x^4 + 3x^2 + 1 by MLE, MAP and VI", 18),
-    "wu-path-loss": Study(
-        "wu.path_loss",
-        "a radio field over a plane with buildings",
-        72,
-        "three quarters of every training",
-        28,
-        "four data sets in place of two",
+    "krasser": Study(
+        module="krasser", what="10 sin(2 pi x) with a learned mixture prior", seconds=15
     ),
-    "sagar-toy": Study("sagar", "Algorithm 1 as printed and corrected", 14),
+    "wu-quartic": Study(
+        module="wu.quartic", what="-x^4 + 3x^2 + 1 by MLE, MAP and VI", seconds=18
+    ),
+    "wu-path-loss": Study(
+        module="wu.path_loss",
+        what="a radio field over a plane with buildings",
+        seconds=72,
+        quick="three quarters of every training",
+        quick_seconds=28,
+        full="four data sets in place of two",
+    ),
+    "sagar-toy": Study(
+        module="sagar", what="Algorithm 1 as printed and corrected", seconds=14
+    ),
     "estimator-variance": Study(
-        "ours.estimator_variance", "variances of all gradient estimators", 17
+        module="ours.estimator_variance",
+        what="variances of all gradient estimators",
+        seconds=17,
     ),
     "evidence-bounds": Study(
-        "ours.evidence_bounds", "ELBO <= IWAE <= log evidence <= EUBO", 5
+        module="ours.evidence_bounds",
+        what="ELBO <= IWAE <= log evidence <= EUBO",
+        seconds=5,
     ),
     "elbo-minima": Study(
-        "ours.elbo_minima", "the bounds that many starts reach, and the ways between", 7
+        module="ours.elbo_minima",
+        what="the bounds that many starts reach, and the ways between",
+        seconds=7,
     ),
     "certificate": Study(
-        "ours.certificate",
-        "PAC-Bayes certificates of digits, with and without a prior from data; needs data",
-        119,
-        "four fifths of the images, half of the epochs, 15 of 20 networks an image",
-        15,
+        module="ours.certificate",
+        what="PAC-Bayes certificates of digits, with and without a prior from data; needs data",
+        seconds=119,
+        quick="four fifths of the images, half of the epochs, 15 of 20 networks an image",
+        quick_seconds=15,
     ),
     "coin": Study(
-        "mullachery.coin",
-        "closed form, grid and Metropolis-Hastings agree on a coin",
-        5,
+        module="mullachery.coin",
+        what="closed form, grid and Metropolis-Hastings agree on a coin",
+        seconds=5,
     ),
     "occam": Study(
-        "mullachery.occam",
-        "evidence against data complexity, from real numbers",
-        47,
-        "two of three data sets, three quarters of the draws, most of the annealing",
-        5,
+        module="mullachery.occam",
+        what="evidence against data complexity, from real numbers",
+        seconds=47,
+        quick="two of three data sets, three quarters of the draws, most of the annealing",
+        quick_seconds=5,
     ),
     "powerball": Study(
-        "mullachery.powerball",
-        "which bin a lottery ball is from; needs data",
-        162,
-        "half of the chains, three quarters of each, three of five folds",
-        14,
-        "two cross-validations in place of one",
+        module="mullachery.powerball",
+        what="which bin a lottery ball is from; needs data",
+        seconds=162,
+        quick="half of the chains, three quarters of each, three of five folds",
+        quick_seconds=14,
+        full="two cross-validations in place of one",
     ),
     "income-tax": Study(
-        "mullachery.income_tax",
-        "Vermont's income tax per return; needs data",
-        101,
-        "half of the chains, three quarters of each",
-        16,
+        module="mullachery.income_tax",
+        what="Vermont's income tax per return; needs data",
+        seconds=101,
+        quick="half of the chains, three quarters of each",
+        quick_seconds=16,
     ),
     "mnist": Study(
-        "blundell.mnist",
-        "digits and pruning: the paper's words, F minimised, its number; needs data",
-        880,
-        "nine of ten images, 15 of 20 draws of the weights",
-        55,
-        "the paper's 600 epochs, widths and priors: days, resumable, what takes minutes first",
+        module="blundell.mnist",
+        what="digits and pruning: the paper's words, F minimised, its number; needs data",
+        seconds=880,
+        quick="nine of ten images, 15 of 20 draws of the weights",
+        quick_seconds=55,
+        full="the paper's 600 epochs, widths and priors: days, resumable, what takes minutes first",
     ),
     "bandit": Study(
-        "blundell.bandit",
-        "Thompson sampling among mushrooms; needs data",
-        1100,
-        "two of three runs, nine of ten mushrooms",
-        54,
-        "64 minibatches after every mushroom: hours, resumable",
+        module="blundell.bandit",
+        what="Thompson sampling among mushrooms; needs data",
+        seconds=1100,
+        quick="two of three runs, nine of ten mushrooms",
+        quick_seconds=54,
+        full="64 minibatches after every mushroom: hours, resumable",
     ),
     "sp500": Study(
-        "mullachery.sp500",
-        "next-day direction, walk-forward; needs data",
-        36,
+        module="mullachery.sp500",
+        what="next-day direction, walk-forward; needs data",
+        seconds=36,
     ),
 }
 
@@ -111,7 +124,7 @@ STUDIES = {
 def report(args: argparse.Namespace) -> int:
     """Train on the report's problems and as in plain.py, print what happened, write the figures."""
     out = check_folder(args.out)
-    from bbb_studies.kebude import report as kebude  # Matplotlib: a quarter of a second
+    from bbb_studies.kebude import report as kebude  # late, as Matplotlib takes 0.25 s
 
     with path_in_errors(out), one_blas_thread():
         out.mkdir(parents=True, exist_ok=True)
@@ -131,27 +144,30 @@ def report(args: argparse.Namespace) -> int:
 
 
 def _announce(text: str) -> None:
-    """Say on stderr what is coming, at once, as a long silence looks like a crash."""
+    """Print `text` to stderr at once, since a long silence looks like a crash."""
     print(text, file=sys.stderr, flush=True)
 
 
 def reproduce(args: argparse.Namespace) -> int:
     """Repeat an experiment of the sources, print what happened, write pictures and numbers."""
     study = STUDIES[args.experiment]
-    form = (
-        "full"
-        if args.full and study.full
-        else "quick"
-        if args.quick and study.quick
-        else ""
-    )
-    default_folder = f"reproduced/{args.experiment}{form and f'-{form}'}"
+    form = ""
+    suffix = ""
+    if args.full and study.full:
+        form = "full"
+    elif args.quick and study.quick:
+        form = "quick"
+    if form:
+        suffix = f"-{form}"
+    default_folder = f"reproduced/{args.experiment}{suffix}"
     out = check_folder(default_folder if args.out is None else args.out)
     _announce(f"{args.experiment} takes {_time_needed(study, form)}")
     try:
         module = import_module(f"bbb_studies.{study.module}")
-        options = getattr(module, form)(args.seed) if form else {"seed": args.seed}
-        # read by what is loaded later: SciPy has a BLAS of its own
+        options = {"seed": args.seed}
+        if form:
+            options = getattr(module, form)(args.seed)
+        # Libraries that are loaded later read it: SciPy has a BLAS of its own.
         os.environ |= ONE_THREAD
         with one_blas_thread(), path_in_errors(out):
             text = module.reproduce(out, **options, progress=True)
@@ -161,9 +177,9 @@ def reproduce(args: argparse.Namespace) -> int:
         raise ValueError(
             f"{args.experiment} needs {name}; pip install 'bbb_numpy[{extra}]' brings it"
         ) from None
-    which = _which_run(study, form)
-    if not text.endswith(which):  # as that of a run that is only read again
-        text = f"{text}\n\n{which}"
+    run_in_words = _which_run(study, form)
+    if not text.endswith(run_in_words):  # a stored run that is only read again has it
+        text = f"{text}\n\n{run_in_words}"
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / f"{args.experiment}.txt", text + "\n")
     print(text)
@@ -172,26 +188,27 @@ def reproduce(args: argparse.Namespace) -> int:
 
 
 def _time_needed(study: Study, form: str) -> str:
-    """Say how long a run takes, and which is shorter."""
+    """Return in words how long a run takes, and how long a shorter one."""
     if form == "full":
         return f"long: {study.full}"
     if form == "quick":
         return f"{_duration(study.quick_seconds)}; left out: {study.quick}"
-    shorter = f" (--quick: {_duration(study.quick_seconds)})" if study.quick else ""
-    return _duration(study.seconds) + shorter
+    if not study.quick:
+        return _duration(study.seconds)
+    return f"{_duration(study.seconds)} (--quick: {_duration(study.quick_seconds)})"
 
 
 def _which_run(study: Study, form: str) -> str:
-    """Say what a run was, and which there are besides."""
+    """Return in words which run it was, and which other runs there are."""
     if form == "full":
         return f"This is the full run (--full): {study.full}."
     if form == "quick":
         return f"This is the quick run (--quick), whose numbers are rough. Left out: {study.quick}."
     if study.full:
         return f"This is the usual run; --full: {study.full}."
-    return "This is the full run" + (
-        "." if study.quick else "; there is no shorter one."
-    )
+    if study.quick:
+        return "This is the full run."
+    return "This is the full run; there is no shorter one."
 
 
 def _duration(seconds: float) -> str:
@@ -202,7 +219,7 @@ def _duration(seconds: float) -> str:
 
 
 def _table_of_times() -> str:
-    """Lay out how long each experiment takes."""
+    """Return a table of the seconds that each experiment takes."""
     lines = [f"{'time on one core':20} {'usual':18} --quick"]
     for name, study in STUDIES.items():
         shorter = _duration(study.quick_seconds) if study.quick else "-"

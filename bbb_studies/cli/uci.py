@@ -19,27 +19,25 @@ from bbb_numpy.cli.options import (
 from bbb_numpy.cli.outputs import check_folder
 
 from ..data import uci as sets
+from ..data.uci import UCI_NAMES
 from ..uci.methods import METHODS, SAMPLERS
-from ..uci.trials import SETS, measure, trials
+from ..uci.trials import measure, trials
 
-# Settings of --quick: everything runs, nothing converges
+# Settings of --quick, with which everything runs and nothing converges.
 QUICK = {
-    **{
-        "samples": 100,
-        "steps": 300,
-        "full_rank_steps": 60,
-        "eubo_steps": 20,
-        "eubo_rows": 500,
-    },
-    **{
-        "members": 2,
-        "chains": 2,
-        "warm_up": 20,
-        "draws": 50,
-        "thin": 1,
-        "start_steps": 200,
-    },
-    **{"leaps": 10, "depth": 3},
+    "samples": 100,
+    "steps": 300,
+    "full_rank_steps": 60,
+    "eubo_steps": 20,
+    "eubo_rows": 500,
+    "members": 2,
+    "chains": 2,
+    "warm_up": 20,
+    "draws": 50,
+    "thin": 1,
+    "start_steps": 200,
+    "leaps": 10,
+    "depth": 3,
 }
 
 
@@ -76,7 +74,7 @@ def add_run_options(group: Any) -> None:
 
 
 def changed_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of trials that are not the usual ones."""
+    """Return the settings that the options change, by name."""
     changed: dict[str, Any] = dict(QUICK) if args.quick else {}
     options = {"units": args.units, "seed": args.seed}
     return changed | {
@@ -85,7 +83,7 @@ def changed_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def check_packages(methods: tuple[str, ...]) -> None:
-    """Say before any work what is not installed, of what these methods need."""
+    """Raise ImportError, before any work, if a package is missing that these methods need."""
     try:
         from bbb_numpy.evaluation import calibration  # noqa: F401 (of what the trials are scored by)
         from bbb_numpy.evaluation.convergence import import_arviz
@@ -97,7 +95,7 @@ def check_packages(methods: tuple[str, ...]) -> None:
             f"it needs {name}; pip install 'bbb-numpy[uci]' brings it"
         ) from None
     if set(methods) & set(SAMPLERS):
-        import_arviz()  # which judges chains
+        import_arviz()  # it computes R-hat and effective sample sizes
 
 
 def as_typed(command: str, args: argparse.Namespace, *options: str) -> str:
@@ -116,14 +114,11 @@ def as_typed(command: str, args: argparse.Namespace, *options: str) -> str:
     for name in (*options, "quick"):
         value = getattr(args, name)
         if value is not None and value is not False and value != []:
-            values = (
-                []
-                if value is True
-                else value
-                if isinstance(value, list | tuple)
-                else [value]
-            )
-            words += [f"--{name.replace('_', '-')}", *map(str, values)]
+            words.append(f"--{name.replace('_', '-')}")
+            if isinstance(value, list | tuple):
+                words += map(str, value)
+            elif value is not True:
+                words.append(str(value))
     return shlex.join([*words, "--out", args.out])
 
 
@@ -145,14 +140,16 @@ def uci(args: argparse.Namespace) -> int:
         raise ValueError(
             "--gap has a split for each input, --splits none to count; leave one out"
         )
-    args.data = tuple(dict.fromkeys(args.data or (gaps.GAP_SETS if args.gap else SETS)))
+    args.data = tuple(
+        dict.fromkeys(args.data or (gaps.GAP_SETS if args.gap else UCI_NAMES))
+    )
     if args.gap and not set(args.data) <= set(gaps.GAP_SETS):
         raise ValueError(f"--gap is for {', '.join(gaps.GAP_SETS)} alone")
     for name in args.data:
-        sets.load(name)  # what is missing is said before any work
-    where = partial(workers.local, args.jobs)
+        sets.load(name)  # a missing file is reported before any work
+    start_workers = partial(workers.local, args.jobs)
     if args.scheduler is not None:
-        where = partial(workers.cluster, args.scheduler)
+        start_workers = partial(workers.cluster, args.scheduler)
     options = {"resume": args.resume, "retry_failed": args.retry_failed}
     requested: list[Any] = trials(args.data, args.method, args.splits, **changed)
     measure_trial: Any = measure
@@ -162,12 +159,14 @@ def uci(args: argparse.Namespace) -> int:
         measure_trial = gaps.measure
         write = page.write_gaps
         requested = gaps.trials(args.data, args.method, **changed)
-    outcome = run(requested, out, where, measure_trial, args.progress, **options)
+    outcome = run(
+        requested, out, start_workers, measure_trial, args.progress, **options
+    )
     command = as_typed(
         "uci", args, "data", "method", "splits", "units", "seed", "jobs", "gap"
     )
     print(write(out, [*outcome.records, *outcome.failed], command))
-    print(outcome.said())
+    print(outcome.summary())
     print(f"records, tables and pictures are in {out}/")
     if outcome.failed:
         print("failed trials are tried again with --retry-failed", file=sys.stderr)
@@ -177,9 +176,9 @@ def uci(args: argparse.Namespace) -> int:
 UCI_OPTIONS: Options = {
     "data": {
         "nargs": "+",
-        "choices": SETS,
+        "choices": UCI_NAMES,
         "metavar": "SET",
-        "help": f"Sets to measure on, of {', '.join(SETS)}. By default all.",
+        "help": f"Sets to measure on, of {', '.join(UCI_NAMES)}. By default all.",
     },
     "method": {
         "nargs": "+",

@@ -55,7 +55,7 @@ def find(name: str, file: str) -> Path | None:
     folder = os.environ.get(ENVIRONMENT, "")
     try:
         root = Path(folder).expanduser()
-    except RuntimeError:  # there is no home folder, or no such user
+    except RuntimeError:  # "~" without a home folder, or of an unknown user
         root = Path(folder)
     if folder and not root.is_dir():
         raise MissingDataError(
@@ -140,7 +140,7 @@ def read(path: Path, columns: Sequence[str] = ()) -> tuple[list[str], NDArray[np
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # empty lines
+            warnings.simplefilter("ignore", UserWarning)  # about empty lines
             cells = np.loadtxt(
                 path, str, None, ",", quotechar='"', encoding="utf-8", ndmin=2
             )
@@ -260,7 +260,7 @@ def download(name: str, columns: Sequence[str]) -> Array:
         ImportError,
         OSError,
         ValueError,
-    ) as error:  # no learners, no network, no answer
+    ) as error:  # no scikit-learn, no network or no answer
         reason = f", and OpenML did not give it ({type(error).__name__}: {error})"
         raise _missing(name, file, reason) from error
 

@@ -14,8 +14,10 @@ from .locate import SETS, DamagedDataError, check_content, locate
 Bytes = NDArray[np.uint8]
 SIDE = 28
 N_CLASSES = 10
-MOST_BYTES = 16 + 60_000 * SIDE**2  # of a file: the header and the images to train on
-# training images and labels, then those of the test
+MAX_FILE_BYTES = (
+    16 + 60_000 * SIDE**2
+)  # of a file: the header and the images to train on
+# Training images and labels, then test images and labels.
 FILES = tuple(SETS["mnist"]["sha256"])
 
 
@@ -50,8 +52,8 @@ def _read(file: str) -> Bytes:
     path = locate("mnist", file)
     try:
         with gzip.open(path) as packed:
-            # damaged ones may unpack to a thousand times theirs
-            content = packed.read(MOST_BYTES)
+            # The limit is for damaged files, which may unpack to a thousand times their size.
+            content = packed.read(MAX_FILE_BYTES)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DamagedDataError(
             f"{file} cannot be unpacked ({error}): it is damaged or was cut short. Get it again"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-MOST_DRAWS = 1000  # rounds of rejection before an area counts as empty
+MAX_REJECTION_ROUNDS = 1000  # after which an area counts as empty
 
 
 class Building(NamedTuple):
@@ -37,12 +37,12 @@ class Scene:
 
     width: float = 100.0  # m; the plane is [0, width] x [0, height]
     height: float = 100.0  # m
-    # p_a, m; a column of y each
+    # p_a, m; each transmitter has a column of y.
     transmitters: tuple[tuple[float, float], ...] = ((42.0, 42.0),)
     power: float = 20.0  # P_T, dBm
     reference_loss: float = 40.0  # P_0, dB, at d_0: free space at 2.4 GHz and 1 m
     exponent: float = 2.5  # lambda > 0; 2 is free space
-    # d_0 > 0, m; smaller ones count as d_0: the model diverges
+    # d_0 > 0, m; smaller distances count as d_0, since the model diverges at 0.
     reference_distance: float = 1.0
     # phi is `wall_loss` times the walls on the straight line: 2 behind a building, 1 in it
     buildings: tuple[Building, ...] = (
@@ -53,7 +53,7 @@ class Scene:
         Building(14.0, 8.0, 26.0, 22.0, 5.0),
     )
     shadowing: float = 2.0  # standard deviation of eta, dB
-    # m over which that of eta falls to 1/e (Gudmundson 1991); 0: none
+    # Distance in m over which the correlation of eta falls to 1/e (Gudmundson 1991); 0: none.
     correlation: float = 0.0
 
 
@@ -233,7 +233,7 @@ def receivers(
     """
     size = (scene.width, scene.height)
     positions: Array = np.empty((0, 2))
-    for _ in range(MOST_DRAWS):
+    for _ in range(MAX_REJECTION_ROUNDS):
         new = rng.uniform(0.0, size, (count, 2))
         positions = np.concatenate([positions, new if area is None else new[area(new)]])
         if len(positions) >= count:
@@ -247,7 +247,7 @@ def receivers(
     eta = scene.shadowing * rng.standard_normal(truth.shape)  # (N, L)
     if scene.correlation:
         apart = np.hypot(*(positions[:, None] - positions).transpose(2, 0, 1))  # (N, N)
-        # Two receivers at one place would make it singular.
+        # Without the jitter two receivers at one position would make it singular.
         covariance = np.exp(-apart / scene.correlation) + 1e-10 * np.eye(count)
         eta = np.linalg.cholesky(covariance) @ eta
     return Receivers(positions, truth + eta, truth)

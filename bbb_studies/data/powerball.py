@@ -21,11 +21,11 @@ Int = NDArray[np.int_]
 FILE: str = SETS["powerball"]["file"]
 FILE_COLUMNS: list[str] = SETS["powerball"]["columns"]
 N_WHITE_BALLS = 5  # balls per draw
-LABEL_RANKS = (1, 3)  # of label 1 and label 0
+LABEL_RANKS = (1, 3)  # ranks of the balls with label 1 and with label 0
 # The first day of each rule and its white balls; the first began in 2009, before the file.
-BALLS = (("2009-01-07", 59), ("2015-10-07", 69))
-# the Powerballs of each rule
-REDS = (("2009-01-07", 39), ("2012-01-15", 35), ("2015-10-07", 26))
+WHITE_BALL_RULES = (("2009-01-07", 59), ("2015-10-07", 69))
+# The first day of each rule and its Powerballs.
+POWERBALL_RULES = (("2009-01-07", 39), ("2012-01-15", 35), ("2015-10-07", 26))
 
 
 class Draws(NamedTuple):
@@ -39,7 +39,7 @@ class Draws(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """Two examples per draw, its own after each other."""
+    """Two examples per draw, side by side."""
 
     number: Int  # (2L,)  of one ball
     label: Int  # (2L,)  1 from bin 1 (w1), 0 from bin 3 (w3)
@@ -53,11 +53,11 @@ class Exact(NamedTuple):
 
     # (2, N + 1)  P(label, number) at numbers 0 to N; row 0 is bin 3, row 1 bin 1
     mass: Array
-    shares: Mapping[int, float]  # of the draws, by balls in the urn
+    shares: Mapping[int, float]  # share of the draws, by number of balls in the urn
 
     @property
     def probability(self) -> Array:
-        """P(bin 1 | number) (N + 1,); nan where the number cannot come."""
+        """P(bin 1 | number) (N + 1,); nan for numbers that cannot be drawn."""
         total = self.mass.sum(axis=0)
         return np.divide(
             self.mass[1], total, out=np.full(total.shape, np.nan), where=total > 0
@@ -65,7 +65,7 @@ class Exact(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """The most that any classifier reaches on average: that of the likelier bin."""
+        """Largest expected accuracy of any classifier, reached by naming the likelier bin."""
         return float(self.mass.max(axis=0).sum())
 
     @property
@@ -86,7 +86,7 @@ class Exact(NamedTuple):
         first = self.mass[1] > self.mass[0]
         mean = square = 0.0
         for balls, share in self.shares.items():
-            # w1 and w3; w2 between, two above
+            # low is w1, high is w3; w2 lies between, w4 and w5 above.
             low, high = np.indices((balls + 1, balls + 1))
             between = (high - low - 1).clip(0)
             above = balls - high
@@ -160,8 +160,8 @@ def load(until: str | None = None) -> Draws:
     values = numbers(FILE, text[:, 1:7], FILE_COLUMNS[1:7])
     white = values[:, :5].astype(int)
     red = values[:, 5].astype(int)
-    balls = urn(days, BALLS)
-    reds = urn(days, REDS)
+    balls = urn(days, WHITE_BALL_RULES)
+    reds = urn(days, POWERBALL_RULES)
     good = (values % 1 == 0).all(axis=1) & (white[:, 0] >= 1) & (white[:, -1] <= balls)
     good &= (np.diff(white, axis=1) > 0).all(axis=1) & (red >= 1) & (red <= reds)
     for row in np.flatnonzero(~good):
@@ -184,7 +184,7 @@ def urn(days: NDArray[np.datetime64], rules: tuple[tuple[str, int], ...]) -> Int
     days : array (L,) of datetime64
         Days of the draws.
     rules : tuple of (day, count)
-        `BALLS` or `REDS`.
+        `WHITE_BALL_RULES` or `POWERBALL_RULES`.
 
     Returns
     -------

@@ -16,8 +16,8 @@ from .locate import SETS, DamagedDataError, download, find, numbers, read
 
 Array = NDArray[Any]
 UCI_NAMES = tuple(name for name, known in SETS.items() if "splits" in known)
-# Relative, since copies differ in their last digits. Two rows that change places change the sums by
-# more, but for neighbours, and a few in a hundred others, in sets of many rows.
+# Relative, since copies differ in their last digits. Exchanging two rows changes the sums by
+# more, except for neighbours and a few in a hundred other pairs in sets of many rows.
 CHECKSUM_RTOL = 1e-7
 
 
@@ -26,7 +26,7 @@ class UCISet(NamedTuple):
 
     x: Array  # (N, d_in)  in the units of the source
     y: Array  # (N, 1)
-    # row numbers of each test part, published order
+    # Row numbers of each test part, in the published order.
     test_rows: tuple[NDArray[np.int_], ...]
     names: tuple[str, ...]  # d_in inputs, then the target
 

@@ -67,7 +67,7 @@ class Setting:
     """How a case is trained; the network is always the report's, 1-100-1 with ReLU."""
 
     title: str
-    what: str  # in words, for a table
+    what: str  # the way of training in words, for a table
     optimizer: Optimizer
     epochs: int
     batch_size: int
@@ -128,10 +128,10 @@ TRAINING_SETTINGS = {
 
 
 def n_updates(experiment: tuple[int, float, str]) -> float:
-    """Return the number of steps of the optimizer that an experiment takes."""
+    """Return the number of optimizer steps of an experiment (problem, x_range, setting)."""
     problem, x_range, setting = experiment
-    chosen = TRAINING_SETTINGS[setting]
-    return chosen.epochs * CASES[problem, x_range].rows / chosen.batch_size
+    training = TRAINING_SETTINGS[setting]
+    return training.epochs * CASES[problem, x_range].rows / training.batch_size
 
 
 @dataclass(frozen=True)
@@ -225,47 +225,53 @@ def run(
     KeyboardInterrupt
         If training was interrupted: half a training has no numbers.
     """
-    case, chosen_setting = CASES[problem, x_range], TRAINING_SETTINGS[setting]
+    case = CASES[problem, x_range]
+    training = TRAINING_SETTINGS[setting]
     data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
-    # a variance as a standard deviation
-    noise = case.noise**2 if chosen_setting.as_drawn else case.noise
-    data = case.draw(data_rng, case.rows if rows is None else rows, *case.data, noise)
+    noise = case.noise
+    if training.as_drawn:
+        noise = (
+            case.noise**2
+        )  # the program takes the variance for the standard deviation
+    rows = case.rows if rows is None else rows
+    data = case.draw(data_rng, rows, *case.data, noise)
     fresh = case.draw(data_rng, 2000, *case.data, noise)
 
-    # (1,) each
-    (x_mean, x_sd), (y_mean, y_sd) = (
-        moments(a, chosen_setting.standardise) for a in data[:2]
-    )
-    x, y = (data.x - x_mean) / x_sd, (data.y - y_mean) / y_sd
-    sigma_data = float(data.y.std()) if chosen_setting.literal else case.noise
-    prior = GaussianPrior(chosen_setting.prior_scale or sigma_data)
-    posterior = MeanField(0.01) if chosen_setting.as_drawn else MeanField()
-    estimator = Reparameterised(
-        Model(MLP((1, 100, 1)), prior, chosen_setting.likelihood), posterior
-    )
-    state = start(estimator, train_rng, chosen_setting.optimizer)
-    epochs = chosen_setting.epochs if epochs is None else epochs
+    x_mean, x_sd = moments(data.x, training.standardise)  # (1,) each
+    y_mean, y_sd = moments(data.y, training.standardise)
+    x = (data.x - x_mean) / x_sd
+    y = (data.y - y_mean) / y_sd
+    sigma_data = float(data.y.std()) if training.literal else case.noise
+    prior = GaussianPrior(training.prior_scale or sigma_data)
+    posterior = MeanField(0.01) if training.as_drawn else MeanField()
+    model = Model(MLP((1, 100, 1)), prior, training.likelihood)
+    estimator = Reparameterised(model, posterior)
+    state = start(estimator, train_rng, training.optimizer)
+    epochs = training.epochs if epochs is None else epochs
     recipe = Recipe(
-        chosen_setting.optimizer,
+        training.optimizer,
         epochs,
-        batch_size=chosen_setting.batch_size,
-        samples=chosen_setting.samples,
+        batch_size=training.batch_size,
+        samples=training.samples,
     )
     trained = fit(estimator, state, x, y, recipe, rng=train_rng)
     if trained.stopped == "interrupted":
-        # numbers of half a training would look like those of a whole
+        # The numbers of half a training would look like those of a whole one.
         raise KeyboardInterrupt
 
-    panel = np.linspace(*((-7.5, 7.5) if chosen_setting.as_drawn else case.panel), 241)[
-        :, None
-    ]
-    everywhere = (np.concatenate([panel, fresh.x]) - x_mean) / x_sd
-    p = predict(estimator, trained.theta, everywhere, rng=predict_rng, samples=500)
-    if chosen_setting.as_drawn:
-        p = p._replace(epistemic=last_layer(estimator, trained.theta, everywhere))
-    p = Predictive(y_mean + y_sd * p.mean, *(y_sd * sd for sd in p[1:]))
-    on_panel = Predictive._make(m[: len(panel)] for m in p)
-    on_fresh = Predictive._make(m[len(panel) :] for m in p)
+    low, high = (-7.5, 7.5) if training.as_drawn else case.panel
+    panel = np.linspace(low, high, 241)[:, None]
+    x_all = (np.concatenate([panel, fresh.x]) - x_mean) / x_sd
+    predictive = predict(estimator, trained.theta, x_all, rng=predict_rng, samples=500)
+    if training.as_drawn:
+        predictive = predictive._replace(
+            epistemic=last_layer(estimator, trained.theta, x_all)
+        )
+    predictive = Predictive(
+        y_mean + y_sd * predictive.mean, *(y_sd * sd for sd in predictive[1:])
+    )
+    on_panel = Predictive._make(m[: len(panel)] for m in predictive)
+    on_fresh = Predictive._make(m[len(panel) :] for m in predictive)
 
     # A density of y is that of the standardised y over y_sd, so each example costs
     # log(y_sd) nats more: only then do the free energies of both settings compare.
@@ -274,26 +280,25 @@ def run(
         e._replace(objective=e.objective + shift, nll=e.nll + shift)
         for e in trained.history
     )
-    # one epoch is noisy
-    last = [e.objective for e in history[-max(1, len(history) // 10) :]]
+    # The free energy of one epoch is noisy: average over the last tenth.
+    last_objectives = [e.objective for e in history[-max(1, len(history) // 10) :]]
     eps = estimator.draw(predict_rng, 2)
     gradient = check(
         lambda theta: estimator.value_and_grad(theta, eps, x[:8], y[:8], 8 / len(x)),
         trained.theta,
         blocks=estimator.layout.slices,
     )
-    initial_blocks, blocks = (
-        estimator.layout.views(t) for t in (state.theta, trained.theta)
-    )
-    sigma_start, sigma_end = (
-        float(np.median(softplus(b["rho"]))) for b in (initial_blocks, blocks)
-    )
+    initial_blocks = estimator.layout.views(state.theta)
+    blocks = estimator.layout.views(trained.theta)
+    sigma_start = float(np.median(softplus(initial_blocks["rho"])))
+    sigma_end = float(np.median(softplus(blocks["rho"])))
+    sigma_law = None
+    if isinstance(training.optimizer, SGD):
+        sigma_law = sigma_start * exp(training.optimizer.learning_rate * len(history))
     numbers = Numbers(
-        free_energy=float(np.mean(last)) / len(x),
+        free_energy=float(np.mean(last_objectives)) / len(x),
         prior_scale=prior.scale,
-        noise_learned=float(
-            y_sd[0] * chosen_setting.likelihood.noise_scale(blocks, 1)[0]
-        ),
+        noise_learned=float(y_sd[0] * training.likelihood.noise_scale(blocks, 1)[0]),
         noise_true=float(np.sqrt(np.mean((fresh.y - fresh.truth(fresh.x)) ** 2))),
         coverage=float(
             np.mean(np.abs(fresh.y - on_fresh.mean) < 1.96 * on_fresh.total)
@@ -301,16 +306,12 @@ def run(
         **_inside_and_outside(case, panel, on_panel, data.truth(panel)),
         sigma_start=sigma_start,
         sigma_end=sigma_end,
-        sigma_law=(
-            sigma_start * exp(chosen_setting.optimizer.learning_rate * len(history))
-            if isinstance(chosen_setting.optimizer, SGD)
-            else None
-        ),
+        sigma_law=sigma_law,
         gradient_error=gradient.error,
     )
     return Result(
         case,
-        chosen_setting,
+        training,
         seed,
         data,
         trained.theta,
@@ -322,14 +323,29 @@ def run(
 
 
 def last_layer(estimator: Reparameterised, theta: Array, x: Array) -> Array:
-    """Return the standard deviation (N, 1) that the report's program draws at x (N, 1).
+    """Return the standard deviation that the report's program draws as its band.
 
     It is that of the last layer alone, behind fixed hidden units, and the sigma of the bias is
     not squared: sqrt(a^2 sigma_W^2 + sigma_b). The program draws the units anew at every x; here
     they are those of the mean weights.
+
+    Parameters
+    ----------
+    estimator : Reparameterised
+        With a mean-field posterior over a network 1-H-1 with ReLU.
+    theta : ndarray
+        Parameters of the posterior.
+    x : ndarray (N, 1)
+        In the units of the network.
+
+    Returns
+    -------
+    ndarray (N, 1)
     """
-    q, net = estimator.layout.views(theta), estimator.model.network.layout
-    mu, sigma = net.views(q["mu"]), net.views(softplus(q["rho"]))
+    q = estimator.layout.views(theta)
+    net = estimator.model.network.layout
+    mu = net.views(q["mu"])
+    sigma = net.views(softplus(q["rho"]))
     a = np.maximum(x @ mu["W0"] + mu["b0"], 0.0)  # (N, H)
     return np.sqrt(a**2 @ sigma["W1"] ** 2 + sigma["b1"])
 
@@ -338,21 +354,21 @@ def _inside_and_outside(
     case: Case, x: Array, p: Predictive, truth: Array
 ) -> dict[str, float]:
     """Compare the prediction with the truth inside and outside the data range."""
-    x, truth, mean, epistemic, total = (
-        a[:, 0] for a in (x, truth, p.mean, p.epistemic, p.total)
-    )
+    x = x[:, 0]
+    truth = truth[:, 0]
+    mean, epistemic, total = p.mean[:, 0], p.epistemic[:, 0], p.total[:, 0]
     low, high = case.data
     inside = (x >= low) & (x <= high)
     error = np.abs(mean - truth)
-    lost = error > BAND * total
+    leaves_band = error > BAND * total
     ends = [0, -1]
     return {
         "rmse": float(np.sqrt(np.mean(error[inside] ** 2))),
         "truth_sd": float(truth[inside].std()),
         "truth_in_epistemic": float(np.mean(error[inside] <= BAND * epistemic[inside])),
-        "truth_in_total": float(np.mean(~lost[inside])),
-        "truth_left": float(x[lost & (x < low)].max(initial=x[0])),
-        "truth_right": float(x[lost & (x > high)].min(initial=x[-1])),
+        "truth_in_total": float(np.mean(~leaves_band[inside])),
+        "truth_left": float(x[leaves_band & (x < low)].max(initial=x[0])),
+        "truth_right": float(x[leaves_band & (x > high)].min(initial=x[-1])),
         "epistemic_inside": float(epistemic[inside].mean()),
         "epistemic_left": float(epistemic[0]),
         "epistemic_right": float(epistemic[-1]),
@@ -365,8 +381,13 @@ def _inside_and_outside(
 
 
 def _bend(x: Array, mean: Array, truth: Array) -> float:
-    """Return the distance of `mean` from its straight line, over that of `truth` from its."""
+    """Return how bent `mean` is, relative to `truth`.
+
+    Each is compared with its own least-squares line: the ratio of the two root mean square errors.
+    """
     line = np.stack([np.ones_like(x), x], axis=1)
-    project = line @ np.linalg.pinv(line)
-    away = [float(np.sqrt(np.mean((v - project @ v) ** 2))) for v in (mean, truth)]
-    return away[0] / away[1]
+    projection = line @ np.linalg.pinv(line)
+    rms_bends = [
+        float(np.sqrt(np.mean((v - projection @ v) ** 2))) for v in (mean, truth)
+    ]
+    return rms_bends[0] / rms_bends[1]

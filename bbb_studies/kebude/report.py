@@ -37,13 +37,12 @@ from bbb_studies.progress import steps
 from . import regression
 from .regression import CASES, TRAINING_SETTINGS, Numbers, Result
 
-# where the loss of the report's Figures 1 to 3 ends
+# Loss at the end of training, as read from the report's Figures 1 to 3, by range of x
 REPORTED_LOSSES = {4.0: 41.0, 2.5: 48.0, 1.0: 59.5}
-# settings of a reader's first look; the others are of errata.md
+# Settings that run by default; errata.md needs the others
 DEFAULT_SETTINGS = ("printed", "should-be")
-BAND_HALF_WIDTH_SD = (
-    3 * 50
-)  # half the width of their bands: "+/- 3*Std. Dev. (Scaled by 50)"
+# Half the width of the report's bands in sd: their legend says "+/- 3*Std. Dev. (Scaled by 50)"
+BAND_HALF_WIDTH_SD = 3 * 50
 
 
 def run_all(
@@ -57,30 +56,51 @@ def run_all(
     epochs: int | None = None,
     progress: bool | None = None,
 ) -> list[Result]:
-    """Run every case as printed and corrected; write figures, ``report.txt`` and ``numbers.json``.
+    """Run the report's experiments; write figures, ``report.txt`` and ``numbers.json``.
 
-    Return the results by case as in `CASES`, as printed first. A selection, of `problem`,
-    `x_range` (0.5, 1, 2.5 or 4) and `setting` ("all" of them, or one), writes files of its own in
-    the folder `out`, such as
-    ``report-problem2-printed.txt``. `rows` and `epochs` instead of the report's, for a quick look;
-    `progress` as in `bbb_studies.progress.steps`.
-    ValueError if nothing fits the selection.
+    A selection writes files of its own, such as ``report-problem2-printed.txt``.
+
+    Parameters
+    ----------
+    problem : int, optional
+        1 or 2; by default both.
+    x_range : float, optional
+        0.5, 1, 2.5 or 4; by default all of them.
+    setting : str, optional
+        A key of `TRAINING_SETTINGS`, or "all". By default as printed and as it should be.
+    seed : int
+        Of every experiment.
+    out : Path
+        Folder, made if it is missing.
+    rows, epochs : int, optional
+        Instead of the report's, for a quick look.
+    progress : bool, optional
+        Whether to show a bar, see `bbb_studies.progress.steps`.
+
+    Returns
+    -------
+    list of Result
+        In the order of `CASES`, as printed first.
+
+    Raises
+    ------
+    ValueError
+        If no experiment fits the selection.
     """
-    chosen = select(problem, x_range, setting)
+    experiments = select(problem, x_range, setting)
     out.mkdir(parents=True, exist_ok=True)
     results = []
-    with steps(sum(map(regression.n_updates, chosen)), progress) as report:
-        for experiment in chosen:
-            results.append(
-                regression.run(*experiment, seed=seed, rows=rows, epochs=epochs)
-            )
-            draw = _figure_beside if results[-1].setting.as_drawn else _figure
-            draw(results[-1]).savefig(out / f"{results[-1].name}.png", dpi=100)
+    with steps(sum(map(regression.n_updates, experiments)), progress) as report:
+        for experiment in experiments:
+            result = regression.run(*experiment, seed=seed, rows=rows, epochs=epochs)
+            results.append(result)
+            draw = _figure_beside if result.setting.as_drawn else _figure
+            draw(result).savefig(out / f"{result.name}.png", dpi=100)
             report(regression.n_updates(experiment))
     names = [problem and f"problem{problem}", x_range and f"range{x_range:g}", setting]
-    part = "".join(f"-{name}" for name in names if name)
+    suffix = "".join(f"-{name}" for name in names if name)
     if any(r.case.problem == 2 for r in results):
-        _draw_deviations(results, out / f"epistemic{part}.png")
+        _draw_deviations(results, out / f"epistemic{suffix}.png")
     numbers = [
         {
             "problem": result.case.problem,
@@ -93,40 +113,58 @@ def run_all(
         }
         for result in results
     ]
-    write_json(out / f"numbers{part}.json", numbers)
-    (out / f"report{part}.txt").write_text(summarise(results) + "\n", encoding="utf-8")
+    write_json(out / f"numbers{suffix}.json", numbers)
+    (out / f"report{suffix}.txt").write_text(
+        summarise(results) + "\n", encoding="utf-8"
+    )
     return results
 
 
 def select(
     problem: int | None, x_range: float | None, setting: str | None
 ) -> list[tuple[int, float, str]]:
-    """Return problem, range and setting of the experiments that fit; None fits any.
+    """Return problem, range and setting of the experiments that fit a selection.
 
-    Without a `setting` those of `DEFAULT_SETTINGS`. ValueError if nothing fits.
+    Parameters
+    ----------
+    problem, x_range : int, float or None
+        None selects all.
+    setting : str or None
+        A key of `TRAINING_SETTINGS`, or "all"; None selects `DEFAULT_SETTINGS`.
+
+    Returns
+    -------
+    list of tuple
+        In the order of `CASES`.
+
+    Raises
+    ------
+    ValueError
+        If no experiment fits the selection.
     """
     settings: Sequence[str] = DEFAULT_SETTINGS
     if setting == "all":
         settings = list(TRAINING_SETTINGS)
     elif setting is not None:
         settings = [setting]
-    every = [
+    experiments = [
         (*case, name)
         for case in CASES
         for name in TRAINING_SETTINGS
         if case[1] in TRAINING_SETTINGS[name].ranges
     ]
-    chosen = [
+    selected = [
         (number, width, name)
-        for number, width, name in every
+        for number, width, name in experiments
         if problem in (None, number) and x_range in (None, width) and name in settings
     ]
-    if not chosen:
-        selection = problem, x_range, setting
+    if not selected:
+        selection = (problem, x_range, setting)
         raise ValueError(
-            f"there is no experiment with problem, range and setting {selection}; there are {every}"
+            "problem, range and setting must be those of an experiment; "
+            f"got {selection}; there are {experiments}"
         )
-    return chosen
+    return selected
 
 
 def band(path: Path) -> str:
@@ -134,7 +172,8 @@ def band(path: Path) -> str:
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, (100, 1))
     y = x**2 + 0.3 * rng.standard_normal((100, 1))
-    net, line = (1, 20, 1), np.linspace(-6, 6, 121)[:, None]
+    net = (1, 20, 1)
+    line = np.linspace(-6, 6, 121)[:, None]
     theta = plain.fit(net, plain.init(net, rng), x, y, 1.0, 0.3, 2e-3, 300, 10, 1, rng)
     mean, epistemic, _ = plain.predict(net, theta, line, 0.3, 1000, rng)
     predictive = Predictive(mean, epistemic, np.full_like(mean, 0.3))
@@ -164,24 +203,30 @@ def _figure(result: Result) -> Figure:
 
     On the scale of the second its bands are thinner than the lines.
     """
-    figure, (a, b, c) = panels(13.0, 4.1, 1, 3, width_ratios=(1.1, 1.2, 1.2))
-    case, x = result.case, result.x[:, 0]
-    _draw_losses(a, result.history, len(result.data.x))
+    figure, (loss_ax, fit_ax, residual_ax) = panels(
+        13.0, 4.1, 1, 3, width_ratios=(1.1, 1.2, 1.2)
+    )
+    case = result.case
+    x = result.x[:, 0]
+    _draw_losses(loss_ax, result.history, len(result.data.x))
     data_and_truth: dict[str, Any] = {
         "data": result.data[:2],
         "truth": result.data.truth,
     }
-    fits.fit(x, result.predictive, y_limits=case.y_limits, ax=b, **data_and_truth)
-    low, high = float(result.data.x.min()), float(result.data.x.max())
-    step = np.diff(x).max()  # one point further, up to the edges of the panel
+    fits.fit(x, result.predictive, y_limits=case.y_limits, ax=fit_ax, **data_and_truth)
+    low = float(result.data.x.min())
+    high = float(result.data.x.max())
+    step = np.diff(
+        x
+    ).max()  # one more point on either side: lines reach the edges of the panel
     inside = (x > low - step) & (x < high + step)
     within = Predictive._make(moment[inside, 0] for moment in result.predictive)
-    fits.fit(x[inside], within, less_truth=True, ax=c, **data_and_truth)
-    c.legend().remove()  # that of (b) serves both
-    a.set(xlabel="epoch\n(a) loss against epochs")
-    b.set(xlabel="x (dimensionless)\n(b) fit", ylabel="y (dimensionless)")
+    fits.fit(x[inside], within, less_truth=True, ax=residual_ax, **data_and_truth)
+    residual_ax.legend().remove()  # that of (b) serves both
+    loss_ax.set(xlabel="epoch\n(a) loss against epochs")
+    fit_ax.set(xlabel="x (dimensionless)\n(b) fit", ylabel="y (dimensionless)")
     label = "x (dimensionless)\n(c) fit less truth, within the data"
-    c.set(xlim=(low, high), xlabel=label, ylabel="y − truth (dimensionless)")
+    residual_ax.set(xlim=(low, high), xlabel=label, ylabel="y − truth (dimensionless)")
     title = f"problem {case.problem}, x in {case.interval}, {result.setting.title}"
     figure.suptitle(title, fontsize="medium")
     return figure
@@ -192,47 +237,56 @@ def _draw_losses(ax: Axes, history: Sequence[Epoch], rows: int) -> None:
 
     Logarithmic in y, too, if all numbers are positive and far apart.
     """
-    table = np.array([(epoch.objective, epoch.kl, epoch.nll) for epoch in history])
-    table /= rows  # (epochs, 3)
-    looks = (
+    columns = np.array([(epoch.objective, epoch.kl, epoch.nll) for epoch in history])
+    columns /= rows  # (epochs, 3)
+    line_styles = (
         ("free energy", BLACK, "-", 1.6),
         ("KL(q, prior)", BLUE, "--", 1.4),
         ("−log likelihood", VERMILLION, ":", 1.8),
     )
     epochs = np.arange(1, len(history) + 1)
-    for values, (label, colour, style, width) in zip(table.T, looks, strict=True):
+    for values, (label, colour, style, width) in zip(
+        columns.T, line_styles, strict=True
+    ):
         ax.plot(epochs, values, style, color=colour, linewidth=width, label=label)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    if 0 < 5 * table.min() < table.max():
+    if 0 < 5 * columns.min() < columns.max():
         ax.set_yscale("log")
-        has_few_decades = (
-            table.max() < 100 * table.min()
-        )  # powers of ten to read values from
-        plain_numbers(ax.yaxis, minor="25" if has_few_decades else "")
+        # Two powers of ten are too few to read values from.
+        has_few_decades = columns.max() < 100 * columns.min()
+        minor = "25" if has_few_decades else ""
+        plain_numbers(ax.yaxis, minor=minor)
         ax.tick_params(axis="y", which="minor", labelsize=ax.yaxis.label.get_fontsize())
     finish(ax, "epoch", "nats per training example", 2)
 
 
 def _figure_beside(result: Result) -> Figure:
-    """Draw the two panels of the report's figure, to be laid beside it."""
-    figure, (a, b) = panels(11.0, 4.4, 1, 2)
-    a.plot(np.arange(len(result.history)), _losses(result), color=BLACK, label="Loss")
+    """Draw the two panels of the report's figure, to be compared with it."""
+    figure, (loss_ax, fit_ax) = panels(11.0, 4.4, 1, 2)
+    loss_ax.plot(
+        np.arange(len(result.history)), _losses(result), color=BLACK, label="Loss"
+    )
     level = REPORTED_LOSSES[result.case.x_range]
-    a.axhline(level, ls="--", color=GREY, label=f"where the report's ends: {level:g}")
-    a.set(xlabel="Epochs\n(a) Loss vs. Epochs", ylabel="Loss (nats per row)")
-    x, (mean, drawn, _) = result.x[:, 0], (moment[:, 0] for moment in result.predictive)
-    low, high = mean - BAND_HALF_WIDTH_SD * drawn, mean + BAND_HALF_WIDTH_SD * drawn
+    loss_ax.axhline(
+        level, ls="--", color=GREY, label=f"where the report's ends: {level:g}"
+    )
+    loss_ax.set(xlabel="Epochs\n(a) Loss vs. Epochs", ylabel="Loss (nats per row)")
+    x = result.x[:, 0]
+    mean = result.predictive.mean[:, 0]
+    half_width = BAND_HALF_WIDTH_SD * result.predictive.epistemic[:, 0]
+    low = mean - half_width
+    high = mean + half_width
     label = "+/- 3*Std. Dev. (Scaled by 50)"
-    b.fill_between(x, low, high, color=VERMILLION, alpha=0.3, lw=0, label=label)
-    b.plot(*result.data[:2], "x", color=BLACK, ms=3, mew=0.6, label="Data samples")
-    b.plot(x, result.data.truth(x), "--", color=BLUE, label="y_truth")
-    b.plot(x, mean, color=VERMILLION, label="Mean of Regression Fit")
-    b.set(
+    fit_ax.fill_between(x, low, high, color=VERMILLION, alpha=0.3, lw=0, label=label)
+    fit_ax.plot(*result.data[:2], "x", color=BLACK, ms=3, mew=0.6, label="Data samples")
+    fit_ax.plot(x, result.data.truth(x), "--", color=BLUE, label="y_truth")
+    fit_ax.plot(x, mean, color=VERMILLION, label="Mean of Regression Fit")
+    fit_ax.set(
         xlabel="x (dimensionless)\n(b) Regression fit over samples",
         ylabel="y (dimensionless)",
     )
-    for ax in (a, b):
+    for ax in (loss_ax, fit_ax):
         legend_above(ax, 2)
     number = 1 + list(REPORTED_LOSSES).index(result.case.x_range)
     figure.suptitle(f"beside the report's Figure {number}: x in {result.case.interval}")
@@ -247,22 +301,25 @@ def _losses(result: Result) -> list[float]:
 
 
 def _beside(results_of_setting: Sequence[Result]) -> list[str]:
-    """Say where the losses as drawn end beside the report's, and what the bands hold."""
+    """Compare the final losses with the report's, and count the data inside the bands."""
     lines = []
     for r in results_of_setting:
-        his, ours = REPORTED_LOSSES[r.case.x_range], _losses(r)[-1]
-        # the mean of epsilon^2 / 2 over the rows has the variance 81^2 / (2 rows), in his data too
+        reported_loss = REPORTED_LOSSES[r.case.x_range]
+        final_loss = _losses(r)[-1]
+        # The mean of epsilon^2 / 2 over the rows has the variance 81^2 / (2 rows), in the report's
+        # data and in ours.
         scatter = r.case.noise**4 / sqrt(len(r.data.x))
-        mean, sd = (np.interp(r.data.x, r.x[:, 0], m[:, 0]) for m in r.predictive[:2])
+        mean = np.interp(r.data.x, r.x[:, 0], r.predictive.mean[:, 0])
+        sd = np.interp(r.data.x, r.x[:, 0], r.predictive.epistemic[:, 0])
         shares_inside = [
             np.mean(np.abs(r.data.y - mean) <= width * sd)
             for width in (BAND_HALF_WIDTH_SD, 3)
         ]
         lines.append(
-            f"{_title(r)}: the loss ends at {ours:.1f}, the report's at {his:g}; two draws of the "
-            f"data differ by {scatter:.1f}\n    (standard deviation). The band holds "
-            f"{shares_inside[0]:.0%} "
-            f"of the data, without the 50 {shares_inside[1]:.0%}."
+            f"{_title(r)}: the loss ends at {final_loss:.1f}, the report's at "
+            f"{reported_loss:g}; two draws of the data differ by {scatter:.1f}\n"
+            f"    (standard deviation). The band holds {shares_inside[0]:.0%} of the data, "
+            f"without the 50 {shares_inside[1]:.0%}."
         )
     return lines
 
@@ -291,7 +348,7 @@ def _draw_deviations(results: Sequence[Result], path: Path) -> None:
 
 
 def opening(results: Sequence[Result]) -> str:
-    """Say what the report does, what each way of training is, and in a table what comes out."""
+    """Return the introduction: the problems, the ways of training, and a table of their results."""
     settings = _by_setting(results)
     lines = [
         "Bayes by Backprop on the problems of Kebude's report (2018): a network 1-100-1 is fitted",
@@ -302,10 +359,10 @@ def opening(results: Sequence[Result]) -> str:
         f"  {title:16} {results_of_setting[0].setting.what}"
         for title, results_of_setting in settings.items()
     ]
-    laws = [
+    sigma_pairs = [
         (n.sigma_law, n.sigma_end) for n in (r.numbers for r in results) if n.sigma_law
     ]
-    unchanged = sum(abs(last_sd / law - 1) < 0.05 for law, last_sd in laws)
+    unchanged = sum(abs(last_sd / law - 1) < 0.05 for law, last_sd in sigma_pairs)
     claims = {
         title: f"{sum('NOT HOLD' not in claim for claim in _claims(results_of_setting))} of 4"
         for title, results_of_setting in _cubic(results).items()
@@ -332,11 +389,11 @@ def opening(results: Sequence[Result]) -> str:
         "claims of the report's Section 8 that hold."
     )
     lines += [caption, table(["trained", *columns, "claims"], rows, n_left_aligned=1)]
-    start = results[0].numbers.sigma_start
+    sigma_start = results[0].numbers.sigma_start
     lines.append(
-        f"\nThe sd of a weight starts at {start:.2g}. In {unchanged} of {len(results)} runs it "
-        "ends where learning rate and epochs\nalone take it, sigma_0 exp(rate * epochs): the data "
-        "have not entered it."
+        f"\nThe sd of a weight starts at {sigma_start:.2g}. In {unchanged} of {len(results)} runs "
+        "it ends where learning rate and epochs\nalone take it, sigma_0 exp(rate * epochs): the "
+        "data have not entered it."
     )
     return "\n".join(lines)
 
@@ -352,8 +409,8 @@ def _range(results: Sequence[Result], column: Callable[[Numbers], str]) -> str:
 def _by_setting(results: Sequence[Result]) -> dict[str, list[Result]]:
     """Return the results of each setting by its title, in the order of `TRAINING_SETTINGS`."""
     by_title = {
-        h.title: [r for r in results if r.setting == h]
-        for h in TRAINING_SETTINGS.values()
+        setting.title: [r for r in results if r.setting == setting]
+        for setting in TRAINING_SETTINGS.values()
     }
     return {
         title: results_of_setting
@@ -375,25 +432,24 @@ def _cubic(results: Sequence[Result]) -> dict[str, list[Result]]:
 
 
 def summarise(results: Sequence[Result]) -> str:
-    """Say what the results show: in short, two tables, the claims of Section 8 one by one.
+    """Return the text of the report: an introduction, two tables, the claims of Section 8.
 
     Claims that compare the three ranges need all three of one setting. At most 100 columns.
     """
-    cubic, parts = _cubic(results), [opening(results), _settings_text(results)]
-    parts += [_table(title, results, columns) for title, columns in (INSIDE, OUTSIDE)]
+    cubic = _cubic(results)
+    sections = [opening(results), _settings_text(results)]
+    sections += [
+        _table(title, results, columns) for title, columns in (INSIDE, OUTSIDE)
+    ]
     for title, results_of_setting in _by_setting(results).items():
-        lines = _claims(cubic[title]) if title in cubic else []
-        lines += [
-            f"  {line}"
-            for line in (
-                _beside(results_of_setting)
-                if results_of_setting[0].setting.as_drawn
-                else []
-            )
-        ]
+        lines = []
+        if title in cubic:
+            lines += _claims(cubic[title])
+        if results_of_setting[0].setting.as_drawn:
+            lines += [f"  {line}" for line in _beside(results_of_setting)]
         if lines:
-            parts.append("\n".join([f"{title.capitalize()}:", *lines]))
-    return "\n\n".join(parts)
+            sections.append("\n".join([f"{title.capitalize()}:", *lines]))
+    return "\n\n".join(sections)
 
 
 def _settings_text(results: Sequence[Result]) -> str:
@@ -401,26 +457,22 @@ def _settings_text(results: Sequence[Result]) -> str:
         "Network 1-100-1, ReLU; mean-field posterior started as in the report's Section 7."
     ]
     for title, results_of_setting in _by_setting(results).items():
-        setting, noise = (
-            results_of_setting[0].setting,
-            results_of_setting[0].setting.likelihood,
-        )
+        setting = results_of_setting[0].setting
+        likelihood = setting.likelihood
+        noise = "learned" if likelihood.learn else f"fixed at {likelihood.scale:g}"
+        units = "standardised" if setting.standardise else "as they are"
+        prior_scales = {
+            f"{r.numbers.prior_scale:.3g}": None for r in results_of_setting
+        }
+        prior_text = ", ".join(prior_scales)
+        if not setting.prior_scale:
+            origin = "y" if setting.literal else "the noise"
+            prior_text += f" (that of {origin})"
         lines.append(
             f"{title}: {type(setting.optimizer).__name__}, learning rate "
             f"{setting.optimizer.learning_rate:g}, {len(results_of_setting[0].history)} epochs, "
             f"{setting.batch_size} row(s) and {setting.samples} weight sample(s) per step,\n"
-            f"  noise sd {'learned' if noise.learn else f'fixed at {noise.scale:g}'}, "
-            f"x and y {'standardised' if setting.standardise else 'as they are'}, prior sd "
-            + ", ".join(
-                dict.fromkeys(
-                    f"{r.numbers.prior_scale:.3g}" for r in results_of_setting
-                )
-            )
-            + (
-                "."
-                if setting.prior_scale
-                else f" (that of {'y' if setting.literal else 'the noise'})."
-            )
+            f"  noise sd {noise}, x and y {units}, prior sd {prior_text}."
         )
         if setting.as_drawn:
             lines.append(
@@ -488,8 +540,9 @@ def _holds(claim: bool) -> str:
 
 
 def _claims(cubic: Sequence[Result]) -> list[str]:
-    """Judge Section 8 on three results of one setting, widest range first."""
-    wide, middle, narrow = all_three = [r.numbers for r in cubic]
+    """Judge the claims of Section 8 on three results of one setting, widest range first."""
+    all_three = [r.numbers for r in cubic]
+    wide, middle, narrow = all_three
     last_x = f"+-{cubic[0].x[-1, 0]:g}"
     ends = [0.5 * (n.epistemic_left + n.epistemic_right) for n in all_three]
     rise = [

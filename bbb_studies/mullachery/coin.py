@@ -49,17 +49,39 @@ from bbb_studies.progress import counted, steps
 
 Array = NDArray[Any]
 TRUE_PROBABILITY = 0.7  # probability of a head of the coin that is tossed
-STAGES = (0, 1, 10, 100)  # tosses seen
-N_GRID_CELLS = 20_000  # of the grid
-BUDGET = (200, 2000, 500)  # chains, draws, warm-up
-MAX_GRID_ERROR = 1e-10  # of sums over the grid
+STAGES = (0, 1, 10, 100)  # numbers of tosses after which the posterior is computed
+N_GRID_CELLS = 20_000  # between r = 0 and 1
+MAX_GRID_ERROR = 1e-10  # rounding of sums over the grid
+
+
+class SamplingBudget(NamedTuple):
+    """Size of one run of Metropolis-Hastings."""
+
+    chains: int = 200
+    draws: int = 2000  # of each chain
+    warm_up: int = 500
+
+
+BUDGET = SamplingBudget()
 
 
 def coin_log_density(r: ArrayLike, heads: int, tails: int) -> Array:
-    r"""Return the log of the paper's posterior of a coin under the uniform prior (M18).
+    r"""Return the log posterior density of a coin under the uniform prior (M18).
 
     :math:`\frac{(h + t + 1)!}{h!\, t!} r^h (1 - r)^t`, elementwise for r in [0, 1]; -inf elsewhere.
     One head and no tail give 2r: "p * 1" is this without its factor.
+
+    Parameters
+    ----------
+    r : array_like
+        Probability of a head.
+    heads, tails : int
+        Numbers of tosses seen.
+
+    Returns
+    -------
+    ndarray
+        Of the shape of `r`.
     """
     factor = (
         log_factorial(heads + tails + 1) - log_factorial(heads) - log_factorial(tails)
@@ -67,12 +89,14 @@ def coin_log_density(r: ArrayLike, heads: int, tails: int) -> Array:
     return factor + _powers(r, heads, tails)  # M18
 
 
-def _powers(r: ArrayLike, above: float, below: float) -> Array:
-    """Return above * log r + below * log(1 - r) with 0 log 0 = 0; -inf outside [0, 1]."""
+def _powers(r: ArrayLike, exponent: float, complement_exponent: float) -> Array:
+    """Return log(r^exponent (1 - r)^complement_exponent), 0 log 0 = 0; -inf outside [0, 1]."""
     r = np.asarray(r, float)
     with np.errstate(divide="ignore"):
-        value = special.xlogy(above, r) + special.xlog1py(below, -r)
-    return np.where((r < 0) | (r > 1), -np.inf, value)
+        log_power = special.xlogy(exponent, r) + special.xlog1py(
+            complement_exponent, -r
+        )
+    return np.where((r < 0) | (r > 1), -np.inf, log_power)
 
 
 @dataclass(frozen=True)
@@ -87,7 +111,13 @@ class Beta:
     beta: float = 1.0
 
     def observe(self, successes: float, failures: float) -> Self:
-        """Return the posterior Beta(alpha + successes, beta + failures) (M19)."""
+        """Return the posterior Beta(alpha + successes, beta + failures) (M19).
+
+        Parameters
+        ----------
+        successes, failures : float
+            Numbers of observations of 1 and of 0.
+        """
         return type(self)(self.alpha + successes, self.beta + failures)  # M19
 
     @property
@@ -106,7 +136,7 @@ class Beta:
 
 
 class Prior(NamedTuple):
-    """A density of r on (0, 1), and the object in closed form if it is conjugate."""
+    """A prior density of r on (0, 1), and the Beta distribution that it is, if it is one."""
 
     title: str
     log_density: Callable[[Array], Array]
@@ -123,7 +153,8 @@ def _triangular(r: Array) -> Array:
     return log(4.0) + np.log(np.minimum(r, 1.0 - r))
 
 
-FLAT_PRIOR, INFORMATIVE_PRIOR = Beta(1.0, 1.0), Beta(20.0, 20.0)
+FLAT_PRIOR = Beta(1.0, 1.0)
+INFORMATIVE_PRIOR = Beta(20.0, 20.0)
 COIN_PRIORS = (
     Prior("uniform, Beta(1, 1)", FLAT_PRIOR.log_density, FLAT_PRIOR),
     Prior(
@@ -143,7 +174,10 @@ class Coin:
     tails: int
 
     def __call__(self, position: Array) -> tuple[Array, Array]:
-        """Return the log density (S,) at r = position (S, 1), and no slope: no walk asks for it."""
+        """Return the log density (S,) at r = position (S, 1), and zeros for the gradient.
+
+        Metropolis-Hastings does not use the gradient.
+        """
         inside = (position > 0.0) & (position < 1.0)
         r = np.where(inside, position, 0.5)
         value = (
@@ -155,7 +189,10 @@ class Coin:
 
 
 class PosteriorMoments(NamedTuple):
-    """A posterior by one method; errors are standard errors of Metropolis-Hastings, else 0."""
+    """Moments of a posterior by one method.
+
+    Errors are standard errors of Metropolis-Hastings; 0 for the other methods.
+    """
 
     mean: float
     sd: float
@@ -165,45 +202,56 @@ class PosteriorMoments(NamedTuple):
 
 
 def grid(
-    prior: Prior, heads: int, tails: int, cells: int = N_GRID_CELLS
+    prior: Prior, heads: int, tails: int, n_cells: int = N_GRID_CELLS
 ) -> tuple[Array, Array, PosteriorMoments]:
-    """Return midpoints r, the posterior density there, and its moments, by Bayes' rule.
+    """Compute a posterior on a grid by Bayes' rule.
 
-    The paper's Figure 2: the integral in the denominator as a sum over all cells.
+    The paper's Figure 2: the integral in the denominator is a sum over all cells.
+
+    Parameters
+    ----------
+    prior : Prior
+        Need not be conjugate.
+    heads, tails : int
+        Numbers of tosses seen.
+    n_cells : int
+        Number of cells between 0 and 1.
+
+    Returns
+    -------
+    r, density : ndarray (n_cells,)
+        Midpoints of the cells, and the posterior density at them.
+    moments : PosteriorMoments
+        With the log evidence in nats.
     """
-    r = (np.arange(cells) + 0.5) / cells
+    r = (np.arange(n_cells) + 0.5) / n_cells
     joint = heads * np.log(r) + tails * np.log1p(-r) + prior.log_density(r)
     evidence = np.mean(np.exp(joint - joint.max()))
     density = np.exp(joint - joint.max()) / evidence
     mean = np.mean(r * density)
     sd = np.mean((r - mean) ** 2 * density) ** 0.5
-    return (
-        r,
-        density,
-        PosteriorMoments(float(mean), float(sd), float(np.log(evidence) + joint.max())),
-    )
+    log_evidence = float(np.log(evidence) + joint.max())
+    return r, density, PosteriorMoments(float(mean), float(sd), log_evidence)
 
 
 def moments(draws: Array) -> PosteriorMoments:
     """Return mean and sd of draws (T, S), with standard errors from S independent chains."""
-    mean, square = (
-        estimate(draws.mean(axis=0)),
-        estimate(((draws - draws.mean()) ** 2).mean(axis=0)),
-    )
-    sd = square.mean**0.5
+    mean = estimate(draws.mean(axis=0))
+    variance = estimate(((draws - draws.mean()) ** 2).mean(axis=0))
+    sd = variance.mean**0.5
     return PosteriorMoments(
-        mean.mean, sd, mean_error=mean.error, sd_error=square.error / (2.0 * sd)
+        mean.mean, sd, mean_error=mean.error, sd_error=variance.error / (2.0 * sd)
     )
 
 
 class Cell(NamedTuple):
-    """One prior after one number of tosses."""
+    """The posterior of one prior after some number of tosses, by three methods."""
 
     prior: Prior
     heads: int
     tails: int
-    r: Array  # (CELLS,)
-    density: Array  # (CELLS,)  by the grid
+    r: Array  # (N_GRID_CELLS,)
+    density: Array  # (N_GRID_CELLS,)  by the grid
     exact: PosteriorMoments | None  # in closed form
     grid: PosteriorMoments
     sampled: PosteriorMoments
@@ -215,14 +263,14 @@ class Cell(NamedTuple):
         return self.exact or self.grid
 
     def numbers(self) -> dict[str, Any]:
-        """Return what is written of it."""
-        ways = {
+        """Return what ``coin.json`` says of it."""
+        by_method = {
             "closed form": self.exact,
             "grid": self.grid,
             "metropolis": self.sampled,
         }
         results = {
-            method: result for method, result in ways.items() if result is not None
+            method: result for method, result in by_method.items() if result is not None
         }
         return {
             "prior": self.prior.title,
@@ -231,10 +279,13 @@ class Cell(NamedTuple):
             **results,
         }
 
-    def off(self, part: str) -> float:
-        """Return MH less the best of the others, in its standard errors: 'mean' or 'sd'."""
-        gap = getattr(self.sampled, part) - getattr(self.best, part)
-        return float(gap / getattr(self.sampled, f"{part}_error"))
+    def z_score(self, moment: str) -> float:
+        """Return the difference between Metropolis-Hastings and the best other method.
+
+        Of the `moment` 'mean' or 'sd', in standard errors of Metropolis-Hastings.
+        """
+        difference = getattr(self.sampled, moment) - getattr(self.best, moment)
+        return float(difference / getattr(self.sampled, f"{moment}_error"))
 
 
 def measure(
@@ -242,26 +293,45 @@ def measure(
     heads: int,
     tails: int,
     rng: np.random.Generator,
-    budget: tuple[int, int, int] = BUDGET,
+    budget: SamplingBudget = BUDGET,
 ) -> Cell:
-    """Find one posterior three ways; a random walk of 2.4 posterior standard deviations is best."""
-    (r, density, by_grid), exact = grid(prior, heads, tails), None
+    """Compute one posterior in closed form, on a grid and by Metropolis-Hastings.
+
+    Parameters
+    ----------
+    prior : Prior
+        There is a closed form if it is conjugate.
+    heads, tails : int
+        Numbers of tosses seen.
+    rng : numpy.random.Generator
+        Of the initial positions and the chains.
+    budget : SamplingBudget
+        Number of chains, draws and warm-up steps.
+
+    Returns
+    -------
+    Cell
+        The posterior by each method, and the draws.
+    """
+    r, density, by_grid = grid(prior, heads, tails)
+    exact = None
     if prior.conjugate is not None:
         q = prior.conjugate.observe(heads, tails)
         evidence = q.log_normaliser - prior.conjugate.log_normaliser
         exact = PosteriorMoments(
             q.mean, float(stats.beta.std(q.alpha, q.beta)), evidence
         )
-    (chains, draws, warm_up), target = budget, Coin(prior, heads, tails)
+    target = Coin(prior, heads, tails)
+    # A random walk of 2.4 posterior standard deviations mixes best in one dimension.
     kernel = MetropolisHastings(GaussianWalk(2.4 * by_grid.sd))
-    state = kernel.init(target, rng.uniform(0.01, 0.99, (chains, 1)))
-    sampled = np.empty((draws, chains))
-    for step in range(-warm_up, draws):
+    state = kernel.init(target, rng.uniform(0.01, 0.99, (budget.chains, 1)))
+    samples = np.empty((budget.draws, budget.chains))
+    for step in range(-budget.warm_up, budget.draws):
         state, _ = kernel.step(target, rng, state)
         if step >= 0:
-            sampled[step] = state.position[:, 0]
+            samples[step] = state.position[:, 0]
     return Cell(
-        prior, heads, tails, r, density, exact, by_grid, moments(sampled), sampled
+        prior, heads, tails, r, density, exact, by_grid, moments(samples), samples
     )
 
 
@@ -269,58 +339,74 @@ def reproduce(
     out: Path,
     seed: int = 0,
     *,
-    budget: tuple[int, int, int] = BUDGET,
+    budget: SamplingBudget = BUDGET,
     progress: bool | None = None,
 ) -> str:
-    """Compute, write pictures and ``coin.json`` into `out`, return the tables.
+    """Compare the posteriors of a coin by three methods, and return the tables.
 
-    `budget`: chains, draws and warm-up steps of each.
+    Writes ``coin-posteriors.png``, ``coin-one-head.png`` and ``coin.json``.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the files.
+    seed : int
+        Of the tosses and the chains.
+    budget : SamplingBudget
+        Size of each run of Metropolis-Hastings.
+    progress : bool, optional
+        Whether to show a bar, see `bbb_studies.progress.steps`.
+
+    Returns
+    -------
+    str
+        The tables.
     """
-    tosses = (np.random.default_rng(seed).random(STAGES[-1]) < TRUE_PROBABILITY).astype(
-        int
-    )
+    uniform = np.random.default_rng(seed).random(STAGES[-1])
+    tosses = (uniform < TRUE_PROBABILITY).astype(int)
     heads = {stage: int(tosses[:stage].sum()) for stage in STAGES}
     work = len(COIN_PRIORS) * len(STAGES) + 1
     rngs = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(work))
     with steps(work, progress) as report:
         cells = {
             prior.title: [
-                measure(prior, h, stage - h, next(rngs), budget)
-                for stage, h in counted(heads.items(), report)
+                measure(prior, n_heads, stage - n_heads, next(rngs), budget)
+                for stage, n_heads in counted(heads.items(), report)
             ]
             for prior in COIN_PRIORS
         }
-        single = measure(
-            COIN_PRIORS[0], 1, 0, next(rngs), budget
-        )  # one head, uniform prior
+        one_head = measure(COIN_PRIORS[0], 1, 0, next(rngs), budget)
         report(1)
-    every = [cell for row in cells.values() for cell in row]
+    all_cells = [cell for row in cells.values() for cell in row]
     pictures = {
         "coin-posteriors": _draw_posteriors(cells),
-        "coin-one-head": _draw_one_head(single),
+        "coin-one-head": _draw_one_head(one_head),
     }
-    numbers = [cell.numbers() for cell in every]
-    output = {"tosses": tosses, "cells": numbers, "one head": single.numbers()}
+    numbers = [cell.numbers() for cell in all_cells]
+    output = {"tosses": tosses, "cells": numbers, "one head": one_head.numbers()}
     write(out, pictures, output, "coin")
-    return _tables(every, single, budget)
+    return _tables(all_cells, one_head, budget)
 
 
-def _tables(cells: Sequence[Cell], single: Cell, budget: tuple[int, int, int]) -> str:
+def _tables(cells: Sequence[Cell], one_head: Cell, budget: SamplingBudget) -> str:
     exact = [c for c in cells if c.exact]
-    off = max(abs(c.off(part)) for c in cells for part in ("mean", "sd"))
-    evidence = max(abs(c.grid.log_evidence - c.best.log_evidence) for c in exact)
+    largest_z = max(abs(c.z_score(part)) for c in cells for part in ("mean", "sd"))
+    evidence_error = max(abs(c.grid.log_evidence - c.best.log_evidence) for c in exact)
 
     def row(c: Cell) -> str:
-        apart = f"{abs(c.grid.mean - c.exact.mean):.0e}" if c.exact else "no formula"
-        best = (
-            f"{c.best.mean:.5f} | {c.best.sd:.5f} | {c.best.log_evidence:.4f} | {apart}"
+        grid_error = (
+            f"{abs(c.grid.mean - c.exact.mean):.0e}" if c.exact else "no formula"
         )
-        sampled = f"{c.sampled.mean:.5f} | {c.off('mean'):+.1f} | {c.sampled.sd:.5f}"
-        return f"{c.heads} | {c.tails} | {best} | {sampled} | {c.off('sd'):+.1f}"
+        best = f"{c.best.mean:.5f} | {c.best.sd:.5f} | {c.best.log_evidence:.4f} | {grid_error}"
+        sampled = (
+            f"{c.sampled.mean:.5f} | {c.z_score('mean'):+.1f} | {c.sampled.sd:.5f}"
+        )
+        return f"{c.heads} | {c.tails} | {best} | {sampled} | {c.z_score('sd'):+.1f}"
 
     return text(
         f"A coin with P(head) {TRUE_PROBABILITY:g}: grid of {N_GRID_CELLS} cells, "
-        f"Metropolis-Hastings (MH) of {budget[0]} chains with {budget[1]} draws.",
+        f"Metropolis-Hastings (MH) of {budget.chains} chains with "
+        f"{budget.draws} draws.",
         listed(
             "Posteriors of r after h heads and t tails, in closed form or else by the grid; "
             "log P(D) in nats;\nz: MH less it, in standard errors of MH.",
@@ -328,24 +414,27 @@ def _tables(cells: Sequence[Cell], single: Cell, budget: tuple[int, int, int]) -
             ((c.prior.title, c) for c in cells),
             row,
         ),
-        f"Grid less closed form: at most {evidence:.0e} nats of log P(D); MH less the others: "
-        f"at most {off:.1f} standard errors in {2 * len(cells)}.",
+        f"Grid less closed form: at most {evidence_error:.0e} nats of log P(D); MH less the "
+        f"others: at most {largest_z:.1f} standard errors in {2 * len(cells)}.",
         claims(
             "M18, one head under the uniform prior; +- is a standard error.",
             "the paper",
-            claims_of_the_paper(single),
+            claims_of_the_paper(one_head),
         ),
     )
 
 
-def claims_of_the_paper(single: Cell) -> list[Claim]:
+def claims_of_the_paper(one_head: Cell) -> list[Claim]:
     """Judge what the paper says of one head (M18) by the grid and by Metropolis-Hastings."""
-    area = float(np.exp(single.grid.log_evidence))
-    off = float(np.abs(single.density - np.exp(coin_log_density(single.r, 1, 0))).max())
-    sampled = single.sampled
+    area = float(np.exp(one_head.grid.log_evidence))
+    density_error = float(
+        np.abs(one_head.density - np.exp(coin_log_density(one_head.r, 1, 0))).max()
+    )
+    sampled = one_head.sampled
     mean = plus_minus((sampled.mean, sampled.mean_error), 4)
     z = abs(sampled.mean - 2.0 / 3.0) / sampled.mean_error
-    formula, integral = "(h+t+1)!/(h! t!) r^h (1-r)^t", f"integral {area:.6f}"
+    formula = "(h+t+1)!/(h! t!) r^h (1-r)^t"
+    integral = f"integral {area:.6f}"
     return [
         Claim(
             "the posterior of p",
@@ -356,8 +445,8 @@ def claims_of_the_paper(single: Cell) -> list[Claim]:
         Claim(
             "of h heads, t tails",
             formula,
-            f"2p, off by {off:.0e}",
-            off < MAX_GRID_ERROR,
+            f"2p, off by {density_error:.0e}",
+            density_error < MAX_GRID_ERROR,
         ),
         Claim("the mean of 2p, by MH, which is given p alone", "2/3", mean, z, True),
     ]
@@ -369,10 +458,9 @@ R_LABEL = "r, probability of a head"
 def _draw_posteriors(cells: Mapping[str, Sequence[Cell]]) -> Figure:
     """Draw prior, likelihood, posterior and draws, a row for each prior."""
     stages = len(next(iter(cells.values())))
-    rows, height = len(cells), 2.5 * len(cells) + 0.6
-    figure, axes = panels(
-        3.4 * stages, height, rows, stages, sharex=True, squeeze=False
-    )
+    width = 3.4 * stages
+    height = 2.5 * len(cells) + 0.6
+    figure, axes = panels(width, height, len(cells), stages, sharex=True, squeeze=False)
     for row, (title, cells_of_prior) in zip(axes, cells.items(), strict=True):
         for ax, cell in zip(row, cells_of_prior, strict=True):
             density_of_draws(
@@ -387,18 +475,18 @@ def _draw_posteriors(cells: Mapping[str, Sequence[Cell]]) -> Figure:
             r = cell.r[::20]
             likelihood = cell.heads * np.log(r) + cell.tails * np.log1p(-r)
             likelihood = np.exp(likelihood - likelihood.max())
-            name = "posterior (closed form or grid)"
-            ax.plot(r, cell.density[::20], color=BLUE, lw=2.2, label=name)
+            posterior_label = "posterior (closed form or grid)"
+            ax.plot(r, cell.density[::20], color=BLUE, lw=2.2, label=posterior_label)
             prior = np.exp(cell.prior.log_density(r))
             ax.plot(r, prior, "--", color=VERMILLION, lw=1.5, label="prior")
-            scaled = "likelihood, scaled to area 1"
+            likelihood_label = "likelihood, scaled to area 1"
             ax.plot(
                 r,
                 likelihood / likelihood.mean(),
                 ":",
                 color=BLACK,
                 lw=1.8,
-                label=scaled,
+                label=likelihood_label,
             )
             ax.axvline(TRUE_PROBABILITY, color=GREY, lw=0.8, label="truth")
             ax.set(xlim=(0, 1), ylim=(0, None))
@@ -411,12 +499,12 @@ def _draw_posteriors(cells: Mapping[str, Sequence[Cell]]) -> Figure:
     return figure
 
 
-def _draw_one_head(single: Cell) -> Figure:
+def _draw_one_head(cell: Cell) -> Figure:
     """Draw p, 2p and the draws after one head (M18)."""
     figure, ax = panels(6.0, 4.3)
     density_of_draws(
         ax,
-        single.draws,
+        cell.draws,
         np.linspace(0, 1, 41),
         fill=True,
         color=SKY,

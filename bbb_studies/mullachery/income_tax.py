@@ -47,10 +47,10 @@ from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 Array = NDArray[Any]
 Int = NDArray[np.intp]
 TAX_FILE: str = SETS["irs_vermont"]["file"]
-# In thousand USD, used as shares of A00100, the adjusted gross income; and counts, per return.
-AMOUNT_COLUMNS, COUNT_COLUMNS, LEAKING_COLUMNS = (
-    SETS["irs_vermont"][part] for part in ("amounts", "counts", "leaks")
-)
+# Amounts in thousand USD, used as shares of A00100, the adjusted gross income
+AMOUNT_COLUMNS = SETS["irs_vermont"]["amounts"]
+COUNT_COLUMNS = SETS["irs_vermont"]["counts"]  # used per return
+LEAKING_COLUMNS = SETS["irs_vermont"]["leaks"]  # must not be used, and why
 AGGREGATE_ZIP_CODES = ("0", "00000", "99999")  # the state's total, and all other codes
 INCOME_CLASSES = (
     "below 25",
@@ -60,8 +60,9 @@ INCOME_CLASSES = (
     "100 to 200",
     "200 and more",
 )
-# A typical income of each class: with the indicators of the classes beside it, the income itself
-# would tell nearly the same twice, and samplers crawl along directions that the data leave open.
+# Log of a typical income of each class in thousand USD. It is subtracted from the log income, which
+# would else be nearly a function of the class indicators: samplers mix slowly along directions that
+# the data do not determine.
 LOG_TYPICAL_INCOME = np.log([12.0, 36.0, 61.0, 87.0, 138.0, 380.0])
 TAX_INPUTS = (
     "log income per return, less that typical of the class",
@@ -73,11 +74,11 @@ TAX_INPUTS = (
 
 
 class Cells(NamedTuple):
-    """One row for each cell of ZIP code and class that was kept, N in all."""
+    """One row for each usable cell of ZIP code and class of income, N in all."""
 
     x: Array  # (N, d_in)  the columns of `TAX_INPUTS`
     y: Array  # (N, 1)  log of the income tax per return in thousand USD
-    place: NDArray[np.str_]  # (N,)  ZIP code
+    zip_code: NDArray[np.str_]  # (N,)  ZIP code
     income_class: NDArray[np.int_]  # (N,)  0 to 5, see `INCOME_CLASSES`
     returns: Array  # (N,)  number of returns, rounded to 10 by the IRS
     dropped: dict[str, int]  # reason -> rows left out
@@ -94,24 +95,37 @@ def load() -> Cells:
         If a column is missing or holds no numbers.
     """
     header, text = read(locate("irs_vermont"))
-    needed = ["AGI_STUB", "N1", "A00100", "A06500", *AMOUNT_COLUMNS, *COUNT_COLUMNS]
-    if absent := [name for name in ("ZIPCODE", *needed) if name not in header]:
+    needed_columns = [
+        "AGI_STUB",
+        "N1",
+        "A00100",
+        "A06500",
+        *AMOUNT_COLUMNS,
+        *COUNT_COLUMNS,
+    ]
+    if absent := [name for name in ("ZIPCODE", *needed_columns) if name not in header]:
         raise DamagedDataError(f"{TAX_FILE} has no column {', '.join(absent)}")
     zip_code = text[:, header.index("ZIPCODE")]
-    values = numbers(TAX_FILE, text[:, [header.index(name) for name in needed]], needed)
-    column = dict(zip(needed, values.T, strict=True))
+    values = numbers(
+        TAX_FILE,
+        text[:, [header.index(name) for name in needed_columns]],
+        needed_columns,
+    )
+    column = dict(zip(needed_columns, values.T, strict=True))
     reasons = {
         "state total and all other codes": np.isin(zip_code, AGGREGATE_ZIP_CODES),
         "no returns shown (suppressed by the IRS)": column["N1"] == 0,
         "income tax shown as 0 (suppressed by the IRS)": column["A06500"] <= 0,
         "no positive income": column["A00100"] <= 0,
     }
-    is_usable, dropped = np.ones(len(zip_code), bool), {}
+    is_usable = np.ones(len(zip_code), bool)
+    dropped = {}
     for reason, matches in reasons.items():
         dropped[reason] = int((is_usable & matches).sum())
         is_usable &= ~matches
     column = {name: values[is_usable] for name, values in column.items()}
-    income, returns = column["A00100"], column["N1"]
+    income = column["A00100"]
+    returns = column["N1"]
     income_class = column["AGI_STUB"].astype(int) - 1
     x = [
         np.log(income / returns) - LOG_TYPICAL_INCOME[income_class],
@@ -127,18 +141,33 @@ def load() -> Cells:
 
 
 def folds(
-    zip_code: NDArray[np.str_], count: int = 5, seed: int = 0
+    zip_code: NDArray[np.str_], n_folds: int = 5, seed: int = 0
 ) -> list[tuple[Int, Int]]:
-    """Return `count` pairs of training and test rows that keep every `zip_code` (N,) whole.
+    """Split rows into folds that keep the cells of every ZIP code together.
 
-    The six cells of one ZIP code are alike: across a random split they would tell on each other.
+    The six cells of one ZIP code are alike: with a random split, training cells would say much of
+    the test cells.
+
+    Parameters
+    ----------
+    zip_code : ndarray (N,) of str
+        Of each row.
+    n_folds : int
+        Number of folds.
+    seed : int
+        Of the assignment of ZIP codes to folds.
+
+    Returns
+    -------
+    list of (train, test)
+        Indices of rows; every row is in one test set.
     """
     names, code = np.unique(zip_code, return_inverse=True)
     fold = np.empty(len(names), int)
     fold[np.random.default_rng(seed).permutation(len(names))] = (
-        np.arange(len(names)) % count
+        np.arange(len(names)) % n_folds
     )
-    tests = [fold[code] == which for which in range(count)]
+    tests = [fold[code] == index for index in range(n_folds)]
     return [(np.flatnonzero(~test), np.flatnonzero(test)) for test in tests]
 
 
@@ -146,21 +175,20 @@ def folds(
 class Effort:
     """How much is computed; less for a quick look."""
 
-    hidden: int = 8
-    prior_scale: float = 0.3
-    noise_floor: float = (
-        0.02  # of the noise by cell, in standard deviations of the centred target
-    )
+    hidden: int = 8  # tanh units
+    prior_scale: float = 0.3  # standard deviation of the weights
+    # Least noise of a cell, in standard deviations of the centred target
+    noise_floor: float = 0.02
     chains: int = 4
     warm_up: int = 200
-    draws: int = 200
-    max_depth: int = 6
-    epochs: int = 600
+    draws: int = 200  # of each chain
+    max_depth: int = 6  # of the trees of NUTS
+    epochs: int = 600  # of VI, and of the fits from which chains start
     kept: int = 200  # components of the mixture that is scored
 
 
 class Task(NamedTuple):
-    """Training cells with targets, and test cells without."""
+    """One fold: training cells with their targets, and test cells without."""
 
     x: Array  # (N, d_in)
     y: Array  # (N,)  logarithms
@@ -180,7 +208,7 @@ class Mixture(NamedTuple):
 
 
 def class_mean(task: Task) -> Mixture:
-    """Climatology: mean and standard deviation of the class among the training cells."""
+    """Predict the mean and the standard deviation of the class among the training cells."""
     targets = [
         task.y[task.income_class == class_index]
         for class_index in range(task.income_class.max() + 1)
@@ -191,10 +219,11 @@ def class_mean(task: Task) -> Mixture:
 
 
 def least_squares(task: Task) -> Mixture:
-    """Linear regression with one noise; the error of the coefficients included."""
+    """Predict by linear regression with one noise; scales include the coefficients' errors."""
     fitted = LinearRegression().fit(task.x, task.y)
     residual = task.y - fitted.predict(task.x)
-    design, test = (np.column_stack([x, np.ones(len(x))]) for x in (task.x, task.test))
+    design = np.column_stack([task.x, np.ones(len(task.x))])
+    test = np.column_stack([task.test, np.ones(len(task.test))])
     variance = residual @ residual / (len(task.y) - design.shape[1])
     inverse = np.linalg.pinv(design.T @ design)
     scale = np.sqrt(variance * (1.0 + np.einsum("mi,ij,mj->m", test, inverse, test)))
@@ -204,31 +233,51 @@ def least_squares(task: Task) -> Mixture:
 def network(
     task: Task, *, hidden: bool = True, by_cell: bool = True, nuts: bool = True
 ) -> Mixture:
-    """Predict by a network, or without a hidden layer by a line, of the target less class means.
+    """Predict by a Bayesian network for the target less the mean of its class.
 
-    By VI, or by NUTS from draws of a mean-field fit for each chain. The noise is learned `by_cell`
-    or is one.
+    Parameters
+    ----------
+    task : Task
+        Training and test cells.
+    hidden : bool
+        False: no hidden layer, a linear model.
+    by_cell : bool
+        Whether the noise is a function of the inputs, or one number for all cells.
+    nuts : bool
+        Whether to sample by NUTS, each chain from a draw of a mean-field fit of its own, or to
+        predict by the mean-field fit (VI).
+
+    Returns
+    -------
+    Mixture
+        A component for each draw of the weights; for NUTS with R-hat, divergences and gradients.
     """
-    effort, rng = task.effort, np.random.default_rng([*task.seed, 2 if nuts else 1])
+    effort = task.effort
+    method_seed = 2 if nuts else 1
+    rng = np.random.default_rng([*task.seed, method_seed])
     mean, scale = moments(task.x, True)
-    x, test = (task.x - mean) / scale, (task.test - mean) / scale
-    centre = class_mean(task._replace(test_class=task.income_class)).means[0, :, 0]
-    spread = (task.y - centre).std(ddof=1)
-    y = ((task.y - centre) / spread)[:, None]
+    x = (task.x - mean) / scale
+    test = (task.test - mean) / scale
+    class_means = class_mean(task._replace(test_class=task.income_class)).means[0, :, 0]
+    target_sd = (task.y - class_means).std(ddof=1)
+    y = ((task.y - class_means) / target_sd)[:, None]
     likelihood: Likelihood = GaussianLikelihood(0.3, learn=True)
     if by_cell:
         likelihood = HeteroscedasticLikelihood(effort.noise_floor)
     layers = (x.shape[1], *[effort.hidden] * hidden, likelihood.heads(1))
     model = Model(MLP(layers, "tanh"), GaussianPrior(effort.prior_scale), likelihood)
-    source: Any = ClosedFormKL(model, MeanField(0.3, -4.0))
+    estimator = ClosedFormKL(model, MeanField(0.3, -4.0))
+    source: Any = estimator  # of the weights that predict
     recipe = Recipe(Adam(1e-2, schedule=Cosine()), epochs=effort.epochs, batch_size=250)
-    theta, note = learn(source, x, y, recipe, rng), {}
+    theta = learn(estimator, x, y, recipe, rng)
+    note = {}
     if nuts:
         start = []
         for chain in range(effort.chains):
-            theta = learn(source, x, y, recipe, rng) if chain else theta
-            w = source.weights(theta, source.draw_weights(rng, 1))[0]
-            learned = [v.ravel() for v in source.layout.views(theta).values()][2:]
+            if chain:
+                theta = learn(estimator, x, y, recipe, rng)
+            w = estimator.weights(theta, estimator.draw_weights(rng, 1))[0]
+            learned = [v.ravel() for v in estimator.layout.views(theta).values()][2:]
             start.append(np.concatenate([w, *learned]))
         draws = draw(
             model,
@@ -241,23 +290,22 @@ def network(
             seed=rng,
             start=np.array(start),
         )
-        source, theta, r_hat = (
-            DrawnWeights(model),
-            draws.flat,
-            function_r_hats(draws, test),
-        )
+        source = DrawnWeights(model)
+        theta = draws.flat
+        r_hat = function_r_hats(draws, test)
         note = {
             "r-hat, largest": float(r_hat.max()),
             "r-hat, median": float(np.median(r_hat)),
+            "divergences": float(draws.divergences),
+            "gradients": float(draws.stats["gradients"].sum()),
         }
-        note["divergences"] = float(draws.divergences)
-        note["gradients"] = float(draws.stats["gradients"].sum())
     eps = source.draw_weights(rng, effort.kept, theta.dtype)
-    w, params = source.weights(theta, eps), source.params(theta, eps)
-    f = model.predict(w, test)  # (T, M, heads)
-    means = class_mean(task).means[0] + spread * likelihood.mean(params, f)
-    noise = np.sqrt(np.broadcast_to(likelihood.variance(params, f), means.shape))
-    return Mixture(means, spread * noise, note)
+    w = source.weights(theta, eps)
+    params = source.params(theta, eps)
+    outputs = model.predict(w, test)  # (T, M, heads)
+    means = class_mean(task).means[0] + target_sd * likelihood.mean(params, outputs)
+    noise = np.sqrt(np.broadcast_to(likelihood.variance(params, outputs), means.shape))
+    return Mixture(means, target_sd * noise, note)
 
 
 NUTS_NAME = "network, noise by cell, NUTS"
@@ -271,15 +319,17 @@ MODELS: dict[str, Callable[[Task], Mixture]] = {
 }
 
 
-N_FOLDS, N_CRPS_COMPONENTS = 5, 100
+N_FOLDS = 5
+N_CRPS_COMPONENTS = 100  # of a mixture; the CRPS takes the square of their number
 COVERAGE_INTERVALS = {"50 %": 0.5, "90 %": 0.9, "99 %": 0.99}  # central intervals
-SMALL_CELL_RETURNS, LARGE_CELL_RETURNS = 50.0, 200.0  # returns of a cell
+SMALL_CELL_RETURNS = 50.0  # a cell with so many returns or fewer is small
+LARGE_CELL_RETURNS = 200.0  # a cell with more is large
 BASELINE_MODEL = "linear regression"
 
 
 @dataclass(eq=False)
 class Result:
-    """One model, all N cells predicted once, each by the fold that did not train on it."""
+    """Predictions of one model for all N cells, each by the fold that did not train on it."""
 
     mean: Array  # (N,)
     epistemic: Array  # (N,)  standard deviation of the mean between weight samples
@@ -291,7 +341,19 @@ class Result:
 
 
 def log_density(mixture: Mixture, y: Array) -> Array:
-    """Return the log density (M,) of targets (M, 1) under a mixture of Gaussians, in nats."""
+    """Return the log density of targets under a mixture of Gaussians, in nats.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Of T Gaussians for each of M cells.
+    y : ndarray (M, 1)
+        Targets.
+
+    Returns
+    -------
+    ndarray (M,)
+    """
     z = (y - mixture.means) / mixture.scales
     log_densities = -0.5 * z * z - np.log(mixture.scales) - 0.5 * LOG_2PI
     return logsumexp(log_densities[..., 0], axis=0) - np.log(len(log_densities))
@@ -301,22 +363,50 @@ def cross_validate(
     cells: Cells,
     *,
     models: Mapping[str, Callable[[Task], Mixture]] = MODELS,
-    count: int = N_FOLDS,
+    n_folds: int = N_FOLDS,
     effort: Effort | None = None,
     seed: int = 0,
     report: ReportWork = ignore_work,
 ) -> dict[str, Result]:
-    """Predict every cell by every model, trained on other ZIP codes."""
-    effort, size = effort or Effort(), len(cells.y)
-    out = {name: Result(*np.full((6, size), np.nan)) for name in models}
-    for fold, (train, test) in enumerate(folds(cells.place, count, seed)):
-        training = cells.x[train], cells.y[train, 0], cells.income_class[train]
+    """Predict every cell by every model, trained on other ZIP codes.
+
+    Parameters
+    ----------
+    cells : Cells
+        The data.
+    models : mapping
+        Functions of a `Task` by name.
+    n_folds : int
+        Number of folds, see `folds`.
+    effort : Effort, optional
+        How much to compute.
+    seed : int
+        Of the folds and the models.
+    report : callable
+        Is called with 1 after each model of each fold.
+
+    Returns
+    -------
+    dict of Result
+        By the name of the model.
+    """
+    effort = effort or Effort()
+    n_cells = len(cells.y)
+    results = {name: Result(*np.full((6, n_cells), np.nan)) for name in models}
+    for fold, (train, test) in enumerate(folds(cells.zip_code, n_folds, seed)):
         task = Task(
-            *training, cells.x[test], cells.income_class[test], (seed, fold), effort
+            x=cells.x[train],
+            y=cells.y[train, 0],
+            income_class=cells.income_class[train],
+            test=cells.x[test],
+            test_class=cells.income_class[test],
+            seed=(seed, fold),
+            effort=effort,
         )
         y = cells.y[test]
         for name, model in counted(models.items(), report):
-            result, mixture = out[name], model(task)
+            result = results[name]
+            mixture = model(task)
             components = np.linspace(
                 0, len(mixture.means) - 1, min(len(mixture.means), N_CRPS_COMPONENTS)
             ).astype(int)
@@ -329,43 +419,54 @@ def cross_validate(
                 mixture.means[components], mixture.scales[components], y
             )[:, 0]
             result.notes.append(mixture.note)
-    return out
+    return results
 
 
 def measure(cells: Cells, results: Mapping[str, Result]) -> dict[str, dict[str, Any]]:
     """Return the scores of every model by name.
 
-    Pairs are mean and standard error, clustered by ZIP code; errors are of the logarithm, NLL in
-    nats per cell, gains over linear regression, standard deviations medians.
+    Parameters
+    ----------
+    cells : Cells
+        The data.
+    results : mapping
+        As returned by `cross_validate`, the baseline included.
+
+    Returns
+    -------
+    dict of dict
+        Pairs are mean and standard error, clustered by ZIP code; errors are of the logarithm, NLL
+        in nats per cell, gains over linear regression, standard deviations medians.
     """
-    y, base = cells.y[:, 0], results[BASELINE_MODEL]
+    y = cells.y[:, 0]
+    baseline = results[BASELINE_MODEL]
     sizes = {
         "small": cells.returns <= SMALL_CELL_RETURNS,
         "large": cells.returns > LARGE_CELL_RETURNS,
     }
-    out: dict[str, dict[str, Any]] = {}
+    scores: dict[str, dict[str, Any]] = {}
     for name, result in results.items():
-        error, apart = y - result.mean, kstest(result.pit, "uniform", method="asymp")
+        error = y - result.mean
+        kolmogorov = kstest(result.pit, "uniform", method="asymp")
         pairs = {
             "nll": -result.log_density,
             "crps": result.crps,
-            "nll_gained": result.log_density - base.log_density,
-            "crps_gained": base.crps - result.crps,
-            "squared_error_gained": (y - base.mean) ** 2 - error**2,
+            "nll_gained": result.log_density - baseline.log_density,
+            "crps_gained": baseline.crps - result.crps,
+            "squared_error_gained": (y - baseline.mean) ** 2 - error**2,
         }
-        out[name] = {
+        scores[name] = {
             "rmse": float(np.sqrt(np.mean(error**2))),
             "median_relative_error": float(np.expm1(np.median(np.abs(error)))),
             **{
-                key: clustered_mean(values, cells.place)
+                key: clustered_mean(values, cells.zip_code)
                 for key, values in pairs.items()
             },
             "coverage": coverage(
                 result.pit, tuple(COVERAGE_INTERVALS.values())
             ).share.tolist(),
-            "kolmogorov": float(
-                apart.statistic * np.sqrt(len(y))
-            ),  # by chance > 1.36 in 5 %
+            # by chance above 1.36 in 5 % of data sets
+            "kolmogorov": float(kolmogorov.statistic * np.sqrt(len(y))),
             "epistemic": float(np.median(result.epistemic)),
             **{
                 size: {
@@ -377,7 +478,7 @@ def measure(cells: Cells, results: Mapping[str, Result]) -> dict[str, dict[str, 
             },
             "notes": result.notes,  # of each fold
         }
-    return out
+    return scores
 
 
 def quick(seed: int) -> dict[str, Any]:
@@ -393,7 +494,26 @@ def reproduce(
     effort: Effort | None = None,
     progress: bool | None = None,
 ) -> str:
-    """Run everything, write ``tax.png`` and ``numbers.json`` into `out`, return the tables."""
+    """Compare models of the income tax by cross-validation, and return the tables.
+
+    Writes ``tax.png`` and ``numbers.json``.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the files.
+    seed : int
+        Of the folds and the models.
+    effort : Effort, optional
+        How much to compute.
+    progress : bool, optional
+        Whether to show a bar, see `bbb_studies.progress.steps`.
+
+    Returns
+    -------
+    str
+        The tables.
+    """
     cells = load()
     with steps(N_FOLDS * len(MODELS), progress) as report:
         results = cross_validate(cells, effort=effort, seed=seed, report=report)
@@ -406,7 +526,7 @@ def reproduce(
 def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
     rows = {
         "cells": len(cells.y),
-        "ZIP codes": len(np.unique(cells.place)),
+        "ZIP codes": len(np.unique(cells.zip_code)),
         "inputs": cells.x.shape[1],
         "lowest tax of a return, 1000 USD": f"{np.exp(cells.y.min()):.2f}",
         "highest tax of a return, 1000 USD": f"{np.exp(cells.y.max()):.0f}",
@@ -473,8 +593,8 @@ COVERAGE_LEVELS = np.linspace(0.02, 0.98, 49)
 
 def _draw(cells: Cells, results: Mapping[str, Result]) -> Figure:
     """Draw predictions, calibration and the learned noise of the last model against others."""
-    figure, (a, b, c) = panels(15.0, 4.8, 1, 3)
-    _draw_predictions(a, cells, results[NUTS_NAME].mean)
+    figure, (prediction_ax, coverage_ax, noise_ax) = panels(15.0, 4.8, 1, 3)
+    _draw_predictions(prediction_ax, cells, results[NUTS_NAME].mean)
     names = (
         NUTS_NAME,
         BASELINE_MODEL,
@@ -488,21 +608,31 @@ def _draw(cells: Cells, results: Mapping[str, Result]) -> Figure:
         for name in names
         if name in results
     }
-    coverage_curve(curves, ax=b)
-    b.set_xlabel("level of the central interval\n(b) coverage, all cells")
-    _draw_noise(c, cells, results)
-    for axis in (a.xaxis, a.yaxis):
+    coverage_curve(curves, ax=coverage_ax)
+    coverage_ax.set_xlabel("level of the central interval\n(b) coverage, all cells")
+    _draw_noise(noise_ax, cells, results)
+    for axis in (prediction_ax.xaxis, prediction_ax.yaxis):
         plain_numbers(axis)
     return figure
 
 
 def _draw_predictions(ax: Axes, cells: Cells, mean: Array) -> None:
-    for which, (marker, shade) in enumerate(
+    for class_index, (marker, shade) in enumerate(
         zip(CLASS_MARKERS, CLASS_SHADES, strict=True)
     ):
-        chosen, label = cells.income_class == which, f"{INCOME_CLASSES[which]} k"
-        points = np.exp(mean[chosen]), np.exp(cells.y[chosen, 0])
-        ax.plot(*points, marker, color=shade, markersize=4, alpha=0.7, label=label)
+        in_class = cells.income_class == class_index
+        label = f"{INCOME_CLASSES[class_index]} k"
+        predicted_tax = np.exp(mean[in_class])
+        tax = np.exp(cells.y[in_class, 0])
+        ax.plot(
+            predicted_tax,
+            tax,
+            marker,
+            color=shade,
+            markersize=4,
+            alpha=0.7,
+            label=label,
+        )
     ends = np.exp([cells.y.min(), cells.y.max()])
     ax.plot(ends, ends, "--", color=BLACK, linewidth=1.0)
     ax.set(xscale="log", yscale="log")
@@ -511,18 +641,17 @@ def _draw_predictions(ax: Axes, cells: Cells, mean: Array) -> None:
 
 
 def _draw_noise(ax: Axes, cells: Cells, results: Mapping[str, Result]) -> None:
-    noise, label = results[NUTS_NAME].noise, "learned noise of each cell"
+    noise = results[NUTS_NAME].noise
+    label = "learned noise of each cell"
     ax.plot(cells.returns, noise, ".", color=BLUE, markersize=4, alpha=0.5, label=label)
-    tenths = np.array_split(
-        np.argsort(cells.returns, kind="stable"), 10
-    )  # decile by decile
-    for name, label, colour, fill, marker, aside in (
+    tenths = np.array_split(np.argsort(cells.returns, kind="stable"), 10)
+    for name, label, colour, fill, marker, x_factor in (
         (NUTS_NAME, "network", BLACK, BLACK, "o", 0.94),
         (BASELINE_MODEL, "linear", VERMILLION, "white", "s", 1.06),
     ):
         error = cells.y[:, 0] - results[name].mean
         ax.plot(
-            [aside * np.median(cells.returns[t]) for t in tenths],
+            [x_factor * np.median(cells.returns[t]) for t in tenths],
             [np.sqrt(np.mean(error[t] ** 2)) for t in tenths],
             marker,
             color=colour,
@@ -531,9 +660,9 @@ def _draw_noise(ax: Axes, cells: Cells, results: Mapping[str, Result]) -> None:
             markeredgewidth=1.6,
             label=f"RMSE by decile, {label}",
         )
-    at = np.array([cells.returns.min(), cells.returns.max()])
-    middle = np.median(noise) * np.sqrt(np.median(cells.returns) / at)
-    ax.plot(at, middle, "--", color=GREY, linewidth=1.4, label="1 / sqrt(returns)")
+    returns = np.array([cells.returns.min(), cells.returns.max()])
+    curve = np.median(noise) * np.sqrt(np.median(cells.returns) / returns)
+    ax.plot(returns, curve, "--", color=GREY, linewidth=1.4, label="1 / sqrt(returns)")
     ax.set(xscale="log", yscale="log")
     plain_numbers(ax.xaxis)
     plain_numbers(ax.yaxis, minor="25")

@@ -41,16 +41,16 @@ MAX_WEIGHT_VECTORS = 20_000  # weight vectors in one pass
 
 
 class Budget(NamedTuple):
-    """How much to compute."""
+    """How much to compute; less for a quick look."""
 
     side: int = 81  # quadrature nodes along each weight
     draws: int = 80_000  # of the network's prior
     chains: int = 50  # of annealed importance sampling
-    steps: int = 150
+    steps: int = 150  # powers between prior and posterior
     sets: int = 3  # regressions drawn from each model
 
 
-class Labelled(NamedTuple):
+class LabelModel(NamedTuple):
     """A model of labels and its probability of every label vector."""
 
     model: Model
@@ -59,108 +59,171 @@ class Labelled(NamedTuple):
     error: Array  # (2^N,)  standard error, 0 by quadrature
 
 
-def all_labels(points: int) -> Array:
-    """Return all 0-1 vectors (2^N, N)."""
-    return (np.arange(2**points)[:, None] >> np.arange(points)) & 1
+def all_label_vectors(n_points: int) -> Array:
+    """Return all 0-1 vectors (2^N, N) of `n_points` labels."""
+    return (np.arange(2**n_points)[:, None] >> np.arange(n_points)) & 1
 
 
-def changes(labels: Array) -> Array:
-    """Count the places (2^N,) at which neighbouring labels differ: how complex the data are."""
+def count_label_changes(labels: Array) -> Array:
+    """Return the number of neighbours with different labels: how complex the data are.
+
+    Parameters
+    ----------
+    labels : ndarray (M, N)
+        Label vectors of N points in the order of x.
+
+    Returns
+    -------
+    ndarray (M,) of int
+    """
     return np.count_nonzero(np.diff(labels, axis=1), axis=1)
 
 
-LABEL_VECTORS = all_labels(N_POINTS)
+LABEL_VECTORS = all_label_vectors(N_POINTS)
 
 
-def features(points: int, degree: int) -> Array:
-    """Return orthogonal polynomials (N, degree) on a grid, each of mean 0 and mean square 1.
+def polynomial_features(n_points: int, degree: int) -> Array:
+    """Return orthogonal polynomials on a grid, each of mean 0 and mean square 1.
 
     With the bias, degree N - 1 has as many weights as points, and orthogonal columns: equal
     priors of the weights are then equal and independent priors of all logits.
+
+    Parameters
+    ----------
+    n_points : int
+        Number of points N between -1 and 1.
+    degree : int
+        The highest degree; the constant is left out.
+
+    Returns
+    -------
+    ndarray (N, degree)
     """
-    t = np.linspace(-1.0, 1.0, points)
+    t = np.linspace(-1.0, 1.0, n_points)
     columns = np.linalg.qr(np.vander(t, degree + 1, increasing=True))[0]
-    return columns[:, 1:] * points**0.5
+    return columns[:, 1:] * n_points**0.5
 
 
-def nodes(weights: int, side: int, scale: float) -> tuple[Array, Array]:
-    """Return a grid of weight vectors (side^P, P), and the share (side^P,) of the prior of each.
+def prior_grid(n_weights: int, n_per_weight: int, scale: float) -> tuple[Array, Array]:
+    """Return a grid of weight vectors, and the share of a Gaussian prior that each stands for.
 
-    The trapezoidal rule, exact to rounding for smooth integrands; the sigmoids of a wide prior
-    are steep, so that it takes some eighty nodes a side for four digits of the rarest labels.
+    Sums over it are the trapezoidal rule, exact to rounding for smooth integrands. The sigmoids of
+    a wide prior are steep: four digits of the rarest labels take some eighty nodes for each weight.
+
+    Parameters
+    ----------
+    n_weights : int
+        Number of weights P.
+    n_per_weight : int
+        Number of nodes n along each weight, over 6 standard deviations on either side of 0.
+    scale : float
+        Standard deviation of the prior.
+
+    Returns
+    -------
+    weights : ndarray (n^P, P)
+    shares : ndarray (n^P,)
+        Positive, with sum 1.
     """
-    z = np.linspace(-6.0, 6.0, side)
-    grid = np.stack(np.meshgrid(*[z] * weights, indexing="ij"), axis=-1).reshape(
-        -1, weights
+    z = np.linspace(-6.0, 6.0, n_per_weight)
+    grid = np.stack(np.meshgrid(*[z] * n_weights, indexing="ij"), axis=-1).reshape(
+        -1, n_weights
     )
     shares = np.exp(-0.5 * np.sum(grid**2, axis=1))
     return scale * grid, shares / shares.sum()
 
 
-def sum_over_weights(
+def label_probabilities(
     model: Model, x: Array, w: Array, shares: Array
 ) -> tuple[Array, Array]:
-    """Return P(labels|m) = sum_s share_s prod_i P(label_i|x_i, w_s), all label vectors (M21).
+    """Return the probability of every label vector under a model, and its standard error.
 
-    Every w spends exactly 1 on all of them, so any shares that sum to 1 do. With it a standard
-    error (2^N,), which holds if the shares are equal and the weights drawn from the prior.
+    P(labels|m) = sum_s share_s prod_i P(label_i|x_i, w_s) (M21). For every w the probabilities of
+    all label vectors sum to 1, so for any shares with sum 1 those of the model do, too.
+
+    Parameters
+    ----------
+    model : Model
+        With a Bernoulli likelihood.
+    x : ndarray (N, d_in)
+        Inputs.
+    w : ndarray (S, P)
+        Weight vectors.
+    shares : ndarray (S,)
+        Weight of each in the sum.
+
+    Returns
+    -------
+    probability, error : ndarray (2^N,)
+        In the order of `all_label_vectors`. The error is meaningful if the shares are equal and
+        the weights drawn from the prior.
     """
-    total, squares, buffers = np.zeros(2 ** len(x)), np.zeros(2 ** len(x)), Buffers()
+    probability = np.zeros(2 ** len(x))
+    mean_square = np.zeros(2 ** len(x))
+    buffers = Buffers()
     for first in range(0, len(w), MAX_WEIGHT_VECTORS):
         block = w[first : first + MAX_WEIGHT_VECTORS]
-        p = model.likelihood.mean({}, model.predict(block, x, buffers.rewind()))[
-            ..., 0
-        ]  # (S, N)
+        logits = model.predict(block, x, buffers.rewind())
+        p = model.likelihood.mean({}, logits)[..., 0]  # (S, N)
         product: Array = np.ones((len(block), 1))
-        for i in range(
-            len(x)
-        ):  # doubles with every point, the newest label in the upper half
+        # The columns double with every point: label 0 in the lower half, label 1 in the upper.
+        for i in range(len(x)):
             product = np.concatenate(
                 [product * (1.0 - p[:, i : i + 1]), product * p[:, i : i + 1]], 1
             )
-        total += shares[first : first + MAX_WEIGHT_VECTORS] @ product  # M21
-        squares += shares[first : first + MAX_WEIGHT_VECTORS] @ product**2
-    return total, np.sqrt(np.maximum(squares - total**2, 0.0) / len(w))
+        probability += shares[first : first + MAX_WEIGHT_VECTORS] @ product  # M21
+        mean_square += shares[first : first + MAX_WEIGHT_VECTORS] @ product**2
+    return probability, np.sqrt(np.maximum(mean_square - probability**2, 0.0) / len(w))
 
 
-def label_models(rng: np.random.Generator, budget: Budget) -> dict[str, Labelled]:
-    """Return the four models of labels, evaluated on all label vectors."""
-    prior, likelihood = GaussianPrior(LOGISTIC_PRIOR_SCALE), BernoulliLikelihood()
+def label_models(rng: np.random.Generator, budget: Budget) -> dict[str, LabelModel]:
+    """Return the four models of labels, evaluated on all label vectors.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Of the weights of the network.
+    budget : Budget
+        Number of quadrature nodes and of draws.
+
+    Returns
+    -------
+    dict of LabelModel
+        By name.
+    """
+    prior = GaussianPrior(LOGISTIC_PRIOR_SCALE)
+    likelihood = BernoulliLikelihood()
     models = {}
     for name, degree in (("line", 1), ("parabola", 2), ("degree 7", N_POINTS - 1)):
-        model, x = (
-            Model(MLP((degree, 1)), prior, likelihood),
-            features(N_POINTS, degree),
-        )
+        model = Model(MLP((degree, 1)), prior, likelihood)
+        x = polynomial_features(N_POINTS, degree)
         if degree < 3:
-            w, shares = nodes(degree + 1, budget.side, LOGISTIC_PRIOR_SCALE)
-            probability, _ = sum_over_weights(model, x, w, shares)
+            w, shares = prior_grid(degree + 1, budget.side, LOGISTIC_PRIOR_SCALE)
+            probability, _ = label_probabilities(model, x, w, shares)
         else:  # independent logits, symmetric about 0: every label is a fair coin (M21)
             probability = np.full(2**N_POINTS, 0.5**N_POINTS)
-        models[name] = Labelled(model, x, probability, np.zeros_like(probability))
-    model, x = (
-        Model(MLP((1, 20, 20, 1), "tanh"), prior, likelihood),
-        features(N_POINTS, 1),
-    )
+        models[name] = LabelModel(model, x, probability, np.zeros_like(probability))
+    model = Model(MLP((1, 20, 20, 1), "tanh"), prior, likelihood)
+    x = polynomial_features(N_POINTS, 1)
     w = model.prior.draw(rng, {}, (budget.draws, model.layout.size))
     shares = np.full(budget.draws, 1.0 / budget.draws)
-    models["network"] = Labelled(model, x, *sum_over_weights(model, x, w, shares))
+    probability, error = label_probabilities(model, x, w, shares)
+    models["network"] = LabelModel(model, x, probability, error)
     return models
 
 
 def regression_models() -> dict[str, Model]:
     """Return a line, a small and a large network with the same prior and noise."""
-    prior, noise = (
-        GaussianPrior(REGRESSION_PRIOR_SCALE),
-        GaussianLikelihood(REGRESSION_NOISE_SCALE),
-    )
+    prior = GaussianPrior(REGRESSION_PRIOR_SCALE)
+    likelihood = GaussianLikelihood(REGRESSION_NOISE_SCALE)
     sizes = {
         "line": (1, 1),
         "small network": (1, 3, 1),
         "large network": (1, 20, 20, 1),
     }
     return {
-        name: Model(MLP(size, "tanh"), prior, noise) for name, size in sizes.items()
+        name: Model(MLP(size, "tanh"), prior, likelihood)
+        for name, size in sizes.items()
     }
 
 
@@ -169,32 +232,32 @@ class LogEvidence(NamedTuple):
 
     log_evidence: float
     error: float
-    lower: float  # mean log weight, below on average
+    lower: float  # mean log weight: on average below the log evidence
 
 
 class Measured(NamedTuple):
-    """A data set, what every model says of it, and its source against the best other model."""
+    """A regression data set, and its log evidence under every model."""
 
-    source: str
+    source: str  # name of the model from which it was drawn
     y: Array  # (N, 1)
-    found: dict[str, LogEvidence]
+    found: dict[str, LogEvidence]  # by model
 
     @property
     def factor(self) -> BayesFactor:
         """The Bayes factor of the model that made the data against the best of the others."""
-        rivals = (
+        rival_evidences = (
             evidence for name, evidence in self.found.items() if name != self.source
         )
         return bayes_factor(
             self.found[self.source],
-            max(rivals, key=lambda evidence: evidence.log_evidence),
+            max(rival_evidences, key=lambda evidence: evidence.log_evidence),
         )
 
 
-def divergences(models: Mapping[str, Labelled]) -> dict[str, dict[str, float]]:
+def divergences(models: Mapping[str, LabelModel]) -> dict[str, dict[str, float]]:
     """Return KL(m || m') in nats: what m' loses on average on data from m (M21)."""
     return {
-        m: {
+        name: {
             other_name: float(
                 np.sum(
                     model.probability
@@ -203,15 +266,31 @@ def divergences(models: Mapping[str, Labelled]) -> dict[str, dict[str, float]]:
             )
             for other_name, other_model in models.items()
         }
-        for m, model in models.items()
+        for name, model in models.items()
     }
 
 
 def measure(
     rng: np.random.Generator, budget: Budget, report: ReportWork = ignore_work
 ) -> list[Measured]:
-    """Draw regressions from every model, and find every model's evidence of each."""
-    models, x = regression_models(), np.linspace(-2.0, 2.0, N_REGRESSION_ROWS)[:, None]
+    """Draw regression data sets from every model, and compute the log evidence of all models.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Of data sets and annealing.
+    budget : Budget
+        Number of data sets, chains and powers.
+    report : callable
+        Is called with 1 after each data set.
+
+    Returns
+    -------
+    list of Measured
+        In the order of the models that the data were drawn from.
+    """
+    models = regression_models()
+    x = np.linspace(-2.0, 2.0, N_REGRESSION_ROWS)[:, None]
     regressions = []
     for source, model in models.items():
         for _ in range(budget.sets):
@@ -251,18 +330,23 @@ MODEL_TITLES = {
 }
 
 
-def _draw_razor(models: Mapping[str, Labelled], measured: Sequence[Measured]) -> Figure:
+def _draw_razor(
+    models: Mapping[str, LabelModel], measured: Sequence[Measured]
+) -> Figure:
     """Draw (a) P(D|m) of all label vectors, (b) by complexity, (c) evidence of regressions."""
     figure = Figure(figsize=(13.0, 9.0), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=(1.15, 1.0))  # type: ignore[misc]
-    left_ax, right = below.subplots(1, 2, width_ratios=(1.0, 1.35))
-    _draw_labels(above.subplots(), left_ax, models)
-    _draw_regressions(right, measured)
+    upper_figure, lower_figure = figure.subfigures(2, 1, height_ratios=(1.15, 1.0))  # type: ignore[misc]
+    complexity_ax, regression_ax = lower_figure.subplots(1, 2, width_ratios=(1.0, 1.35))
+    _draw_labels(upper_figure.subplots(), complexity_ax, models)
+    _draw_regressions(regression_ax, measured)
     return figure
 
 
-def _draw_labels(top: Axes, left_ax: Axes, models: Mapping[str, Labelled]) -> None:
-    complexity, complexities = changes(LABEL_VECTORS), np.arange(N_POINTS)
+def _draw_labels(
+    probability_ax: Axes, complexity_ax: Axes, models: Mapping[str, LabelModel]
+) -> None:
+    complexity = count_label_changes(LABEL_VECTORS)
+    complexities = np.arange(N_POINTS)
     order = np.lexsort((-models["parabola"].probability, complexity))
     for name, model in models.items():
         colour, line, marker = MODEL_STYLES[name]
@@ -273,34 +357,36 @@ def _draw_labels(top: Axes, left_ax: Axes, models: Mapping[str, Labelled]) -> No
             "label": MODEL_TITLES[name],
         }
         if name != "network":
-            top.step(
+            probability_ax.step(
                 np.arange(len(order)),
                 model.probability[order],
                 where="mid",
                 **line_style,
             )
         mass = np.bincount(complexity, model.probability)
-        left_ax.plot(complexities, mass, marker=marker, markersize=5.5, **line_style)
+        complexity_ax.plot(
+            complexities, mass, marker=marker, markersize=5.5, **line_style
+        )
     starts = np.searchsorted(complexity[order], complexities).tolist()
-    _draw_groups(top, starts, len(order), [str(c) for c in complexities])
-    top.set(yscale="log", xlim=(-1, len(order)), ylabel="evidence P(D|m)")
-    top.set_xlabel(
+    _draw_groups(probability_ax, starts, len(order), [str(c) for c in complexities])
+    probability_ax.set(yscale="log", xlim=(-1, len(order)), ylabel="evidence P(D|m)")
+    probability_ax.set_xlabel(
         f"all {len(order)} label vectors of {N_POINTS} points, by the number of label changes "
         "(simple data left, complex data right)\n(a) Occam's razor: each curve sums to 1"
     )
-    legend_above(top, 3)
-    left_ax.set_xlabel(
+    legend_above(probability_ax, 3)
+    complexity_ax.set_xlabel(
         "label changes in the data set\n(b) where each model spends its probability"
     )
-    left_ax.set_ylabel("total probability of such data")
-    left_ax.set_ylim(bottom=0)
-    left_ax.legend(frameon=False, loc="upper right")
+    complexity_ax.set_ylabel("total probability of such data")
+    complexity_ax.set_ylim(bottom=0)
+    complexity_ax.legend(frameon=False, loc="upper right")
 
 
 def _draw_groups(
     ax: Axes, starts: Sequence[int], n_vectors: int, names: Sequence[str]
 ) -> None:
-    """Part the places 0 to `n_vectors` where groups start, and name each group at its middle."""
+    """Draw a line between groups of the positions 0 to `n_vectors`, and name each group."""
     for start in starts[1:]:
         ax.axvline(start - 0.5, color="#D0D0D0", lw=0.8, zorder=0)
     ends = [*starts[1:], n_vectors]
@@ -309,16 +395,19 @@ def _draw_groups(
 
 
 def _draw_regressions(ax: Axes, measured: Sequence[Measured]) -> None:
-    names, lowest = list(measured[0].found), -5.0
-    best = [
+    names = list(measured[0].found)
+    lowest = -5.0
+    best_of_sets = [
         max(f.log_evidence for f in regression.found.values())
         for regression in measured
     ]
     for shift, name in zip((-0.18, 0.0, 0.18), names, strict=True):
         colour, _, marker = MODEL_STYLES[name]
         values = [
-            regression.found[name].log_evidence - b
-            for regression, b in zip(measured, best, strict=True)
+            regression.found[name].log_evidence - best_log_evidence
+            for regression, best_log_evidence in zip(
+                measured, best_of_sets, strict=True
+            )
         ]
         errors = [2.0 * regression.found[name].error for regression in measured]
         lowest = min(lowest, *values)
@@ -364,14 +453,33 @@ def reproduce(
     budget: Budget | None = None,
     progress: bool | None = None,
 ) -> str:
-    """Compute, write ``occam.png`` and ``occam.json`` into `out`, return the tables."""
+    """Compute the evidence of simple and complex models, and return the tables.
+
+    Writes ``occam.png`` and ``occam.json``.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the files.
+    seed : int
+        Of all draws.
+    budget : Budget, optional
+        How much to compute.
+    progress : bool, optional
+        Whether to show a bar, see `bbb_studies.progress.steps`.
+
+    Returns
+    -------
+    str
+        The tables.
+    """
     budget = budget or Budget()
-    first, _, third = (
-        np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3)
-    )
+    label_seed, _, regression_seed = np.random.SeedSequence(seed).spawn(3)
+    label_rng = np.random.default_rng(label_seed)
+    regression_rng = np.random.default_rng(regression_seed)
     with steps(3 * budget.sets, progress) as report:
-        models = label_models(first, budget)
-        regressions = measure(third, budget, report)
+        models = label_models(label_rng, budget)
+        regressions = measure(regression_rng, budget, report)
     numbers = {
         "labels": {
             m: {"probability": x.probability, "error": x.error}
@@ -385,14 +493,14 @@ def reproduce(
 
 
 def _tables(
-    models: Mapping[str, Labelled], measured: Sequence[Measured], budget: Budget
+    models: Mapping[str, LabelModel], measured: Sequence[Measured], budget: Budget
 ) -> str:
-    simple = changes(LABEL_VECTORS) <= 1
+    is_simple = count_label_changes(LABEL_VECTORS) <= 1
     sizes, means = _by_changes(models)
-    rows = zip(sizes, winners(means), *means.values(), strict=True)
+    rows = zip(sizes, best_models(means), *means.values(), strict=True)
 
     def evidences(regression: Measured) -> str:
-        words = (
+        verdict = (
             in_words(regression.factor.log)
             .split(",")[0]
             .removeprefix("not worth more than a ")
@@ -404,12 +512,16 @@ def _tables(
         by_annealing = " | ".join(
             [*nets, f"{regression.factor.log:+.1f} +- {regression.factor.error:.1f}"]
         )
-        return f"{regression.found['line'].log_evidence:.1f} | {by_annealing} | {words}"
+        return (
+            f"{regression.found['line'].log_evidence:.1f} | {by_annealing} | {verdict}"
+        )
 
-    def spent(m: Labelled) -> str:
-        off, error = m.probability.sum() - 1.0, np.max(m.error / m.probability)
-        on_simple = m.probability[simple].sum()
-        return f"{m.model.layout.size} | {off:.0e} | {100 * error:.0f} | {100 * on_simple:.0f}"
+    def label_row(label_model: LabelModel) -> str:
+        excess = label_model.probability.sum() - 1.0
+        error = np.max(label_model.error / label_model.probability)
+        on_simple = label_model.probability[is_simple].sum()
+        n_weights = label_model.model.layout.size
+        return f"{n_weights} | {excess:.0e} | {100 * error:.0f} | {100 * on_simple:.0f}"
 
     return text(
         f"Occam's razor. (a) models of labels: {N_POINTS} points, {2**N_POINTS} label vectors, "
@@ -429,9 +541,9 @@ def _tables(
             "Line, parabola: quadrature; degree 7: 2^-8; network 1-20-20-1: prior draws. "
             "Simple: at most one change.",
             "model | weights | sum over all D, less 1 | largest s.e., % | "
-            f"P of the {simple.sum()} simple D, %",
+            f"P of the {is_simple.sum()} simple D, %",
             models,
-            spent,
+            label_row,
         ),
         by_key(
             "On data from the model of the row, the model of the column loses on average "
@@ -444,7 +556,7 @@ def _tables(
             "1-20-20-1 by annealing;\nlog B: the model that made the data against the best "
             "other; < 0: for the other.",
             "data from | line | small network | large network | log B | evidence",
-            ((one.source, one) for one in measured),
+            ((regression.source, regression) for regression in measured),
             evidences,
         ),
         claims(
@@ -456,42 +568,53 @@ def _tables(
 
 
 def _by_changes(
-    models: Mapping[str, Labelled],
+    models: Mapping[str, LabelModel],
 ) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
     """Return how many label vectors have each number of changes, and their mean probability."""
-    complexity, sizes = changes(LABEL_VECTORS), np.bincount(changes(LABEL_VECTORS))
+    complexity = count_label_changes(LABEL_VECTORS)
+    sizes = np.bincount(complexity)
     return sizes, {
         n: np.bincount(complexity, m.probability) / sizes for n, m in models.items()
     }
 
 
-def winners(means: Mapping[str, NDArray[Any]]) -> list[str]:
-    """Return for each number of changes the model, of those found exactly, of most evidence."""
+def best_models(means: Mapping[str, NDArray[Any]]) -> list[str]:
+    """Return the model with the largest evidence for each number of label changes.
+
+    Among `EXACT_MODELS`, whose evidence has no Monte Carlo error.
+    """
     best = np.argmax([means[name] for name in EXACT_MODELS], axis=0)
     return [EXACT_MODELS[which] for which in best]
 
 
 def claims_of_the_paper(
-    models: Mapping[str, Labelled], measured: Sequence[Measured]
+    models: Mapping[str, LabelModel], measured: Sequence[Measured]
 ) -> list[Claim]:
-    """Judge Figure 6 and its sentence by the evidence of all label vectors (M21), and (b)."""
-    off = max(abs(model.probability.sum() - 1.0) for model in models.values())
-    best = winners(_by_changes(models)[1])
-    simple, complex_ = best[0], best[-1]
-    middle = "parabola" if "parabola" in best[1:-1] else "none"
-    lost = min(
+    """Judge Figure 6 and its caption by the evidence of all label vectors (M21), and (b).
+
+    Parameters
+    ----------
+    models : mapping
+        As returned by `label_models`.
+    measured : sequence of Measured
+        As returned by `measure`.
+    """
+    sum_error = max(abs(model.probability.sum() - 1.0) for model in models.values())
+    best_by_changes = best_models(_by_changes(models)[1])
+    simple = best_by_changes[0]
+    complex_ = best_by_changes[-1]
+    middle = "parabola" if "parabola" in best_by_changes[1:-1] else "none"
+    least_lost = min(
         kl for m, row in divergences(models).items() for o, kl in row.items() if o != m
     )
-    wins, sets = (
-        sum(regression.factor.log > 0 for regression in measured),
-        len(measured),
-    )
+    n_wins = sum(regression.factor.log > 0 for regression in measured)
+    n_sets = len(measured)
     return [
         Claim(
             "probability that a model has",
             "'a total of 1'",
-            f"off by {off:.0e}",
-            off < 1e-12,
+            f"off by {sum_error:.0e}",
+            sum_error < 1e-12,
         ),
         Claim(
             "on simple data wins (here the line)",
@@ -506,15 +629,15 @@ def claims_of_the_paper(
         Claim(
             "the least that is lost on data of another",
             "> 0",
-            f"{lost:.3f}",
-            lost > 0,
+            f"{least_lost:.3f}",
+            least_lost > 0,
             True,
         ),
         Claim(
             "the model that made the data wins: sets",
-            f"{sets}",
-            f"{wins}",
-            wins == sets,
+            f"{n_sets}",
+            f"{n_wins}",
+            n_wins == n_sets,
             True,
         ),
     ]

@@ -44,10 +44,10 @@ from bbb_studies.kit import (
 from bbb_studies.progress import steps
 
 Array = NDArray[Any]
-DELTA = 0.025
-DELTA_DRAWS = 0.01
-LEARNING_RATE = 1e-3
-SLOW_LEARNING_RATE = 1e-4  # of Adam; slow where every step away from the prior costs
+DELTA = 0.025  # probability that a certificate fails for the sample of images
+DELTA_DRAWS = 0.01  # probability that it fails for the draws of networks
+LEARNING_RATE = 1e-3  # of Adam
+SLOW_LEARNING_RATE = 1e-4  # of Adam where every step away from the prior costs
 
 
 @dataclass(frozen=True)
@@ -56,19 +56,19 @@ class Settings:
 
     seed: int = 0
     hidden: int = 400  # units of each of two layers
-    half: int = 30_000  # images that teach the prior, and as many that certify
+    half: int = 30_000  # images that teach the prior; as many others certify
     test: int = 10_000
     batch: int = 250
     prior_epochs: int = 30  # on the first half
     epochs: int = 6  # of every q, on the second half
-    wide: float = 0.1  # the prior of the free energy, around 0
-    at_random: float = 0.02  # that around a random start
-    taught: float = 0.01  # that around what the first half taught; by the errors there
+    wide: float = 0.1  # scale of the free energy's prior, around 0
+    at_random: float = 0.02  # scale of the prior around a random start
+    taught: float = 0.01  # scale of the prior around what the first half taught
     draws: int = 20  # networks for every image
 
 
 class Stored(NamedTuple):
-    """The file of a q."""
+    """What the file of a q holds."""
 
     settings: Settings
     theta: Array
@@ -85,17 +85,16 @@ class Images(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What was found of one q."""
+    """Certificate and test errors of one q."""
 
     certificate: Certificate
     test: float  # share of wrong test images, of networks drawn anew for every image
     mean_network: float  # the same, of the network with the mean weights
-    held_out: (
-        float | None
-    )  # bound on the latter where the second half has not trained it
+    # Bound on the error of the mean network; None if the second half has trained it.
+    held_out: float | None
 
 
-def built(
+def build_estimator(
     settings: Settings, prior: GaussianPrior, objective: Any
 ) -> LocalReparameterisation:
     """Return the network with this prior and objective, every sigma at the start the prior's scale.
@@ -114,7 +113,7 @@ def built(
     return LocalReparameterisation(model, MeanField(0.05, -5.0), objective)
 
 
-def trained(
+def train_theta(
     estimator: LocalReparameterisation,
     images: Images,
     settings: Settings,
@@ -159,7 +158,7 @@ def trained(
     return state.theta
 
 
-def kept(path: Path, settings: Settings, make: Callable[[], Array]) -> Array:
+def load_or_train(path: Path, settings: Settings, make: Callable[[], Array]) -> Array:
     """Return the theta stored at `path`; if there is no such file, compute and store it first.
 
     Parameters
@@ -180,7 +179,10 @@ def kept(path: Path, settings: Settings, make: Callable[[], Array]) -> Array:
         write_state(path, Stored(settings, make()), CERTIFICATE_FORMAT)
     stored: Stored = read_state(path, Stored, CERTIFICATE_FORMAT)
     if stored.settings != settings:
-        raise ValueError(f"{path} is of other settings: {stored.settings}; delete it")
+        raise ValueError(
+            f"{path} was written with other settings: {stored.settings}; delete it, or use another "
+            "folder"
+        )
     return stored.theta
 
 
@@ -232,31 +234,29 @@ def measure(
         Whether q was trained without `rows`: only then they are a test set for its mean.
     """
     rng = np.random.default_rng(settings.seed + 1)
-    certificate_on_rows = certificate(
-        estimator,
-        theta,
-        *rows,
-        rng=rng,
-        samples=settings.draws,
-        delta=DELTA,
-        delta_draws=DELTA_DRAWS,
-    )
-    on_test = certificate(
-        estimator,
-        theta,
-        *test,
-        rng=rng,
-        samples=settings.draws,
-        delta=DELTA,
-        delta_draws=DELTA_DRAWS,
-    )
 
-    def of_mean(part: Images) -> float:
-        wrong = classes_of_mean(estimator.model, theta, part.x) != part.y.argmax(1)
-        return float(np.mean(wrong))
+    def certify(images: Images) -> Certificate:
+        return certificate(
+            estimator,
+            theta,
+            images.x,
+            images.y,
+            rng=rng,
+            samples=settings.draws,
+            delta=DELTA,
+            delta_draws=DELTA_DRAWS,
+        )
 
-    bound = invert_kl(of_mean(rows), log(1.0 / DELTA) / len(rows.x)) if unseen else None
-    return Row(certificate_on_rows, on_test.risk, of_mean(test), bound)
+    def error_of_mean(images: Images) -> float:
+        classes = classes_of_mean(estimator.model, theta, images.x)
+        return float(np.mean(classes != images.y.argmax(1)))
+
+    certificate_on_rows = certify(rows)
+    on_test = certify(test)
+    bound = None
+    if unseen:
+        bound = invert_kl(error_of_mean(rows), log(1.0 / DELTA) / len(rows.x))
+    return Row(certificate_on_rows, on_test.risk, error_of_mean(test), bound)
 
 
 POSTERIOR_NAMES = (
@@ -292,46 +292,70 @@ def run(
     progress : bool, optional
         Show a progress bar; by default only in a terminal.
     """
-    objective = PACBayes(settings.half, DELTA)
-    zero = GaussianPrior(settings.wide)
-    size = built(settings, zero, objective).model.layout.size
     with steps(settings.prior_epochs + 3 * settings.epochs, progress) as report:
 
-        def around(
-            centre: Array, scale: float
-        ) -> tuple[LocalReparameterisation, Array]:
-            prior = CentredGaussianPrior(scale, centre=centre)
-            initial = MeanField().pack(centre, np.full_like(centre, scale))
-            return built(settings, prior, objective), initial
-
-        def train(
-            name: str, estimator: Any, part: Images, rate: float, initial: Any
+        def stored_or_trained(
+            name: str,
+            estimator: LocalReparameterisation,
+            images: Images,
+            rate: float = LEARNING_RATE,
+            initial: Array | None = None,
         ) -> Array:
-            epochs = settings.prior_epochs if part is first else settings.epochs
+            epochs = settings.prior_epochs if images is first else settings.epochs
 
             def make() -> Array:
-                return trained(estimator, part, settings, epochs, rate, initial)
+                return train_theta(estimator, images, settings, epochs, rate, initial)
 
-            theta = kept(out / f"{name}.npz", settings, make)
+            theta = load_or_train(out / f"{name}.npz", settings, make)
             report(epochs)
             return theta
 
-        elbo = built(settings, zero, FreeEnergy())
-        tempered = built(settings, zero, FreeEnergy(0.1))
-        random = elbo.init(np.random.default_rng(settings.seed))[:size]
-        at_random, begin = around(random, settings.at_random)
-        taught = train("prior", tempered, first, LEARNING_RATE, None)
-        by_data, there = around(taught[:size], settings.taught)
-        found = (
-            (elbo, train("free-energy", elbo, second, LEARNING_RATE, None)),
-            (at_random, train("random-start", at_random, second, LEARNING_RATE, begin)),
-            (by_data, there),
-            (by_data, train("taught", by_data, second, SLOW_LEARNING_RATE, there)),
+        around_zero = GaussianPrior(settings.wide)
+        free_energy = build_estimator(settings, around_zero, FreeEnergy())
+        tempered = build_estimator(settings, around_zero, FreeEnergy(0.1))
+        size = free_energy.model.layout.size
+        random = free_energy.init(np.random.default_rng(settings.seed))[:size]
+        around_random, random_theta = _around(random, settings.at_random, settings)
+        prior_theta = stored_or_trained("prior", tempered, first)
+        around_taught, taught_theta = _around(
+            prior_theta[:size], settings.taught, settings
+        )
+        posteriors = (
+            (free_energy, stored_or_trained("free-energy", free_energy, second)),
+            (
+                around_random,
+                stored_or_trained(
+                    "random-start", around_random, second, initial=random_theta
+                ),
+            ),
+            (around_taught, taught_theta),
+            (
+                around_taught,
+                stored_or_trained(
+                    "taught", around_taught, second, SLOW_LEARNING_RATE, taught_theta
+                ),
+            ),
         )
     return {
-        name: measure(*one, second, test, settings, unseen=name == POSTERIOR_NAMES[2])
-        for name, one in zip(POSTERIOR_NAMES, found, strict=True)
+        name: measure(
+            estimator,
+            theta,
+            second,
+            test,
+            settings,
+            unseen=name == POSTERIOR_NAMES[2],
+        )
+        for name, (estimator, theta) in zip(POSTERIOR_NAMES, posteriors, strict=True)
     }
+
+
+def _around(
+    centre: Array, scale: float, settings: Settings
+) -> tuple[LocalReparameterisation, Array]:
+    """Return the estimator of the bound with a prior around `centre`, and theta of that prior."""
+    prior = CentredGaussianPrior(scale, centre=centre)
+    theta = MeanField().pack(centre, np.full_like(centre, scale))
+    return build_estimator(settings, prior, PACBayes(settings.half, DELTA)), theta
 
 
 def draw(rows: Mapping[str, Row]) -> Figure:
@@ -409,8 +433,10 @@ def reproduce(
     """
     settings = settings or Settings(seed)
     out.mkdir(parents=True, exist_ok=True)
-    images = prepare(data.load() if digits is None else digits, settings)
-    rows = run(out, *images, settings, progress)
+    if digits is None:
+        digits = data.load()
+    first, second, test = prepare(digits, settings)
+    rows = run(out, first, second, test, settings, progress)
     write(
         out,
         {"certificate": draw(rows)},

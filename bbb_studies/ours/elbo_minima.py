@@ -6,7 +6,7 @@ are independent, and each sees its inputs through one Gaussian number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import permutations, product
 from math import log, pi, sqrt
 from pathlib import Path
@@ -43,7 +43,7 @@ MODEL = Model(
 )
 ESTIMATOR = ClosedFormKL(MODEL, MeanField(1.0, -3.0), antithetic=True)
 HERMITE_NODES, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
-PATH_SHARES = np.linspace(0.0, 1.0, 41)[:, None]  # on the way from one theta to another
+PATH_SHARES = np.linspace(0.0, 1.0, 41)[:, None]  # of the way from theta to theta
 LINE_COLOURS = (
     style.BLUE,
     style.VERMILLION,
@@ -56,14 +56,15 @@ LINE_STYLES = tuple(zip(LINE_COLOURS, ("-", "--", "-.", ":", "--", "-"), strict=
 
 
 class Study(NamedTuple):
-    """Where the starts ended, lowest first, and free energies in nats."""
+    """Thetas that the starts reached, lowest free energy first; energies in nats."""
 
     x: Array  # (N, 1)
     y: Array  # (N, 1)
     thetas: Array  # (starts, 2P)
     energies: Array  # (starts,)
     kinds: Array  # (starts,)  of int: which function each means, 0 that of the first
-    ways: dict[str, Array]  # at `PATH_SHARES` between the first and another
+    # Free energies at `PATH_SHARES` of the way from the first theta to another.
+    ways: dict[str, Array]
 
 
 def moments(theta: Array, x: Array) -> tuple[Array, Array]:
@@ -103,7 +104,7 @@ def free_energy(theta: Array, x: Array, y: Array) -> float:
     """
     mean, variance = moments(theta, x)
     noise = np.zeros((2, len(theta) // 2))
-    # of no rows: the KL alone
+    # Without rows the value is the KL alone.
     kl = ESTIMATOR.value_and_grad(theta, noise, x[:0], y[:0]).value
     return float(
         kl
@@ -177,12 +178,12 @@ def bend(
     """
     point = 0.5 * (a + b)
     optimizer = Adam(0.05)
-    memory = optimizer.init(point)
+    state = optimizer.init(point)
     for step, t in enumerate(rng.uniform(size=count)):
         noise = ESTIMATOR.draw(rng, 8)
-        at = path(a, point, b, t)
-        slope = 2.0 * t * (1.0 - t) * ESTIMATOR.value_and_grad(at, noise, x, y).grad
-        optimizer.update(point, slope, memory, Cosine()(step, count))
+        theta = path(a, point, b, t)
+        slope = 2.0 * t * (1.0 - t) * ESTIMATOR.value_and_grad(theta, noise, x, y).grad
+        optimizer.update(point, slope, state, Cosine()(step, count))
     return point
 
 
@@ -209,49 +210,59 @@ def search(
     """
     rng = np.random.default_rng(seed)
     optimizer = Adam(0.05, schedule=Cosine())
-    trainings = []
     x = np.linspace(-2.0, 2.0, N_TRAIN_ROWS)[:, None]
     y = np.sin(3.0 * x) + NOISE_SCALE * rng.standard_normal((N_TRAIN_ROWS, 1))
     recipe = Recipe(
         optimizer=optimizer, epochs=epochs, batch_size=N_TRAIN_ROWS, samples=4
     )
+    thetas = []
     with steps(starts, progress) as report:
         for start_rng in counted(rng.spawn(starts), report):
             initial = start(ESTIMATOR, start_rng, optimizer)
-            trainings.append(
-                fit(ESTIMATOR, initial, x, y, recipe, rng=start_rng, progress=False)
-            )
-            if trainings[-1].stopped == "interrupted":
+            state = fit(ESTIMATOR, initial, x, y, recipe, rng=start_rng, progress=False)
+            if state.stopped == "interrupted":
                 raise KeyboardInterrupt
-    thetas = sorted(
-        (state.theta for state in trainings), key=lambda theta: free_energy(theta, x, y)
-    )
-    energies, means = zip(
-        *((free_energy(t, x, y), moments(t, x)[0]) for t in thetas), strict=True
-    )
-    function_of_start = np.empty(starts, int)
-    first = [means[0]]
-    for i, mean in enumerate(means):
-        near = np.sqrt(np.mean((first - mean) ** 2, axis=1)) < MIN_FUNCTION_RMSD
-        function_of_start[i] = near.argmax() if near.any() else len(first)
-        first += [] if near.any() else [mean]
+            thetas.append(state.theta)
+    thetas.sort(key=lambda theta: free_energy(theta, x, y))
+    energies = np.array([free_energy(theta, x, y) for theta in thetas])
+    functions = _distinct_functions([moments(theta, x)[0] for theta in thetas])
     best = thetas[0]
-    turned = list(images(best))[1]
-    exchanged = list(images(best))[2**N_UNITS]
-    ends = {"itself, a unit turned": turned, "itself, two units exchanged": exchanged}
+    best_images = list(images(best))
+    ends = {
+        "itself, a unit turned": best_images[1],
+        "itself, two units exchanged": best_images[2**N_UNITS],
+    }
     for name, function_index in (("its function again", 0), ("another function", 1)):
-        for i in 1 + np.flatnonzero(function_of_start[1:] == function_index)[:1]:
-            ends |= {name: thetas[i], f"{name}, aligned": nearest(thetas[i], best)}
+        for i in 1 + np.flatnonzero(functions[1:] == function_index)[:1]:
+            ends[name] = thetas[i]
+            ends[f"{name}, aligned"] = nearest(thetas[i], best)
     points = {name: (0.5 * (best + target), target) for name, target in ends.items()}
     if (target := ends.get("another function, aligned")) is not None:
         points["the same by a bend"] = bend(best, target, x, y, rng), target
     ways = {
         name: np.array(
-            [free_energy(at, x, y) for at in path(best, point, target, PATH_SHARES)]
+            [
+                free_energy(theta, x, y)
+                for theta in path(best, point, target, PATH_SHARES)
+            ]
         )
         for name, (point, target) in points.items()
     }
-    return Study(x, y, np.array(thetas), np.array(energies), function_of_start, ways)
+    return Study(x, y, np.array(thetas), energies, functions, ways)
+
+
+def _distinct_functions(means: Sequence[Array]) -> Array:
+    """Return the number of each function (N,); near ones, by `MIN_FUNCTION_RMSD`, share one."""
+    numbers = np.empty(len(means), int)
+    distinct = [means[0]]
+    for i, mean in enumerate(means):
+        near = np.sqrt(np.mean((distinct - mean) ** 2, axis=1)) < MIN_FUNCTION_RMSD
+        if near.any():
+            numbers[i] = near.argmax()
+        else:
+            numbers[i] = len(distinct)
+            distinct.append(mean)
+    return numbers
 
 
 def reproduce(
@@ -303,7 +314,7 @@ def reproduce(
 
 
 def claims_of_the_derivations(study: Study) -> list[Claim]:
-    """Compare with what D53 says must come out."""
+    """Return the statements of D53, each beside the measured number."""
     all_equal = [
         free_energy(image, study.x, study.y) for image in images(study.thetas[0])
     ]

@@ -47,7 +47,7 @@ from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 
 Array = NDArray[Any]
 N_STEP_SAMPLES = 2  # weight samples per step: one antithetic pair
-ROWWISE_ESTIMATORS = ("local reparam.", "Flipout")  # they need independent weights
+ROWWISE_ESTIMATORS = ("local reparam.", "Flipout")  # for independent weights only
 REFERENCE = "reparameterised"
 
 
@@ -89,8 +89,8 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
 }
 
 
-class Place(NamedTuple):
-    """Where gradients are measured: a model, a q, and the rows of one step."""
+class Case(NamedTuple):
+    """A model, a q and the rows of one step, for which gradients are measured."""
 
     name: str
     model: Model
@@ -101,7 +101,7 @@ class Place(NamedTuple):
     kl_weight: float
 
 
-def network_places(seed: int) -> list[Place]:
+def network_cases(seed: int) -> list[Case]:
     """Train 13-50-1 on 256 rows and return start, half way and end, with the first 32 rows."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((256, 13))
@@ -119,12 +119,12 @@ def network_places(seed: int) -> list[Place]:
         thetas.append(state.theta)
     names = ("network, start", "network, half way", "network, end")
     return [
-        Place(name, model, MeanField(), theta, x[:32], y[:32], 32 / 256)
+        Case(name, model, MeanField(), theta, x[:32], y[:32], 32 / 256)
         for name, theta in zip(names, thetas, strict=True)
     ]
 
 
-def linear_places(seed: int) -> list[Place]:
+def linear_cases(seed: int) -> list[Case]:
     """Return linear regression at the optimum of mean field and at that of full rank (D28)."""
     model, x, y = problem = exact.draw(np.random.default_rng(seed))
     truth = exact.exact(problem)
@@ -133,20 +133,20 @@ def linear_places(seed: int) -> list[Place]:
     full = FullRank()
     at_best = factor.pack(best.mean, best.deviation)
     return [
-        Place("linear, mean field", model, factor, at_best, x, y, 1.0),
-        Place("linear, full rank", model, full, full.pack(*truth.posterior), x, y, 1.0),
+        Case("linear, mean field", model, factor, at_best, x, y, 1.0),
+        Case("linear, full rank", model, full, full.pack(*truth.posterior), x, y, 1.0),
     ]
 
 
-N_GRADIENTS = 2000  # gradients of each estimator at each place ...
-# ... in so many batches, whose scatter gives the standard errors.
+N_GRADIENTS = 2000  # of each estimator in each case
+# The gradients are split into so many batches, whose scatter gives the standard errors.
 N_VARIANCE_BATCHES = 20
 CURVE_SAMPLE_COUNTS = (1, 2, 5, 10, 20, 50, 100)  # samples of IWAE and of the EUBO
 N_CURVE_GRADIENTS = 4000
 
 
 class Noise(NamedTuple):
-    """What was measured of one estimator at one place, relative to the reference."""
+    """Variance and cost of one estimator in one case, relative to the reference."""
 
     location: Estimate  # variance of the gradient for mu, summed over its numbers
     scale: Estimate  # the same for rho; for full rank, for the whole factor
@@ -154,17 +154,17 @@ class Noise(NamedTuple):
     seconds: float  # median of a step, draw and value_and_grad; not relative
 
 
-class Spot(NamedTuple):
+class CurvePoint(NamedTuple):
     """One estimator at one number of samples, relative to the size of the true gradient."""
 
     samples: int
     bias: float  # |mean gradient - true gradient|
-    error: float  # of the bias: standard deviation / sqrt(number of gradients)
+    error: float  # standard error of the bias: deviation / sqrt(number of gradients)
     deviation: float  # standard deviation, root of the summed variance
     effective: float  # mean effective number of samples, 1 / sum of squared shares
 
 
-def measure(case: Place, seed: int, steps: int = N_GRADIENTS) -> dict[str, Noise]:
+def measure(case: Case, seed: int, steps: int = N_GRADIENTS) -> dict[str, Noise]:
     """Return the relative gradient variance and time of every estimator that the posterior allows.
 
     The estimators take turns, with the same random numbers: a batch of one follows a batch of the
@@ -172,7 +172,7 @@ def measure(case: Place, seed: int, steps: int = N_GRADIENTS) -> dict[str, Noise
 
     Parameters
     ----------
-    case : Place
+    case : Case
         Model, posterior and rows at which gradients are drawn.
     seed : int
         Of the noise; every estimator starts from the same generator.
@@ -202,14 +202,14 @@ def measure(case: Place, seed: int, steps: int = N_GRADIENTS) -> dict[str, Noise
             for step in batch:
                 started = perf_counter()
                 estimator.fill(rngs[name], noises[name])
-                inputs = (
+                grad = estimator.value_and_grad(
+                    case.theta,
                     noises[name],
                     case.x,
                     case.y,
                     case.kl_weight,
                     buffers[name].rewind(),
-                )
-                grad = estimator.value_and_grad(case.theta, *inputs).grad
+                ).grad
                 times[name][step] = perf_counter() - started
                 grads[name][step] = grad
     cut = case.model.layout.size
@@ -265,7 +265,7 @@ def _batch_squares(grads: Array) -> Array:
 
 def curves(
     seed: int, steps: int = N_CURVE_GRADIENTS, *, report: ReportWork = ignore_work
-) -> dict[str, list[Spot]]:
+) -> dict[str, list[CurvePoint]]:
     """Return bias and noise of IWAE's two gradients and of the EUBO's, by the number of samples.
 
     They are measured on linear regression, at a q beside the inclusive optimum and wider: there no
@@ -282,8 +282,8 @@ def curves(
 
     Returns
     -------
-    dict of str to list of Spot
-        One `Spot` for each of `CURVE_SAMPLE_COUNTS`, by estimator.
+    dict of str to list of CurvePoint
+        One `CurvePoint` for each of `CURVE_SAMPLE_COUNTS`, by estimator.
     """
     model, x, y = problem = exact.draw(np.random.default_rng(seed), correlation=0.3)
     posterior = exact.exact(problem).posterior
@@ -292,7 +292,7 @@ def curves(
     sigma = 1.5 * posterior.deviation
     gap = 0.5 * posterior.deviation
     theta = family.pack(posterior.mean - gap, sigma)
-    case = Place("linear, beside the optimum", model, family, theta, x, y, 1.0)
+    case = Case("linear, beside the optimum", model, family, theta, x, y, 1.0)
     # G8 in expectation: -(m - mu) / sigma^2 and [1 / sigma - (v + (m - mu)^2) / sigma^3] s(rho)
     d_rho = (1.0 / sigma - (v + gap**2) / sigma**3) * sigmoid(theta[len(sigma) :])
     slope = np.concatenate([-gap / sigma**2, d_rho])
@@ -301,21 +301,26 @@ def curves(
         "doubly": DoublyReparameterised(model, family, Renyi(0.0)),
         "EUBO": SelfNormalised(model, family, EUBO()),
     }
-    spots: dict[str, list[Spot]] = {name: [] for name in estimators}
+    spots: dict[str, list[CurvePoint]] = {name: [] for name in estimators}
     for count in counted(CURVE_SAMPLE_COUNTS, report):
-        drawn = {n: sampled(e, case, count, steps, seed) for n, e in estimators.items()}
+        drawn = {
+            n: sample_gradients(e, case, count, steps, seed)
+            for n, e in estimators.items()
+        }
         iwae = drawn["doubly"][0].mean(axis=0)  # unbiased, and the less noisy one
         for name, (grads, effective) in drawn.items():
             true = slope if name == "EUBO" else iwae
             size = float(np.linalg.norm(true))
             bias = float(np.linalg.norm(grads.mean(axis=0) - true)) / size
             noise = float(np.sqrt(grads.var(axis=0).sum())) / size
-            spots[name].append(Spot(count, bias, noise / steps**0.5, noise, effective))
+            spots[name].append(
+                CurvePoint(count, bias, noise / steps**0.5, noise, effective)
+            )
     return spots
 
 
-def sampled(
-    estimator: Estimator, case: Place, count: int, steps: int, seed: int
+def sample_gradients(
+    estimator: Estimator, case: Case, count: int, steps: int, seed: int
 ) -> tuple[Array, float]:
     """Return gradients (steps, ...) and the mean effective number of samples.
 
@@ -323,7 +328,7 @@ def sampled(
     ----------
     estimator : GradientEstimator
         Estimator with an importance-weighted objective.
-    case : Place
+    case : Case
         Model, posterior and rows at which gradients are drawn.
     count : int
         Weight samples of one gradient.
@@ -344,14 +349,14 @@ def sampled(
     grads = np.empty((steps, case.theta.size))
     effective = np.empty(steps)
     for step in range(steps):
-        inputs = (
+        _, grads[step], terms = estimator.value_and_grad(
+            case.theta,
             estimator.draw(rng, count),
             case.x,
             case.y,
             case.kl_weight,
             buffers.rewind(),
         )
-        _, grads[step], terms = estimator.value_and_grad(case.theta, *inputs)
         logs = log_weights(terms, case.kl_weight)
         shares = np.exp(logs - logs.max())
         effective[step] = shares.sum() ** 2 / np.sum(shares**2)
@@ -367,7 +372,7 @@ def order(noises: dict[str, Noise]) -> list[str]:
 
 def draw_variances(
     noises: Mapping[str, Mapping[str, Noise]],
-    spots: Mapping[str, Sequence[Spot]],
+    spots: Mapping[str, Sequence[CurvePoint]],
     names: Sequence[str],
 ) -> Figure:
     """Draw the variance ratios at every place, and the noise of IWAE and EUBO by number of samples.
@@ -376,7 +381,7 @@ def draw_variances(
     ----------
     noises : mapping of str to mapping of str to Noise
         Results of `measure`, by place.
-    spots : mapping of str to sequence of Spot
+    spots : mapping of str to sequence of CurvePoint
         Results of `curves`.
     names : sequence of str
         Estimators from top to bottom.
@@ -483,14 +488,16 @@ def _draw_ratios(ax: Axes, names: Sequence[str], rows: Mapping[str, Noise]) -> N
         ax.axhline(row + 0.5, color="#E0E0E0", linewidth=0.6)
 
 
-def lay_out(noises: dict[str, dict[str, Noise]], curves: dict[str, list[Spot]]) -> str:
+def lay_out(
+    noises: dict[str, dict[str, Noise]], curves: dict[str, list[CurvePoint]]
+) -> str:
     """Return the text of the study: every printed number, and which derivations it shows.
 
     Parameters
     ----------
     noises : dict of str to dict of str to Noise
         Results of `measure`, by place.
-    curves : dict of str to list of Spot
+    curves : dict of str to list of CurvePoint
         Results of the function `curves`.
     """
     at_end = noises["network, end"]
@@ -525,21 +532,21 @@ def lay_out(noises: dict[str, dict[str, Noise]], curves: dict[str, list[Spot]]) 
     )
 
 
-def ratios(found: dict[str, dict[str, Noise]]) -> str:
-    """Lay out the ratios of every place but the last, which full rank has to itself."""
-    *places, _ = found
+def ratios(noises: dict[str, dict[str, Noise]]) -> str:
+    """Return a table of the ratios of every case but the last, where full rank is alone."""
+    cases = [*noises][:-1]
     rows = [
         [
             name,
             *(
                 concise(*r, max_digits=3)
-                for place in places
-                for r in found[place][name][:2]
+                for case in cases
+                for r in noises[case][name][:2]
             ),
         ]
-        for name in order(found[places[-2]])
+        for name in order(noises[cases[-2]])
     ]
-    titles = [re.sub("^network, |, mean field$| way$", "", place) for place in places]
+    titles = [re.sub("^network, |, mean field$| way$", "", case) for case in cases]
     head = [f"{title}, {block}" for title in titles for block in ("mu", "rho")]
     return table(["estimator", *head], rows)
 
@@ -561,7 +568,7 @@ def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
     str
         The tables.
     """
-    cases = [*network_places(seed), *linear_places(seed)]
+    cases = [*network_cases(seed), *linear_cases(seed)]
     with steps(len(cases) + len(CURVE_SAMPLE_COUNTS), progress) as report:
         noises = {case.name: measure(case, seed + 1) for case in counted(cases, report)}
         spots = curves(seed, report=report)

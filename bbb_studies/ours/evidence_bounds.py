@@ -38,7 +38,7 @@ def problem(seed: int = 0) -> Regression:
     return exact.draw(np.random.default_rng(seed), rows=20, noise=0.5, prior=1.0)
 
 
-def choices(truth: Exact, prior_scale: float) -> dict[str, Gaussian]:
+def approximations(truth: Exact, prior_scale: float) -> dict[str, Gaussian]:
     """Return the four q, from the prior to the posterior.
 
     Parameters
@@ -62,7 +62,7 @@ def choices(truth: Exact, prior_scale: float) -> dict[str, Gaussian]:
     }
 
 
-def place(data: Regression, q: Gaussian) -> tuple[Estimator, Array]:
+def estimator_of(data: Regression, q: Gaussian) -> tuple[Estimator, Array]:
     """Return an estimator whose posterior can be `q`, and the theta that describes `q`.
 
     Parameters
@@ -134,7 +134,7 @@ def draw(
     array (repeats, n_samples)
         log P(w, D) - log q(w), in nats.
     """
-    estimator, theta = place(data, q)
+    estimator, theta = estimator_of(data, q)
     rows = []
     for start in range(0, repeats, N_SETS_PER_PASS):
         sets = min(N_SETS_PER_PASS, repeats - start)
@@ -171,7 +171,7 @@ def draw_posterior(
     array (samples,)
         In nats.
     """
-    estimator, theta = place(data, q)
+    estimator, theta = estimator_of(data, q)
     factor = np.linalg.cholesky(truth.posterior.covariance)
     w = truth.posterior.mean + rng.standard_normal((samples, len(q.mean))) @ factor.T
     noise = np.linalg.solve(np.linalg.cholesky(q.covariance), (w - q.mean).T).T
@@ -405,11 +405,11 @@ def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
     data = problem(int(data_rng_seed.generate_state(1)[0]))
     truth = exact.exact(data)
     rngs = map(np.random.default_rng, seeds[:4])
-    asked = list(zip(choices(truth, 1.0).items(), rngs, strict=True))
-    with steps(len(asked), progress) as report:
+    named_rngs = list(zip(approximations(truth, 1.0).items(), rngs, strict=True))
+    with steps(len(named_rngs), progress) as report:
         cases = [
             measure(data, name, q, truth, rng)
-            for (name, q), rng in counted(asked, report)
+            for (name, q), rng in counted(named_rngs, report)
         ]
     stored = {
         "log_evidence": truth.log_evidence,

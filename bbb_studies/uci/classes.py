@@ -26,7 +26,7 @@ from bbb_numpy.numeric.reading import read_arrays
 
 from .records import Record
 from .tables import grid
-from .trials import AnyTrial, measured, now
+from .trials import AnyTrial, common_fields, now
 
 INFERENCE_NAMES = tuple(inferences())
 BASELINE_NAMES = tuple(baselines("classification", 0, 0))
@@ -54,7 +54,7 @@ PAGE = """# Classifiers compared on {name}
 
 @dataclass(frozen=True)
 class ClassSettings:
-    """What all trials share: widths, and for a quick look fewer epochs and draws."""
+    """Settings that all trials share; ``quick`` has fewer epochs and draws."""
 
     units: int = 50
     seed: int = 0
@@ -68,7 +68,7 @@ class ClassTrial(AnyTrial):
     set: str
     method: str
     split: int
-    data: str  # digest of the rows: records of others do not count
+    data: str  # digest of the rows; records of other rows do not count
     settings: Any = ClassSettings()
 
     def __post_init__(self) -> None:
@@ -80,14 +80,10 @@ class ClassTrial(AnyTrial):
 
     @property
     def cost(self) -> float:
-        """About how many times as long it takes as a model of scikit-learn's."""
-        return (
-            200.0
-            if self.method in sampler_names()
-            else 1.0
-            if self.method in BASELINE_NAMES
-            else 30.0
-        )
+        """Expected time, in units of that of a model of scikit-learn's."""
+        if self.method in sampler_names():
+            return 200.0
+        return 1.0 if self.method in BASELINE_NAMES else 30.0
 
 
 def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
@@ -135,7 +131,7 @@ def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
     scores = score_forecast(forecast, y[test])
     return {
         "metrics": {metric: scores[metric].value for metric in METRIC_TITLES},
-        **measured({"train": train, "test": test}, began),
+        **common_fields({"train": train, "test": test}, began),
     }
 
 
@@ -151,7 +147,7 @@ def write(out: Path, records: Iterable[Record], command: str) -> str:
     command : str
         What one types to repeat the run.
     """
-    successful = [one for one in records if one["status"] == "ok"]
+    successful = [record for record in records if record["status"] == "ok"]
     rows = []
     if not successful:
         return "no trial has succeeded"
@@ -162,8 +158,8 @@ def write(out: Path, records: Iterable[Record], command: str) -> str:
     write_text(out / "trials.csv", csv_text(trials))
     for method, trials_of_method in trials.groupby("method", sort=False):
         means = [
-            str(Score(trials_of_method[one].mean(), trials_of_method[one].sem()))
-            for one in METRIC_TITLES
+            str(Score(trials_of_method[metric].mean(), trials_of_method[metric].sem()))
+            for metric in METRIC_TITLES
         ]
         rows.append(
             [

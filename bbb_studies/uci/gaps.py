@@ -15,14 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .methods import Settings
-from .trials import AnyTrial, fit_part, load, measured, mixing, now, score, settings_for
+from .trials import (
+    AnyTrial,
+    common_fields,
+    fit_part,
+    load,
+    mixing,
+    now,
+    score,
+    settings_for,
+)
 
 Array = NDArray[Any]
 GAP_SETS = ("boston", "concrete", "energy", "yacht")
 GAPS_FOLDER = "gaps"  # in the output folder, with records of its own
-# Of the outer thirds, the rows outside the gap that are tested.
+# Share of the rows outside the gap that is for testing.
 OUTSIDE_TEST_SHARE = 0.1
-MIN_GAP_SHARE = 0.1  # of all rows in the gap, or the input has too few values for one
+MIN_GAP_SHARE = 0.1  # of all rows; with fewer in the gap the input has no gap split
 
 
 class Part(NamedTuple):
@@ -46,7 +55,7 @@ class GapTrial(AnyTrial):
 
     @property
     def seeded_by(self) -> str:
-        """Not the split with its key."""
+        """Key of its random numbers, other than those of the split with the same key."""
         return f"gap/{self.key}"
 
 
@@ -125,5 +134,5 @@ def measure(trial: GapTrial) -> dict[str, Any]:
         "chosen": chosen,
         "metrics": metrics,
         "notes": fit.notes | mixing(fit.draws),
-        **measured(part._asdict(), began),
+        **common_fields(part._asdict(), began),
     }

@@ -30,13 +30,13 @@ from scipy import special, stats
 
 from .tables import Records, frame, known_first
 
-CORRELATION = 0.1  # a tenth of the rows is for testing
-SPREAD = 0.3  # of the half-Cauchy of tau, in nats or in units of log RMSE
-FEWEST_SETS = 3
-PRECISIONS = 40  # of the mixture that a Student t is
-REACH = 5.0
+CORRELATION = 0.1  # of differences on two splits: the share of the rows for testing
+TAU_PRIOR_SCALE = 0.3  # of the half-Cauchy of tau, in nats or in units of log RMSE
+MIN_SETS = 3
+N_PRECISIONS = 40  # nodes of the Gamma by which a Student t is a mixture of normals
+GRID_REACH = 5.0
 N_GRID_POINTS = 81  # of the grids of delta_0 and log tau
-SMALLEST = 1e-9  # of a scale: two methods that are one
+MIN_SCALE = 1e-9  # smaller scales mean that the two methods are the same
 
 
 class Difference(NamedTuple):
@@ -48,8 +48,8 @@ class Difference(NamedTuple):
 
     @property
     def below(self) -> float:
-        """The chance that the mean difference is below 0."""
-        if self.scale <= SMALLEST:
+        """Probability that the mean difference is below 0."""
+        if self.scale <= MIN_SCALE:
             return 0.5 if self.mean == 0 else float(self.mean < 0)
         return float(stats.t.cdf(-self.mean / self.scale, self.freedom))
 
@@ -74,17 +74,20 @@ def correlated(gaps: Iterable[float], correlation: float = CORRELATION) -> Diffe
 def chance(sets: Sequence[Difference]) -> float:
     """Return the chance that the first method is below the second on another set like these."""
     means = np.array([difference.mean for difference in sets])
-    scales = np.maximum([difference.scale for difference in sets], SMALLEST)
+    scales = np.maximum([difference.scale for difference in sets], MIN_SCALE)
     unit = max(float(np.ptp(means)), float(scales.max()))
-    u = np.linspace(-REACH, REACH, N_GRID_POINTS)
+    u = np.linspace(-GRID_REACH, GRID_REACH, N_GRID_POINTS)
     centre = float(np.median(means)) + unit * np.sinh(u)  # (U,) values of delta_0
     tau = unit * np.exp(np.linspace(-8.0, 6.0, N_GRID_POINTS))  # (V,)
-    # a flat prior of delta_0, half-Cauchy of tau; the grids' own densities are their slopes
-    logs = np.log(np.cosh(u))[:, None] + (np.log(tau) - np.log1p((tau / SPREAD) ** 2))
+    # The prior is flat in delta_0 and half-Cauchy in tau; both grids have the densities of
+    # their slopes.
+    logs = np.log(np.cosh(u))[:, None] + (
+        np.log(tau) - np.log1p((tau / TAU_PRIOR_SCALE) ** 2)
+    )
     for mean, scale, freedom in zip(
         means, scales, [difference.freedom for difference in sets], strict=True
     ):
-        middles = (np.arange(PRECISIONS) + 0.5) / PRECISIONS
+        middles = (np.arange(N_PRECISIONS) + 0.5) / N_PRECISIONS
         g = stats.gamma.ppf(middles, freedom / 2.0, scale=2.0 / freedom)
         variance = tau[:, None] ** 2 + scale**2 / g  # (V, G)
         squares = (mean - centre)[:, None, None] ** 2 / variance  # (U, V, G)
@@ -116,11 +119,12 @@ def chances(records: Records, metric: str) -> dict[tuple[str, str], float]:
     probability = {}
     fine = table[table["status"] == "ok"].astype({"set": str, "method": str})
     wide = fine.pivot_table(index=["set", "split"], columns="method", values=metric)
-    wide = np.log(wide) if metric == "rmse" else wide  # so that units are no matter
+    if metric == "rmse":
+        wide = np.log(wide)  # the logarithm makes differences independent of units
     for first, second in combinations(known_first(wide.columns), 2):
         gaps = (wide[first] - wide[second]).dropna().groupby(level="set")
         sets = [correlated(values) for _, values in gaps if len(values) > 1]
-        if len(sets) >= FEWEST_SETS:
+        if len(sets) >= MIN_SETS:
             probability[first, second] = chance(sets)
             probability[second, first] = 1.0 - probability[first, second]
     return probability

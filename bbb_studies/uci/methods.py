@@ -47,7 +47,7 @@ from bbb_studies.replicates import fit_replicates
 Array = NDArray[Any]
 LEARNED_NOISE_LIKELIHOOD = GaussianLikelihood(0.3, learn=True)
 SWAG_RATE = 10.0  # step sizes of SGD on the mean squared error, in units of Adam's
-# of SGD's path for SWAG, an epoch apart or more, in a quarter of the steps
+# Snapshots of SGD's path for SWAG, an epoch apart or more, in a quarter of the steps.
 N_SNAPSHOTS = 30
 
 
@@ -56,12 +56,13 @@ class Settings:
     """What all trials of a set share. Numbers of steps are those of one full fit."""
 
     units: int = 50  # ReLU units of the one hidden layer
-    samples: int = 500  # of the posterior in the predictive mixture, at least
+    samples: int = 500  # posterior samples in the predictive mixture, at least
     batch_size: int = 32
     steps: int = 6000
-    full_rank_steps: int = 1000  # each costs as much as twenty others
-    renyi_samples: int = 5  # of the weights, per step of Rényi's bound
-    # of the EUBO, whose weights are biased on minibatches (D30): so all rows, if no more
+    full_rank_steps: int = 1000  # each takes as long as twenty of other methods
+    renyi_samples: int = 5  # weight samples per step of Rényi's bound
+    # The EUBO's importance weights are biased on minibatches (D30), so a step has all rows, up
+    # to `eubo_rows`.
     eubo_samples: int = 50
     eubo_rows: int = 2000
     eubo_steps: int = 300
@@ -71,16 +72,16 @@ class Settings:
     warm_up: int = 400
     draws: int = 125
     thin: int = 2
-    # chains begin at point estimates, trained so long on minibatches of so many rows
+    # Chains begin at point estimates that are trained on minibatches.
     start_batch: int = 32
     start_steps: int = 1500
     # the longest trajectory of HMC, in units of the metric and in leapfrog steps; ChEES begins
     # with the one and keeps to the other, as do the steps of MCLMC between two draws
     path: float = 1.0
     leaps: int = 100
-    depth: int = 5  # of a tree of NUTS: at most 2^depth - 1 leapfrog steps
-    pilot: float = 0.4  # runs that compare priors, in units of warm-up and draws
-    # of a fifth of the training part each: methods without a bound compare there
+    depth: int = 5  # doublings of a NUTS tree: at most 2^depth - 1 leapfrog steps
+    pilot: float = 0.4  # share of warm-up and draws in the runs that compare priors
+    # Validation folds, each a fifth of the training part, for methods without a bound.
     folds: int = 2
     seed: int = 0
     dtype: str = "float32"  # or float64
@@ -89,11 +90,11 @@ class Settings:
 class Candidate(NamedTuple):
     """Hyperparameters of one fit."""
 
-    # multiplier of the layers' scales (1, 1/sqrt(units)); None: N(0, 1)
+    # Multiplier of the layers' scales (1, 1/sqrt(units)); None is the prior N(0, 1).
     prior: float | None
     learning_rate: float = 1e-2
-    length: float = 1.0  # in units of the settings' steps
-    left_out: float = 0.0  # share of inputs and units, of dropout alone
+    length: float = 1.0  # of training, in units of the settings' steps
+    left_out: float = 0.0  # share of inputs and units; for dropout alone
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class Fit:
     thetas: tuple[Array, ...]
     bound: float | None = None  # the objective per row, in nats; lower is better
     notes: dict[str, float] = field(default_factory=dict)
-    draws: Draws | None = None  # of a sampler, to be judged
+    draws: Draws | None = None  # of a sampler, for R-hat and effective sample sizes
 
     def members(self, samples: int) -> Iterator[tuple[Any, Array, int]]:
         """Yield each source of weights with its theta and its share of `samples`.
@@ -115,11 +116,8 @@ class Fit:
             Weight vectors of the whole mixture, at least; a point estimate has 1.
         """
         for source, theta in zip(self.sources, self.thetas, strict=True):
-            yield (
-                source,
-                theta,
-                1 if _is_point(source) else -(-samples // len(self.sources)),
-            )
+            share = 1 if _is_point(source) else -(-samples // len(self.sources))
+            yield source, theta, share
 
 
 def _is_point(source: Any) -> bool:
@@ -180,14 +178,19 @@ def _train(
         if isinstance(first.objective, FreeEnergy)
         else NoWarmUp(),
     )
+    # What `fit_replicates` needs: a linear objective, and a Gaussian likelihood.
     side_by_side = isinstance(first, Reparameterised) and is_linear(first.objective)
-    # what replicates need
     gaussian = isinstance(first.model.likelihood, GaussianLikelihood)
     count = len(estimators)
     if count > 1 and side_by_side and gaussian:
-        rows = [x] * count, [y] * count
         states = fit_replicates(
-            estimators, starts, *rows, recipe, rngs=rngs, progress=False
+            estimators,
+            starts,
+            [x] * count,
+            [y] * count,
+            recipe,
+            rngs=rngs,
+            progress=False,
         )
     else:
         states = [
@@ -202,22 +205,26 @@ def _train(
     return fits
 
 
-Fitted = Callable[[Array, Array, Candidate, Settings, np.random.Generator], Fit]
+FitOne = Callable[[Array, Array, Candidate, Settings, np.random.Generator], Fit]
 
 
 @dataclass(frozen=True)
 class Method:
-    """How to come to a posterior: by an `estimator` that is trained, or else by `one`."""
+    """How to fit a posterior: by training an `estimator`, or else by calling `fit_one`."""
 
-    label: str  # for print
+    label: str  # name in tables and pictures
     group: str  # "variational", "points" or "samplers": in one panel of the pictures
-    by: str  # what candidates are compared by: "bound", "validation" or "nothing"
+    criterion: (
+        str  # by which candidates are compared: "bound", "validation" or "nothing"
+    )
     cost: float  # seconds of a trial on one core of 2026, per thousand rows
     estimator: Callable[[Model], Any] | None = None
-    steps: str = "steps"  # names of the settings of its training
-    rows: str = "batch_size"
-    samples: str | None = None  # None: 1
-    one: Fitted | None = None
+    steps: str = "steps"  # field of `Settings` with the number of training steps
+    rows: str = "batch_size"  # field with the batch size
+    samples: str | None = (
+        None  # field with the weight samples of a step; None: 1 sample
+    )
+    fit_one: FitOne | None = None
 
 
 def fit(
@@ -250,15 +257,18 @@ def fit(
     """
     rngs = [np.random.default_rng(seed) for _ in candidates]
     definition = METHODS[method]
-    if definition.one is not None:
+    if definition.fit_one is not None:
         return [
-            definition.one(x, y, c, settings, rng)
+            definition.fit_one(x, y, c, settings, rng)
             for c, rng in zip(candidates, rngs, strict=True)
         ]
     assert definition.estimator is not None
     return _train(
         [definition.estimator(model(x.shape[1], c, settings)) for c in candidates],
-        *(x, y, candidates[0], rngs),
+        x,
+        y,
+        candidates[0],
+        rngs,
         steps=getattr(settings, definition.steps),
         batch_size=min(getattr(settings, definition.rows), len(x)),
         samples=getattr(settings, definition.samples) if definition.samples else 1,
@@ -279,8 +289,15 @@ def _ensemble(
     """Fit point estimates from several starts (Lakshminarayanan et al. 2017), equally weighted."""
     estimator = _points(model(x.shape[1], candidate, settings))
     starts = rng.spawn(settings.members)
-    size = (settings.steps, settings.batch_size)
-    members = _train([estimator] * settings.members, x, y, candidate, starts, *size)
+    members = _train(
+        [estimator] * settings.members,
+        x,
+        y,
+        candidate,
+        starts,
+        steps=settings.steps,
+        batch_size=settings.batch_size,
+    )
     return Fit(
         (estimator,) * settings.members, tuple(member.thetas[0] for member in members)
     )
@@ -362,7 +379,7 @@ def _laplace(
     recipe = training.Recipe(optimizer, epochs=epochs, batch_size=size)
     state, evidence = laplace.fit(source, Rows(x, y), recipe, rng, progress=False)
     if state.stopped == "interrupted":
-        # numbers of half a training would look like those of a whole
+        # The numbers of half a training would look like those of a whole one.
         raise KeyboardInterrupt
     return Fit((source,), (state.theta,), None, {"log_evidence": evidence})
 
@@ -401,7 +418,7 @@ def _default(
 
 def _sampled(
     kernel: Callable[[Settings], Any], likelihood: Likelihood = LEARNED_NOISE_LIKELIHOOD
-) -> Fitted:
+) -> FitOne:
     """Return what draws from the posterior of weights and noise, each chain from a point (W2)."""
 
     def draw(
@@ -412,16 +429,22 @@ def _sampled(
         rng: np.random.Generator,
     ) -> Fit:
         full_model = model(x.shape[1], candidate, settings, likelihood)
-        rngs = rng.spawn(settings.chains)
-        size = (settings.start_steps, settings.start_batch)
         starts = _train(
-            [_points(full_model)] * settings.chains, x, y, candidate, rngs, *size
+            [_points(full_model)] * settings.chains,
+            x,
+            y,
+            candidate,
+            rng.spawn(settings.chains),
+            steps=settings.start_steps,
+            batch_size=settings.start_batch,
         )
-        with warnings.catch_warnings():  # how many diverged is recorded, and the bias
+        with warnings.catch_warnings():  # divergences and bias are in the notes
             for message in (".*divergent transitions", ".*is not adjusted"):
                 warnings.filterwarnings("ignore", message=message, category=UserWarning)
             draws = sample(
-                *(full_model, x, y),
+                full_model,
+                x,
+                y,
                 sampler=kernel(settings),
                 chains=settings.chains,
                 groups=1,  # each worker has a trial of its own
@@ -450,11 +473,11 @@ def _sampled(
 
 
 def _hmc(settings: Settings) -> HMC:
-    # One step size, as when the nine sets were run
+    # All trajectories have the tuned step size, as when the recorded trials were run.
     return HMC(path=settings.path, max_steps=settings.leaps, small_steps=0.0)
 
 
-QS = MeanField(rho_offset=-4.0)
+MEAN_FIELD = MeanField(rho_offset=-4.0)
 
 
 def natural_rows(rows: int, settings: Settings) -> int:
@@ -478,92 +501,181 @@ def _natural(
     rng: np.random.Generator,
 ) -> Fit:
     """Fit by IVON, in a fifth of the steps."""
-    estimator = LocalReparameterisation(model(x.shape[1], candidate, settings), QS)
-    size = settings.steps // 5, natural_rows(len(x), settings)
-    # IVON's usual rate is 0.2 of Newton's steps where Adam's is 0.01
+    estimator = LocalReparameterisation(
+        model(x.shape[1], candidate, settings), MEAN_FIELD
+    )
+    # The usual learning rate of IVON is 0.2, in units of Newton's step, where Adam's is 0.01.
     newton = candidate._replace(learning_rate=20.0 * candidate.learning_rate)
-    return _train([estimator], x, y, newton, [rng], *size, rule=IVON)[0]
+    return _train(
+        [estimator],
+        x,
+        y,
+        newton,
+        [rng],
+        steps=settings.steps // 5,
+        batch_size=natural_rows(len(x), settings),
+        rule=IVON,
+    )[0]
 
 
 METHODS: dict[str, Method] = {  # in the order of print
     # Bayes by Backprop as in the report
     "mean-field": Method(
-        *("mean field", "variational", "bound", 3),
-        lambda model: Reparameterised(model, QS),
+        label="mean field",
+        group="variational",
+        criterion="bound",
+        cost=3,
+        estimator=lambda model: Reparameterised(model, MEAN_FIELD),
     ),
     # the same bound, with the KL in closed form and noise at the units (D18, D21)
     "local-reparam": Method(
-        *("mean field by local reparam.", "variational", "bound", 4),
-        lambda model: LocalReparameterisation(model, QS),
+        label="mean field by local reparam.",
+        group="variational",
+        criterion="bound",
+        cost=4,
+        estimator=lambda model: LocalReparameterisation(model, MEAN_FIELD),
     ),
     # the same posterior by natural gradients (D61, D62)
     "ivon": Method(
-        *("natural gradients (IVON)", "variational", "bound", 4),
-        one=_natural,
+        label="natural gradients (IVON)",
+        group="variational",
+        criterion="bound",
+        cost=4,
+        fit_one=_natural,
     ),
     # a few directions of correlated weights (D59)
     "low-rank": Method(
-        *("low rank", "variational", "bound", 6),
-        lambda model: ClosedFormKL(model, LowRank(rho_offset=-4.0)),
+        label="low rank",
+        group="variational",
+        criterion="bound",
+        cost=6,
+        estimator=lambda model: ClosedFormKL(model, LowRank(rho_offset=-4.0)),
     ),
     # all correlations between weights (M1-M4)
     "full-rank": Method(
-        *("full rank", "variational", "bound", 8),
-        lambda model: ClosedFormKL(model, FullRank(rho_offset=-4.0, unit=0.01)),
+        label="full rank",
+        group="variational",
+        criterion="bound",
+        cost=8,
+        estimator=lambda model: ClosedFormKL(
+            model, FullRank(rho_offset=-4.0, unit=0.01)
+        ),
         steps="full_rank_steps",
     ),
     # Rényi's bound of order 1/2 (Li and Turner 2016) on minibatches (D25, D30)
     "renyi": Method(
-        *("Rényi bound", "variational", "bound", 5),
-        lambda model: Reparameterised(model, QS, Renyi(0.5)),
+        label="Rényi bound",
+        group="variational",
+        criterion="bound",
+        cost=5,
+        estimator=lambda model: Reparameterised(model, MEAN_FIELD, Renyi(0.5)),
         samples="renyi_samples",
     ),
     # Sagar's Algorithm 1, corrected (G2-G8): large minibatches, many samples
     "eubo": Method(
-        *("inclusive KL (Sagar's, corrected)", "variational", "validation", 4),
-        lambda model: SelfNormalised(model, QS, EUBO()),
-        *("eubo_steps", "eubo_rows", "eubo_samples"),
+        label="inclusive KL (Sagar's, corrected)",
+        group="variational",
+        criterion="validation",
+        cost=4,
+        estimator=lambda model: SelfNormalised(model, MEAN_FIELD, EUBO()),
+        steps="eubo_steps",
+        rows="eubo_rows",
+        samples="eubo_samples",
     ),
     # a point (W2)
-    "map": Method("MAP", "points", "validation", 2, _points),
-    "ensemble": Method("ensemble", "points", "validation", 3, one=_ensemble),
+    "map": Method(
+        label="MAP", group="points", criterion="validation", cost=2, estimator=_points
+    ),
+    "ensemble": Method(
+        label="ensemble",
+        group="points",
+        criterion="validation",
+        cost=3,
+        fit_one=_ensemble,
+    ),
     # points without some of their inputs and units; a point's path when SGD goes on
-    "dropout": Method("MC dropout", "points", "validation", 5, one=_dropout),
-    "swag": Method("SWAG", "points", "validation", 5, one=_swag),
+    "dropout": Method(
+        label="MC dropout",
+        group="points",
+        criterion="validation",
+        cost=5,
+        fit_one=_dropout,
+    ),
+    "swag": Method(
+        label="SWAG", group="points", criterion="validation", cost=5, fit_one=_swag
+    ),
     # a Gaussian around a point, and the network linear there (D54)
-    "laplace": Method("linearised Laplace", "points", "nothing", 3, one=_laplace),
+    "laplace": Method(
+        label="linearised Laplace",
+        group="points",
+        criterion="nothing",
+        cost=3,
+        fit_one=_laplace,
+    ),
     # Bayesian linear regression on a point's features (D56)
     "last-layer": Method(
-        *("Bayesian last layer", "points", "nothing", 3),
-        one=partial(_laplace, covariance="last-layer"),
+        label="Bayesian last layer",
+        group="points",
+        criterion="nothing",
+        cost=3,
+        fit_one=partial(_laplace, covariance="last-layer"),
     ),
-    "default": Method("default learner", "variational", "nothing", 2, one=_default),
+    "default": Method(
+        label="default learner",
+        group="variational",
+        criterion="nothing",
+        cost=2,
+        fit_one=_default,
+    ),
     # Hamiltonian Monte Carlo (M7) and the no-U-turn sampler (M9, M10)
-    "hmc": Method("HMC", "samplers", "validation", 20, one=_sampled(_hmc)),
+    "hmc": Method(
+        label="HMC",
+        group="samplers",
+        criterion="validation",
+        cost=20,
+        fit_one=_sampled(_hmc),
+    ),
     "nuts": Method(
-        *("NUTS", "samplers", "validation", 25),
-        one=_sampled(lambda settings: NUTS(max_depth=settings.depth)),
+        label="NUTS",
+        group="samplers",
+        criterion="validation",
+        cost=25,
+        fit_one=_sampled(lambda settings: NUTS(max_depth=settings.depth)),
     ),
     # HMC that finds the length of its path (D47), and microcanonical, unadjusted (D48, D49, D50)
     "chees": Method(
-        *("ChEES-HMC", "samplers", "validation", 25),
-        one=_sampled(
+        label="ChEES-HMC",
+        group="samplers",
+        criterion="validation",
+        cost=25,
+        fit_one=_sampled(
             lambda settings: ChEES(path=settings.path, max_steps=settings.leaps)
         ),
     ),
     "mclmc": Method(
-        *("MCLMC", "samplers", "validation", 20),
-        one=_sampled(lambda settings: MCLMC(max_steps=settings.leaps)),
+        label="MCLMC",
+        group="samplers",
+        criterion="validation",
+        cost=20,
+        fit_one=_sampled(lambda settings: MCLMC(max_steps=settings.leaps)),
     ),
     # by minibatches, with friction and unadjusted (D64, D65)
     "sghmc": Method(
-        *("SGHMC", "samplers", "validation", 10),
-        one=_sampled(lambda settings: SGHMC(batch_size=settings.start_batch, steps=10)),
+        label="SGHMC",
+        group="samplers",
+        criterion="validation",
+        cost=10,
+        fit_one=_sampled(
+            lambda settings: SGHMC(batch_size=settings.start_batch, steps=10)
+        ),
     ),
     # the noise as a second output of the network (D12)
     "hmc-heteroscedastic": Method(
-        *("heteroscedastic HMC", "samplers", "validation", 25),
-        one=_sampled(_hmc, HeteroscedasticLikelihood()),
+        label="heteroscedastic HMC",
+        group="samplers",
+        criterion="validation",
+        cost=25,
+        fit_one=_sampled(_hmc, HeteroscedasticLikelihood()),
     ),
 }
 SAMPLERS = tuple(name for name, method in METHODS.items() if method.group == "samplers")

@@ -86,14 +86,17 @@ def page(
     absent = {
         name: [m for m in METHOD_LABELS if (name, m) not in have] for name in DATASETS
     }
+    where = "`uci_records.jsonl` beside this page"
+    prefix = "uci_"
+    if in_folder:
+        where = "the folder `records`"
+        prefix = ""
     return _render(
         "uci.md.j2",
         rows,
         command=command,
-        where="the folder `records`"
-        if in_folder
-        else "`uci_records.jsonl` beside this page",
-        prefix="" if in_folder else "uci_",
+        where=where,
+        prefix=prefix,
         absent={name: methods for name, methods in absent.items() if methods},
         gaps=gap_section(gaps) if gaps else "",
     )
@@ -248,11 +251,13 @@ def _plain(table: pd.DataFrame) -> str:
         rows.append([cell.set, label(cell.method), *scores, n_splits, seconds])
     failed = [f"  {line}" for line in tables.failures(cells(table).values())]
     text = tables.grid(["set", "method", "RMSE", "NLL", "splits", "seconds each"], rows)
-    return "\n".join([text, *(["", "Failed:"] if failed else []), *failed])
+    if failed:
+        failed = ["", "Failed:", *failed]
+    return "\n".join([text, *failed])
 
 
 def _complete(cells_with_scores: Iterable[Cell]) -> str:
-    """Name the cells of which splits are missing, those alike together."""
+    """Return a sentence that names the cells of which splits are missing."""
     alike: dict[tuple[str, str], list[str]] = {}
     for cell in cells_with_scores:
         if not cell.complete:
@@ -274,10 +279,12 @@ def _pairs(table: pd.DataFrame) -> list[tuple[Any, ...]]:
         best = tables.leading(cells_of_set, "nll")
         for cell in cells_of_set:
             if best is not None and cell is not best:
-                pair = cell.method, best.method
-                rmse, nll = (tables.paired(table, name, *pair, m) for m in METRICS)
+                first = cell.method
+                second = best.method
+                rmse = tables.paired(table, name, first, second, "rmse")
+                nll = tables.paired(table, name, first, second, "nll")
                 if rmse and nll:
-                    pairs.append((name, *pair, rmse, nll))
+                    pairs.append((name, first, second, rmse, nll))
     return pairs
 
 
@@ -293,7 +300,7 @@ def _fewer_rows(table: pd.DataFrame) -> list[tuple[str, str, int, int]]:
     ]
 
 
-# What a run used: settings, seeds, hyperparameters, time, versions
+# The settings, seeds, hyperparameters, seconds and versions of a run.
 
 
 def settings_of(rows: Sequence[Record]) -> dict[str, Any]:
@@ -325,7 +332,7 @@ def _varied(rows: Sequence[Record], name: str) -> str:
             max(Counter(who for group in groups.values() for who in group).values())
             == 1
         ):
-            break  # nobody has two values
+            break  # every group has a single value
     return f"- `{name}`: " + "; ".join(
         f"{v} ({', '.join(who)})" for v, who in groups.items()
     )
@@ -339,7 +346,7 @@ def chosen(rows: Sequence[Record]) -> list[tuple[str, str, str]]:
             groups.setdefault((row["set"], row["method"]), []).append(row["chosen"])
     lines = []
     for where, candidates in groups.items():
-        # what else was tried, a table in itself, stays in the records
+        # The table of the other candidates, a dict, is left to the records.
         keys = dict.fromkeys(
             k
             for candidate in candidates
@@ -387,8 +394,8 @@ def _signed(gap: tables.Summary) -> str:
 
 def _spread(table: pd.DataFrame, space: str) -> str:
     """Return R-hat and effective sample sizes: the median, in brackets the worst."""
-    r_hat = table[f"{'r_hat'}_{space}"].dropna()
-    size = table[f"{'ess'}_{space}"].dropna()
+    r_hat = table[f"r_hat_{space}"].dropna()
+    size = table[f"ess_{space}"].dropna()
     if not len(r_hat):
         return "–"
     return f"{r_hat.median():.2f} ({r_hat.max():.2f}), ESS {size.median():.0f} ({size.min():.0f})"

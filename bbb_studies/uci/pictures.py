@@ -66,9 +66,13 @@ PIT_LIMIT = 3.0
 # A panel ends this many times its useful width above the lowest number.
 AXIS_STRETCH = 2.5
 GAP_COVERAGE_LEVEL = 0.9  # of the central intervals in the gaps
-PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
-AT_EDGE: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsize": 8}
-AT_EDGE["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+PLAIN_FORMATTER = FuncFormatter(lambda value, _: f"{value:g}")
+EDGE_TEXT_STYLE: dict[str, Any] = {
+    "textcoords": "offset points",
+    "ha": "right",
+    "fontsize": 8,
+}
+EDGE_TEXT_STYLE["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
 
 
 def _title(ax: Axes, name: str) -> None:
@@ -132,9 +136,9 @@ def _scores(
     bars = [bar for bar in published if bar is not None]
     values = np.array([score.mean for score in means.values()])
     low = min([*values, *bars])
-    usual = max([*bars, float(np.median(values))])
-    width = usual - low
-    if not bars:  # nothing published says what is far
+    typical = max([*bars, float(np.median(values))])
+    width = typical - low
+    if not bars:  # no published number says which means are far away
         width = max(
             [width, *(score.error for score in means.values() if score.count > 1)]
         )
@@ -161,7 +165,7 @@ def _scores(
             edge = high + 0.75 * margin
             ax.plot(edge, at, marker=">", color=colour, markersize=6)
             ax.annotate(
-                f"{score.mean:.3g}", (edge, at), (-7, 0), va="center", **AT_EDGE
+                f"{score.mean:.3g}", (edge, at), (-7, 0), va="center", **EDGE_TEXT_STYLE
             )
             continue
         size = 9 if marker == "*" or isinstance(marker, tuple) else 6.5
@@ -180,7 +184,7 @@ def _scores(
         label="mean ± standard error",
     )
     ax.xaxis.set_major_locator(MaxNLocator(4))
-    ax.xaxis.set_major_formatter(PLAIN)
+    ax.xaxis.set_major_formatter(PLAIN_FORMATTER)
     if metric == "rmse":
         _title(ax, name)
     ax.set_xlabel("RMSE (units of y)" if metric == "rmse" else "NLL (nats per point)")
@@ -235,12 +239,12 @@ def calibration(records: Records) -> Figure:
         handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
     legend_style: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
     legend_style |= {"frameon": False, "fontsize": 9, "handlelength": 3.2}
-    # beside the first block
+    # The legends stand beside the first block.
     for row, members in zip(axes, groups.values(), strict=False):
         labels = [_short(method) for method in members if _short(method) in handles]
         row[wide - 1].legend([handles[text] for text in labels], labels, **legend_style)
     axes[0, 0].set_xlim(0.0, 1.0)
-    axes[0, 0].xaxis.set_major_formatter(PLAIN)
+    axes[0, 0].xaxis.set_major_formatter(PLAIN_FORMATTER)
     return figure
 
 
@@ -306,9 +310,8 @@ def _histogram(ax: Axes, counts: Array) -> None:
     bins = len(counts)
     density = counts * bins / counts.sum()
     tall = np.flatnonzero(density > PIT_LIMIT)
-    for run in (
-        np.split(tall, np.flatnonzero(np.diff(tall) > 1) + 1) if len(tall) else []
-    ):
+    runs = np.split(tall, np.flatnonzero(np.diff(tall) > 1) + 1)
+    for run in runs if len(tall) else ():
         at = run[np.argmax(density[run])]
         side = "left" if at < bins / 2 else "right"
         text = f" {density[at]:.1f} "
@@ -337,12 +340,12 @@ def gap_table(records: Iterable[Record]) -> pd.DataFrame:
             share = part["coverage"][
                 int(np.argmin(np.abs(INTERVAL_LEVELS - GAP_COVERAGE_LEVEL)))
             ]
-            part = {"nll": part["nll"], "rmse": part["rmse"], "coverage": share} | {
-                "spread": np.log(part["epistemic"])
-                if part["epistemic"] > 0
-                else np.nan,
-            }
-            row |= {f"{name}_{where}": value for name, value in part.items()}
+            row[f"nll_{where}"] = part["nll"]
+            row[f"rmse_{where}"] = part["rmse"]
+            row[f"coverage_{where}"] = share
+            row[f"spread_{where}"] = np.nan
+            if part["epistemic"] > 0:
+                row[f"spread_{where}"] = np.log(part["epistemic"])
         rows.append(row | {"growth": row["spread_inside"] - row["spread_outside"]})
     if not rows:
         return pd.DataFrame(columns=["set", "method", "gaps"])
@@ -406,7 +409,7 @@ def _gaps(
                 )
         if row.nll_inside > limit:
             column[0].annotate(
-                f"{row.nll_inside:.3g} →", (limit, at), (-6, 4), **AT_EDGE
+                f"{row.nll_inside:.3g} →", (limit, at), (-6, 4), **EDGE_TEXT_STYLE
             )
         if np.isfinite(row.growth):
             column[2].plot(row.growth, at, marker=marker, color=colour, zorder=3)

@@ -29,7 +29,7 @@ class RecordsError(ValueError):
     """A file holds no record, or a damaged one."""
 
 
-def said_versions() -> dict[str, str]:
+def recorded_versions() -> dict[str, str]:
     """Return the versions of which a record tells; with the same ones a trial repeats."""
     return {
         "bbb_numpy": __version__,

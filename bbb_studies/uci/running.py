@@ -24,7 +24,7 @@ from bbb_numpy.progress import tqdm
 from bbb_numpy.version import __version__
 
 from . import records
-from .records import Record, said_versions
+from .records import Record, recorded_versions
 from .workers import WorkersError, finished
 
 RESUME = "what is finished is recorded, the same command goes on from there"
@@ -33,16 +33,16 @@ Measure = Callable[[Any], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run left."""
+    """The records of a run."""
 
-    records: tuple[Record, ...]  # of the trials that succeeded, in the order asked for
-    failed: tuple[Record, ...]  # of those that failed
-    done: int  # trials measured now, others had been recorded
+    records: tuple[Record, ...]  # of the trials that succeeded, in their order
+    failed: tuple[Record, ...]  # of the trials that failed
+    done: int  # number of trials measured now; the others had been recorded
     messages: tuple[str, ...]  # for a person: what was set aside, and why
     seconds: float
 
-    def said(self) -> str:
-        """Return how many trials there are of each kind."""
+    def summary(self) -> str:
+        """Return in words how many trials were measured, finished and failed."""
         count = len(self.records)
         failed = len(self.failed)
         return (
@@ -101,10 +101,10 @@ def run(
         for key, trial in sorted(trial_by_key.items(), key=lambda item: -item[1].cost)
         if key not in recorded or (retry_failed and recorded[key]["status"] == "failed")
     ]
-    with tqdm(  # smoothing=0: several trials end together, then none for long
+    with tqdm(
         total=sum(trial.cost for trial in todo),
         bar_format="{percentage:3.0f}%|{bar}| {n:.4g}/{total:.4g} [{elapsed}<{remaining}]",
-        smoothing=0,
+        smoothing=0,  # several trials may end together, then none for long
         leave=False,
         disable=None if progress is None else not progress,
     ) as bar:
@@ -127,10 +127,10 @@ def run(
         if todo:
             with workers() as client:
                 _work(client, measure, todo, keep, bar.refresh)
-    found = [recorded[key] for key in trial_by_key]
+    results = [recorded[key] for key in trial_by_key]
     return Outcome(
-        tuple(record for record in found if record["status"] == "ok"),
-        tuple(record for record in found if record["status"] == "failed"),
+        tuple(record for record in results if record["status"] == "ok"),
+        tuple(record for record in results if record["status"] == "failed"),
         len(todo),
         tuple(messages),
         perf_counter() - started,
@@ -144,7 +144,7 @@ def _work(
     keep: Callable[[Any, str], None],
     beat: Callable[[], object],
 ) -> None:
-    """Measure all that is to do, begun in its order; `beat` is called about once a second."""
+    """Measure the trials of `todo`, begun in order; call `beat` about once a second."""
     flying = {
         client.submit(attempt, measure, trial, pure=False, priority=-index): trial
         for index, trial in enumerate(todo)
@@ -161,13 +161,13 @@ def _work(
                 except (
                     ImportError,
                     RuntimeError,
-                ) as error:  # what dask says of bad workers
+                ) as error:  # dask raises them if a worker cannot import the code
                     raise WorkersError(
                         f"a worker cannot do it ({type(error).__name__}: {error}); is bbb_numpy "
                         f"installed there? {RESUME}"
                     ) from error
                 keep(flying[future], text)
-                del flying[future]  # after it is kept, should Ctrl-C come between
+                del flying[future]  # after `keep`, in case Ctrl-C comes between the two
             beat()
     except (CancelledError, CommClosedError) as error:
         raise WorkersError(f"the scheduler is gone; {RESUME}") from error
@@ -194,7 +194,7 @@ def _recorded(
         try:
             record = records.parse(path.read_text("utf-8"))
             why = _difference(record, plan)
-        except ValueError as error:  # of the encoding too
+        except ValueError as error:  # also if it is not UTF-8
             why = f"damaged: {error}"
         if why:
             set_aside[path] = f"{key} ({why})"
@@ -211,7 +211,7 @@ def _recorded(
 
 
 def _difference(record: Record, planned: Record) -> str:
-    """Say in what a record differs from what is asked for; '' if in nothing."""
+    """Return in words how a record differs from the planned trial; '' if it does not."""
     pairs = {
         "bbb_numpy": ((record.get("versions") or {}).get("bbb_numpy"), __version__)
     }
@@ -239,7 +239,7 @@ def attempt(measure: Measure, trial: Any) -> str:
     trial : Trial
         Any frozen dataclass that `measure` accepts.
     """
-    one_blas_thread()  # for good: a worker may have several trials at a time
+    one_blas_thread()  # not undone: a worker may run several trials at a time
     wall = perf_counter()
     cpu = process_time()
     try:
@@ -257,6 +257,6 @@ def _failure(error: str, seconds: dict[str, float] | None) -> Record:
         "status": "failed",
         "error": error,
         "seconds": seconds,
-        "versions": said_versions(),
+        "versions": recorded_versions(),
     }
     return {**unknown, **details}

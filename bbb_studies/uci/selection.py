@@ -24,8 +24,8 @@ from bbb_numpy.numeric.elementary import logsumexp
 from .methods import METHODS, SAMPLERS, Candidate, Fit, Settings, fit
 
 Array = NDArray[Any]
-VALIDATION_SHARE = 0.2  # of the training rows
-PILOT_SAMPLES = 100  # of the predictive mixture by which candidates are compared
+VALIDATION_SHARE = 0.2  # of the training rows, in each fold
+PILOT_SAMPLES = 100  # in the predictive mixture by which candidates are compared
 
 
 def candidates(method: str) -> list[Candidate]:
@@ -62,7 +62,7 @@ def refinements(method: str, best: Candidate) -> list[Candidate]:
     """
     if method in (*SAMPLERS, "eubo", "dropout", "swag"):
         return []
-    if METHODS[method].by == "bound":
+    if METHODS[method].criterion == "bound":
         return [Candidate(best.prior), Candidate(best.prior, 3e-3)]
     return [Candidate(best.prior, length=0.1), Candidate(best.prior, 3e-3, 0.25)]
 
@@ -97,14 +97,14 @@ def select_and_fit(
     ArithmeticError
         If every candidate diverged.
     """
-    by = METHODS[method].by
-    if by == "nothing":
+    criterion = METHODS[method].criterion
+    if criterion == "nothing":
         only = fit(x, y, method, [Candidate(None)], settings, [seed, 0])[0]
-        return only, {"by": by, "tried": {}}
+        return only, {"by": criterion, "tried": {}}
     order = np.random.default_rng([seed, 2]).permutation(len(x))
     held_out = max(1, int(VALIDATION_SHARE * len(x)))
     folds = [order[k * held_out : (k + 1) * held_out] for k in range(settings.folds)]
-    pilot = replace(  # shorter runs
+    pilot = replace(
         settings,
         warm_up=ceil(settings.pilot * settings.warm_up),
         draws=ceil(settings.pilot * settings.draws),
@@ -118,22 +118,19 @@ def select_and_fit(
         size: Settings,
         stream: int,
     ) -> Any:
-        """Fit candidates; None for one that diverges, which the others do not feel."""
+        """Return a fit for each candidate, None for one that diverges."""
         try:
-            return fit(*rows, method, candidates, size, [seed, stream])
+            x, y = rows
+            return fit(x, y, method, candidates, size, [seed, stream])
         except ArithmeticError:
-            alone = len(candidates) == 1
-            return (
-                [None]
-                if alone
-                else [
-                    together(rows, [candidate], size, stream)[0]
-                    for candidate in candidates
-                ]
-            )
+            if len(candidates) == 1:
+                return [None]
+            return [
+                together(rows, [candidate], size, stream)[0] for candidate in candidates
+            ]
 
     def losses(candidates: list[Candidate], out: Array) -> list[float]:
-        """Fit candidates to all rows but `out`, and return their loss there."""
+        """Return the losses of candidates on the rows `out`, fitted to all other rows."""
         is_training = np.ones(len(x), bool)
         is_training[out] = False
         fits = together((x[is_training], y[is_training]), candidates, pilot, 3)
@@ -145,13 +142,13 @@ def select_and_fit(
         ]
 
     tried: dict[Candidate, float] = {}
-    # to all training rows, of those compared by their bound
+    # Fits to all training rows, of the candidates that are compared by their bound.
     fits: dict[Candidate, Any] = {}
 
     def compare(candidates: Sequence[Candidate]) -> Candidate:
         for _, group in groupby(candidates, lambda candidate: candidate[1:]):
             alike = list(group)  # they differ in their prior alone
-            if by == "bound":
+            if criterion == "bound":
                 fits_of_all = together((x, y), alike, settings, 0)
                 fits.update(zip(alike, fits_of_all, strict=True))
                 tried.update(
@@ -178,7 +175,7 @@ def select_and_fit(
         "learning_rate": best.learning_rate,
         "length": best.length,
         **({"left_out": best.left_out} if best.left_out else {}),
-        "by": by,
+        "by": criterion,
         "tried": {_label(c): v if isfinite(v) else None for c, v in tried.items()},
     }
 
@@ -201,8 +198,6 @@ def _label(candidate: Candidate) -> str:
 
 
 def _prior(candidate: Candidate) -> str:
-    return (
-        "N(0, 1)"
-        if candidate.prior is None
-        else f"{candidate.prior:g} x (1, 1/sqrt(units))"
-    )
+    if candidate.prior is None:
+        return "N(0, 1)"
+    return f"{candidate.prior:g} x (1, 1/sqrt(units))"

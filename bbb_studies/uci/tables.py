@@ -27,17 +27,25 @@ from .trials import SPACES, usual_splits
 Record = Mapping[str, Any]
 Records: TypeAlias = Iterable[Record] | pd.DataFrame
 METRICS = ("rmse", "nll")
-DATASETS = (  # sets in the order of print
-    *("boston", "concrete", "energy", "protein", "wine_red"),
-    *("yacht", "power", "kin8nm", "naval"),
+# The sets in the order of the columns.
+DATASETS = (
+    "boston",
+    "concrete",
+    "energy",
+    "protein",
+    "wine_red",
+    "yacht",
+    "power",
+    "kin8nm",
+    "naval",
 )
-# in the order of the rows
+# The methods in the order of the rows.
 METHOD_LABELS = {name: method.label for name, method in METHODS.items()}
 SPLITS = {name: usual_splits(name) for name in DATASETS}
-# what three digits would show as 0.000; a table of one's own may be in any units
+# Numbers below it would be printed as 0.000; a user's table may be in any units.
 SHOWN_AS_ZERO = 5e-4
 MAX_R_HAT = 1.05  # R-hat of functions above which a sampler's cell is marked
-TRIAL_KEY = ["set", "method", "split"]  # what tells one from another
+TRIAL_KEY = ["set", "method", "split"]  # columns that identify a trial
 FLAT_COLUMNS = {
     f"metrics.{name}": name for name in (*METRICS, "crps", "pit", "coverage")
 }
@@ -64,16 +72,16 @@ COLUMN_ORDER += ["wall_seconds", "cpu_seconds", "error"]
 
 @dataclass(frozen=True)
 class Published:
-    """One printed row."""
+    """One row of published results."""
 
     name: str
     source: str  # who, when, where it was read
-    differs: str  # from what is done here
-    # set -> (rmse, nll), None where nothing was read
+    differs: str  # how its experiment differs from ours
+    # From a set to (rmse, nll); None where there is no number.
     scores: Mapping[str, Sequence[float | None]]
-    # a posterior, or an approximation of one, over a network's weights
+    # Whether it is a posterior, or an approximation of one, over a network's weights.
     bayesian: bool = True
-    reported_false: bool = False  # never a number to reach
+    reported_false: bool = False  # whether its author has reported it to be false
 
     def score(self, name: str, metric: str) -> float | None:
         """Return the number printed for a set and a metric; None if there is none here.
@@ -142,14 +150,11 @@ class Summary:
 
     def __str__(self) -> str:
         if self.count < 2:
-            return (
-                f"{self.mean:.3f}"
-                if abs(self.mean) >= SHOWN_AS_ZERO
-                else f"{self.mean:.3g}"
-            )
-        digits = (
-            3 if not 0 < self.error < SHOWN_AS_ZERO else 1 - floor(log10(self.error))
-        )
+            notation = "f" if abs(self.mean) >= SHOWN_AS_ZERO else "g"
+            return f"{self.mean:.3{notation}}"
+        digits = 3
+        if 0 < self.error < SHOWN_AS_ZERO:
+            digits = 1 - floor(log10(self.error))
         return f"{self.mean:.{digits}f} ± {self.error:.{digits}f}"
 
 
@@ -160,18 +165,18 @@ class Cell:
     set: str
     method: str
     scores: Mapping[str, Summary]  # by metric
-    splits: tuple[int, ...]  # that succeeded
+    splits: tuple[int, ...]  # those that succeeded
     failed: Mapping[int, str]  # split -> error
     seconds: float  # median wall seconds of a trial; nan without one
 
     @property
     def complete(self) -> bool:
-        """Whether every split that is to be measured is there."""
+        """Whether every split that is to be measured has succeeded."""
         return set(range(SPLITS.get(self.set, 1))) <= set(self.splits)
 
     @property
     def rests_on(self) -> str:
-        """How many splits its means rest on, e.g. ``3 of 20 splits``."""
+        """Number of splits of its means in words, e.g. ``3 of 20 splits``."""
         n_published = SPLITS.get(self.set)
         count = len(self.splits)
         if (
@@ -364,14 +369,18 @@ def markdown(records: Records, published: bool = True) -> str:
 
     def shown(key: tuple[str, str]) -> str:
         cell = cell_by_key.get(key)
-        if cell is None or not cell.scores:
-            return "–" if cell is None else "failed"
+        if cell is None:
+            return "–"
+        if not cell.scores:
+            return "failed"
         parts = []
         for metric, score in cell.scores.items():
             best = first[cell.set, metric]
             bold = "**" if best and score.mean == best.scores[metric].mean else ""
             parts.append(f"{bold}{score}{bold}")
-        text = " / ".join(parts) + (f", {_r_hat(mixed[key])}" if key in mixed else "")
+        text = " / ".join(parts)
+        if key in mixed:
+            text += f", {_r_hat(mixed[key])}"
         is_complete = cell.complete and len(cell.splits) == SPLITS.get(cell.set)
         return text if is_complete else f"{text} ({cell.rests_on})"
 
@@ -381,25 +390,23 @@ def markdown(records: Records, published: bool = True) -> str:
     ]
     for row in PUBLISHED if published else ():
         slant = "*" if row.reported_false else ""
-        name = (
-            f"{row.name} (reported false by its author)"
-            if row.reported_false
-            else row.name
-        )
+        title = row.name
+        if row.reported_false:
+            title += " (reported false by its author)"
         numbers = [
-            " / ".join(printed(row.score(one, m)) for m in METRICS)
-            if one in row.scores
+            " / ".join(printed(row.score(name, m)) for m in METRICS)
+            if name in row.scores
             else "–"
-            for one in sets
+            for name in sets
         ]
         rows.append(
-            [f"{slant}{text}{slant}" for text in (f"published: {name}", *numbers)]
+            [f"{slant}{text}{slant}" for text in (f"published: {title}", *numbers)]
         )
     failed = failures(cell_by_key.values())
-    below = (
-        ["", "Failed trials:", "", *(f"- {line}" for line in failed)] if failed else []
-    )
-    return "\n".join([grid(["RMSE / NLL", *sets], rows), *below])
+    lines = [grid(["RMSE / NLL", *sets], rows)]
+    if failed:
+        lines += ["", "Failed trials:", "", *(f"- {line}" for line in failed)]
+    return "\n".join(lines)
 
 
 def _r_hat(mixed: pd.DataFrame) -> str:
@@ -408,16 +415,15 @@ def _r_hat(mixed: pd.DataFrame) -> str:
     if not len(values):
         return "R̂ –"
     middle = values.median()
-    of = (
-        ""
-        if len(values) == len(mixed)
-        else f" of {len(values)} split{'s' * (len(values) != 1)}"
-    )
-    return f"R̂ {middle:.2f}{'†' if middle > MAX_R_HAT else ''}{of}"
+    mark = "†" if middle > MAX_R_HAT else ""
+    count = ""
+    if len(values) < len(mixed):
+        count = f" of {len(values)} split{'s' * (len(values) != 1)}"
+    return f"R̂ {middle:.2f}{mark}{count}"
 
 
 def failures(cells_with_failures: Iterable[Cell]) -> list[str]:
-    """Name the failed trials, those with the same error together."""
+    """Return a line for each error of a cell, with the splits that failed by it."""
     lines = []
     for cell in cells_with_failures:
         for error in dict.fromkeys(cell.failed.values()):

@@ -30,34 +30,50 @@ from bbb_numpy.sampling.draws import DrawnWeights, Draws
 from ..data import uci
 from ..data.uci import published_splits, standard_splits
 from .methods import METHODS, Fit, Settings
-from .records import said_versions
+from .records import recorded_versions
 from .selection import select_and_fit
 
 Array = NDArray[Any]
-SETS = uci.UCI_NAMES
-# sets of which the first 5 splits are measured, as of protein
+# Large sets, of which only the first 5 splits are measured; protein has no more than 5.
 FIRST_SPLITS_SETS = ("power", "kin8nm", "naval")
+# Training rows in thousands, to which the cost of a trial is proportional; protein has 41, but
+# its chains are shorter.
 THOUSANDS_OF_ROWS = {
-    **{"boston": 0.5, "concrete": 0.9, "energy": 0.7, "protein": 12.0, "wine_red": 1.4},
-    **{"yacht": 0.3, "power": 8.6, "kin8nm": 7.4, "naval": 10.7},
+    "boston": 0.5,
+    "concrete": 0.9,
+    "energy": 0.7,
+    "protein": 12.0,
+    "wine_red": 1.4,
+    "yacht": 0.3,
+    "power": 8.6,
+    "kin8nm": 7.4,
+    "naval": 10.7,
 }
 N_PIT_BINS = 20  # of the histogram of F(y)
 # Levels of the central intervals whose coverage is scored.
 INTERVAL_LEVELS = np.arange(1, 20) / 20
-CRPS_SAMPLES = 100  # their pairs are summed
-# The literature's 100 units. Passes over 41,157 rows are dear: chains begin at better point
-# estimates, and are shorter.
+CRPS_SAMPLES = 100  # at most; the CRPS sums over their pairs
+# Protein has 100 units, as in the literature. A pass over its 41,157 training rows takes long, so
+# chains begin at better point estimates and are shorter.
 PROTEIN: dict[str, Any] = {
-    **{"units": 100, "steps": 50_000, "full_rank_steps": 4000, "folds": 1},
-    **{"thin": 1, "warm_up": 60, "start_batch": 256, "start_steps": 30_000},
-    **{"path": 0.3, "leaps": 30, "depth": 4},
+    "units": 100,
+    "steps": 50_000,
+    "full_rank_steps": 4000,
+    "folds": 1,
+    "thin": 1,
+    "warm_up": 60,
+    "start_batch": 256,
+    "start_steps": 30_000,
+    "path": 0.3,
+    "leaps": 30,
+    "depth": 4,
 }
-DATA_FILE = "data.npz"  # a table of one's own, in the folder of its run
-MIN_ROWS = 20  # rows of it: two in a test part, and folds of the others
+DATA_FILE = "data.npz"  # the user's table, in the folder of its run
+MIN_ROWS = 20  # of a user's table, so that a test part has two rows
 
 
 class AnyTrial:
-    """What trials of all kinds are: one method on one part, which has a number, of a table."""
+    """Base of all trials: one method on one numbered part of a table."""
 
     set: str
     method: str
@@ -66,22 +82,22 @@ class AnyTrial:
 
     @property
     def key(self) -> str:
-        """Its name among the records, e.g. ``boston/hmc/03``."""
+        """Name of its record, e.g. ``boston/hmc/03``."""
         return f"{self.set}/{self.method}/{getattr(self, self.part):02d}"
 
     @property
     def seeded_by(self) -> str:
-        """What else than the settings' own seed tells its random numbers from those of others."""
+        """Text that, with the settings' seed, determines its random numbers."""
         return self.key
 
     @property
     def seed(self) -> int:
-        """Seed of everything random in it, the same wherever and whenever it runs."""
+        """Seed of everything random in the trial, the same wherever and whenever it runs."""
         return zlib.crc32(f"{self.settings.seed}/{self.seeded_by}".encode())
 
     @property
     def cost(self) -> float:
-        """About how many seconds it takes on one core."""
+        """Expected seconds on one core."""
         return METHODS[self.method].cost * THOUSANDS_OF_ROWS.get(self.set, 1.0)
 
 
@@ -97,17 +113,17 @@ class Trial(AnyTrial):
 
 @dataclass(frozen=True)
 class OwnTrial(AnyTrial):
-    """One method on one split of a table of one's own."""
+    """One method on one split of a user's table."""
 
     set: str  # name of the table among the records
     method: str
     split: int
-    data: str  # `keep` returns it: records of other rows do not count
+    data: str  # `write_rows` returns it: records of other rows do not count
     settings: Settings = Settings()
 
     @property
     def seeded_by(self) -> str:
-        """Its rows' digest, whatever the file's name."""
+        """Text with the digest of the rows, so that the name of the file does not matter."""
         return f"{self.data}/{self.method}/{self.split:02d}"
 
 
@@ -175,8 +191,10 @@ def measure(trial: Trial) -> dict[str, Any]:
     Everything random comes from the trial's seed, so that the numbers do not depend on where
     or beside what it runs. Whatever goes wrong is raised; the caller records it.
     """
-    beyond = trial.split >= published_splits(trial.set)
-    data = _data(trial.set, 50 * (1 + trial.split // 50)) if beyond else load(trial.set)
+    splits = published_splits(trial.set)
+    if trial.split >= splits:
+        splits = 50 * (1 + trial.split // 50)
+    data = _data(trial.set, splits)
     return _on_split(data.x, data.y, data.test_rows[trial.split], trial)
 
 
@@ -189,7 +207,7 @@ def set_name(source: str) -> str:
     return plain if "." in plain else f"{plain}.table"
 
 
-def keep(out: Path, x: Array, y: Array) -> str:
+def write_rows(out: Path, x: Array, y: Array) -> str:
     """Write the rows of a table for the workers, and return a digest of them.
 
     Parameters
@@ -216,7 +234,7 @@ def measure_own(path: str, trial: OwnTrial) -> dict[str, Any]:
     Parameters
     ----------
     path : str
-        File that `keep` has written.
+        File that `write_rows` has written.
     trial : OwnTrial
         Method, split and settings.
     """
@@ -238,7 +256,7 @@ def _on_split(x: Array, y: Array, test: Array, trial: AnyTrial) -> dict[str, Any
         "chosen": chosen,
         "metrics": metrics,
         "notes": notes | mixing(fit.draws),
-        **measured(rows, began),
+        **common_fields(rows, began),
     }
 
 
@@ -247,7 +265,9 @@ def now() -> dict[str, float]:
     return {"wall": perf_counter(), "cpu": process_time()}
 
 
-def measured(rows: Mapping[str, Array], began: Mapping[str, float]) -> dict[str, Any]:
+def common_fields(
+    rows: Mapping[str, Array], began: Mapping[str, float]
+) -> dict[str, Any]:
     """Return what records of all kinds of trials have: numbers of rows, seconds and versions.
 
     Parameters
@@ -260,7 +280,7 @@ def measured(rows: Mapping[str, Array], began: Mapping[str, float]) -> dict[str,
     return {
         "rows": {name: len(numbers) for name, numbers in rows.items()},
         "seconds": {clock: time - began[clock] for clock, time in now().items()},
-        "versions": said_versions(),
+        "versions": recorded_versions(),
     }
 
 
@@ -355,23 +375,24 @@ def score(
         Standard deviations, and NLL of simpler predictive distributions.
     """
     rng = np.random.default_rng([trial.seed, 1])
-    samples = trial.settings.samples if not brief else min(trial.settings.samples, 100)
+    samples = trial.settings.samples
+    if brief:
+        samples = min(samples, 100)
     means = []
     scales = []
     within: Array = np.zeros(1)
     for source, theta, share in fit.members(samples):
-        # at equal steps, as in all records
+        # Draws at equal distances, as in all records.
         if brief and isinstance(source, DrawnWeights):
             step = max(1, len(theta) // share)
             theta = theta[int(deepcopy(rng).random() * step) :: step]
         at = scaled.inputs(x, theta.dtype)
-        # one component, in which the spread of the functions is contained
+        # Its one component contains the spread of the functions.
         if is_gaussian(source):
-            mean, epistemic, noise = (
-                p.astype(float) for p in predict(source, theta, at, rng=rng)
-            )
-            mean = mean[None]
-            scale = np.hypot(epistemic, noise)[None]
+            prediction = predict(source, theta, at, rng=rng)
+            epistemic = prediction.epistemic.astype(float)
+            mean = prediction.mean.astype(float)[None]
+            scale = np.hypot(epistemic, prediction.aleatoric.astype(float))[None]
             within = (epistemic * scaled.y_scale) ** 2
         else:
             mean, scale = mixture(source, theta, at, rng=rng, samples=share)
@@ -402,7 +423,7 @@ def score(
     return metrics, {
         "noise": float(np.sqrt((deviation**2 - within).mean())),
         "epistemic": float(np.sqrt(epistemic.mean())),
-        # what the same posterior gives as one Gaussian, and as its mean function with noise
+        # NLL if the prediction were one Gaussian, and if it were the mean function with noise.
         "nll_gaussian": _nll(middle[None], total[None], y),
         "nll_plug_in": _nll(middle[None], np.sqrt(noise)[None], y),
         "samples": float(len(mean)),
@@ -416,15 +437,15 @@ def _nll(means: Array, deviations: Array, y: Array) -> float:
 
 
 SPACES = ("functions", "noise", "weights")
-LARGEST = 1e6  # R-hat that is recorded: JSON has no infinity
+MAX_RECORDED_R_HAT = 1e6  # larger values are recorded as this: JSON has no infinity
 
 
 def mixing(draws: Draws | None) -> dict[str, float]:
     """Return R-hat and bulk effective sample size of functions, noise and weights, each the worst.
 
     Functions are E[y|x] at 50 training rows. A kind that there is not (noise that depends on x
-    is one of the functions' own) is left out. Chains that each stand still have `LARGEST`. Of
-    fewer than 4 draws or 2 chains there is no R-hat.
+    is one of the functions' own) is left out. R-hat is at most `MAX_RECORDED_R_HAT`, which chains
+    have that each stand still. With fewer than 4 draws or 2 chains there is no R-hat.
     """
     if draws is None or len(draws.positions) < 4 or draws.positions.shape[1] < 2:
         return {}
@@ -432,17 +453,14 @@ def mixing(draws: Draws | None) -> dict[str, float]:
     for line in convergence(draws).lines:
         space = line.space
         if space != "weights":
-            functions = line.name.startswith("E[y|x]")
-            space = (
-                "functions"
-                if functions
-                else "noise"
-                if line.name == "log_noise"
-                else ""
-            )
+            space = "noise" if line.name == "log_noise" else ""
+            if line.name.startswith("E[y|x]"):
+                space = "functions"
         if space:
             worst = f"r_hat_{space}"
             least = f"ess_{space}"
-            notes[worst] = min(LARGEST, max(notes.get(worst, 0.0), line.r_hat))
+            notes[worst] = min(
+                MAX_RECORDED_R_HAT, max(notes.get(worst, 0.0), line.r_hat)
+            )
             notes[least] = min(notes.get(least, np.inf), line.ess_bulk)
     return notes

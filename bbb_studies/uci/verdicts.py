@@ -12,13 +12,13 @@ from .tables import DATASETS, METRICS, Cell, Published, printed
 
 @dataclass(frozen=True)
 class Target:
-    """Numbers to get below, and the methods that are to."""
+    """Published numbers, and the methods that are to get below them."""
 
     title: str
     short: str  # for the terminal
     methods: tuple[str, ...]
     rows: tuple[Published, ...]
-    goal: int | None = None  # cells of 18
+    goal: int | None = None  # number of cells to reach, of 18
 
 
 TARGETS = {
@@ -48,17 +48,17 @@ TARGETS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """The better one of some methods in one cell, beside the number to get below as printed."""
+    """Our best method on one set and metric, beside the published number as printed."""
 
     set: str
     metric: str
     bar: float
-    holder: str  # of the bar
-    cell: Cell | None  # that leads, see `tables.leading`; None if none has a score
+    holder: str  # who published the bar
+    cell: Cell | None  # our best, by `tables.leading`; None if none has a score
 
     @property
     def margin(self) -> float:
-        """How far the unrounded mean is below the bar, in units of the metric; nan without one."""
+        """Bar less the unrounded mean, in units of the metric; nan without a mean."""
         return (
             self.bar - self.cell.scores[self.metric].mean if self.cell else float("nan")
         )
@@ -150,7 +150,7 @@ def ahead(cells: Sequence[Cell]) -> list[tuple[Verdict, Published]]:
 
 
 def count(verdicts: Sequence[Verdict]) -> str:
-    """Say how many cells are met, and on how many of them splits are missing."""
+    """Return in words how many verdicts are met, and how many of these lack splits."""
     met = [verdict for verdict in verdicts if verdict.met]
     partial = sum(not verdict.complete for verdict in met)
     text = f"{len(met)} of {len(verdicts)} cells"

@@ -29,26 +29,26 @@ from bbb_numpy.numeric.processes import starting_processes
 from bbb_numpy.progress import tqdm
 from bbb_studies.threads import ONE_THREAD
 
-HERE = "127.0.0.1"  # the address that only this machine reaches
-BEAT = 1.0  # seconds between movements of the clock
-LOCAL = {
-    "distributed.scheduler.allowed-failures": 1,  # a second death is no accident
-    # no worker holds work that another could do
+LOCALHOST = "127.0.0.1"  # the address that only this machine reaches
+POLL_INTERVAL_S = 1.0  # seconds between updates of the progress bar
+DASK_SETTINGS = {
+    "distributed.scheduler.allowed-failures": 1,  # a worker that dies twice is no accident
+    # No worker keeps work in its queue that another could do.
     "distributed.scheduler.worker-saturation": 1.0,
-    # All of it, since Dask's own has a limit for malloc, by which every array of 128 kB and more
-    # is asked of the system anew: a fifth of the training of a network of 22,201 weights
+    # It replaces Dask's own environment, which limits malloc so that every array of 128 kB and more
+    # is requested from the system: that costs a fifth of the training of 22,201 weights.
     "distributed.nanny.pre-spawn-environ": dict(ONE_THREAD),
 }
 
 
 class WorkersError(OSError):
-    """The workers cannot go on; what is finished is recorded."""
+    """The workers cannot go on; finished trials are recorded."""
 
 
 class _EndQuietly(WorkerPlugin):
-    """Ctrl-C in a terminal reaches all its processes; the parent ends the others.
+    """Let workers ignore Ctrl-C, which reaches all processes; the parent ends them.
 
-    Nor does a worker that is ended so leave a semaphore, of which Python would warn: that of tqdm.
+    A worker that is ended so would leave the semaphore of tqdm, of which Python would warn.
     """
 
     def setup(self, worker: Worker) -> None:
@@ -58,20 +58,29 @@ class _EndQuietly(WorkerPlugin):
 
 @contextmanager
 def local(jobs: int | None = None) -> Iterator[Client]:
-    """Start `jobs` processes of this machine (None: one for each usable CPU), which end with it.
+    """Start worker processes on this machine, which end with the block.
 
-    Nothing of them can be reached from another machine.
+    They cannot be reached from another machine.
+
+    Parameters
+    ----------
+    jobs : int, optional
+        Number of processes; by default one for each usable CPU.
     """
-    with dask.config.set(LOCAL), _interrupts_put_off() as heard, ExitStack() as stack:
+    with (
+        dask.config.set(DASK_SETTINGS),
+        _interrupts_put_off() as heard,
+        ExitStack() as stack,
+    ):
         with starting_processes():
             cluster = stack.enter_context(
                 LocalCluster(
                     n_workers=jobs,
                     threads_per_worker=1,
                     processes=True,
-                    host=HERE,
-                    # a free port, for a server that nobody needs
-                    dashboard_address=f"{HERE}:0",
+                    host=LOCALHOST,
+                    # Any free port, since the dashboard is not used.
+                    dashboard_address=f"{LOCALHOST}:0",
                     scheduler_kwargs={"dashboard": False},
                     memory_limit=0,
                     silence_logs=logging.CRITICAL,
@@ -89,11 +98,11 @@ def local(jobs: int | None = None) -> Iterator[Client]:
 
 @contextmanager
 def _interrupts_put_off() -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """Put Ctrl-C off to the end of the block, or to the inner one in which it is `heard`.
+    """Delay Ctrl-C to the end of the block, or to an inner block of what this yields.
 
     Dask that is interrupted while it starts or ends processes leaves them, and its tracebacks.
     """
-    if current_thread() is not main_thread():  # which alone has handlers of signals
+    if current_thread() is not main_thread():  # only the main thread handles signals
         yield nullcontext
         return
     pressed: list[int] = []
@@ -117,11 +126,11 @@ def _interrupts_put_off() -> Iterator[Callable[[], AbstractContextManager[None]]
         raise KeyboardInterrupt
 
 
-async def _stop(here: LocalCluster) -> None:
-    """End workers in the middle of their work; dask would wait for it for seconds."""
-    nannies = list(here.workers.values())
+async def _stop(cluster: LocalCluster) -> None:
+    """Kill workers that are busy; dask would wait for them for seconds."""
+    nannies = list(cluster.workers.values())
     closing = asyncio.gather(*(nanny.close() for nanny in nannies))
-    await asyncio.sleep(0.1)  # from now on they start no other process in its place
+    await asyncio.sleep(0.1)  # after this the nannies start no new process
     for nanny in nannies:
         if nanny.process is not None and nanny.process.process is not None:
             await nanny.process.process.kill()
@@ -158,7 +167,7 @@ def cluster(address: str, timeout: float = 5.0) -> Iterator[Client]:
 
 
 def finished(client: Client, futures: Iterable[Future[Any]]) -> Iterable[Future[Any]]:
-    """Return the futures that are finished, after a wait of at most `BEAT` seconds.
+    """Return the futures that are finished, after a wait of at most `POLL_INTERVAL_S` seconds.
 
     Parameters
     ----------
@@ -168,5 +177,5 @@ def finished(client: Client, futures: Iterable[Future[Any]]) -> Iterable[Future[
         Who keeps a future keeps its work from release.
     """
     with client.as_current(), suppress(TimeoutError):
-        return wait(list(futures), BEAT, "FIRST_COMPLETED").done
+        return wait(list(futures), POLL_INTERVAL_S, "FIRST_COMPLETED").done
     return ()

@@ -21,13 +21,13 @@ from .results import BatchedPrime, LineTracer, Result, Trace, items_of
 __all__ = ["Influence"]
 
 Array = NDArray[Any]
-Perturbation = tuple[int, Array]  # the index of a result, and what is added to it
+Perturbation = tuple[int, Array]  # the index of a result, and the direction it moves in
 # Takes the index of a result, that of the first perturbation, and derivatives (n, batch)
 Observer = Callable[[int, int, Array], None]
 
 
 class Influence:
-    """What the results of a trace do when one of them moves.
+    """The effect of moving each result of a trace on the others, the value and the gradient.
 
     Parameters
     ----------
@@ -107,7 +107,9 @@ class Influence:
         observe: Observer | None = None,
         frozen: frozenset[int] = frozenset(),
     ) -> tuple[Array, Array]:
-        """Return what moves with each of some results, while others rest.
+        """Return how the value and the derivatives move as each of some results is perturbed.
+
+        The function is run again for each batch of perturbations.
 
         Parameters
         ----------
@@ -142,11 +144,12 @@ class Influence:
         observe: Observer | None,
         frozen: frozenset[int],
     ) -> tuple[Array, Array]:
+        """Return `perturb` of one batch, whose first perturbation has the index `start`."""
         trace = self.trace
         field = BatchedPrime(trace.seed)
         batch = len(perturbations)
         event = -1
-        # a view of theta is moved where theta is drawn
+        # results that are views of theta move with theta itself
         along = np.zeros((trace.theta.size, field.n_channels), np.int64)
         for channel, (j, direction) in enumerate(perturbations):
             positions = trace.results[j].theta_positions

@@ -36,14 +36,15 @@ from .words import in_words
 __all__ = ["explanation"]
 
 Array = NDArray[Any]
-MAX_THETA_SIZE = 256  # up to which words and a line are looked for
-MAX_RESULTS = 600  # up to which their influence is measured
-MAX_TRACES = 8  # at other random numbers: of each root half of them lack it
+MAX_THETA_SIZE = 256  # largest theta for which an explanation is looked for
+MAX_RESULTS = 600  # largest number of results whose influence is measured
+# Number of traces that are tried at different random numbers: each root exists in half of them
+MAX_TRACES = 8
 SLOPE_NAME = re.compile(r"slope|deriv|prime|grad|d_")
 
 
 class Blame:
-    """Which result of the backward pass makes derivatives wrong.
+    """The search for the backward results that make derivatives wrong.
 
     Parameters
     ----------
@@ -56,22 +57,23 @@ class Blame:
         self.trace = influence.trace
         self.results = influence.trace.results
         number_1 = np.ones(1, np.int64).tobytes()
-        # numbers of the forward pass: what equals them needs no proof that it is right
+        # numbers of the forward pass: a backward result that equals one is right
         self.forward_numbers = {number_1, *map(self._numbers, influence.forward)}
         self.cleared = frozenset(self._slopes() | self._cotangents())
 
     def _numbers(self, k: int) -> bytes:
+        """Return the residues of result k as bytes, by which equal results are found."""
         return self.results[k].residues.tobytes()
 
     def _slopes(self) -> set[int]:
-        """Return the results of the backward pass that are slopes or numbers of the forward."""
+        """Return the backward results that equal a forward result or a slope dz_k / dz_j of two."""
         right = self.influence.slopes | self.forward_numbers
         return {k for k in self.influence.backward if self._numbers(k) in right}
 
     # --- cotangents
 
     def _forward_pairs(self) -> dict[tuple[int, int, int], list[tuple[int, int]]]:
-        """Return the pairs b, a of the forward pass by their sizes and m_ba.
+        """Return the pairs (b, a) of forward results by the key (size of b, size of a, m_ba).
 
         What b moves in the value by way of a single number a has size 0, as the value itself.
         """
@@ -92,7 +94,7 @@ class Blame:
         return pairs
 
     def _cotangents(self) -> set[int]:
-        """Return the results of the backward pass that are cotangents, or sums of their parts."""
+        """Return the backward results that are cotangents of forward results, or sums of parts."""
         influence = self.influence
         results = self.results
         field = self.trace.field
@@ -100,7 +102,8 @@ class Blame:
         n = len(results)
         names = {results[k].name for k in influence.forward}
         pairs = self._forward_pairs()
-        # whose cotangents results are; n is the number 1, the cotangent of the value
+        # by result: the forward results that it may be the cotangent of; n is the number 1,
+        # the cotangent of the value
         primals: dict[int, set[int]] = {n: {n}}
 
         def primals_by_way(j: int, k: int) -> set[int]:
@@ -119,7 +122,7 @@ class Blame:
             for k in influence.backward
             if self._numbers(k) not in self.forward_numbers
         ]
-        # what of k is linear in j: its derivative when j is scaled
+        # by (j, k): the part of k that is linear in j, its derivative when j is scaled
         linear_parts: dict[tuple[int, int], Array] = {}
 
         def observe(k: int, start: int, tangent: Array) -> None:
@@ -161,7 +164,7 @@ class Blame:
     # --- lines
 
     def _suspects_by_line(self) -> dict[Line, list[int]]:
-        """Return the results by which wrong derivatives go, past all that are cleared."""
+        """Return by line the backward results by which wrong derivatives pass cleared results."""
         results = self.results
         wrong = self.trace.wrong
         backward = self.influence.backward
@@ -189,7 +192,7 @@ class Blame:
         return suspects_by_line
 
     def sentence(self) -> str:
-        """Return at which line to look, in words; "" if nothing is found."""
+        """Return a sentence on the line to look at first; "" if no line is found."""
         results = self.results
         wrong = self.trace.wrong
         moves_derivative = self.influence.moves_derivative
@@ -211,7 +214,7 @@ class Blame:
             by_right = [results[k].lines[0] for k in last_right[-1:]]
             return _location([*by_right, *suspects][:1])
         lines = [line for line in lines if (moved[line] <= wrong).all()] or lines
-        # factors stand before a right cotangent: they are seldom what is wrong
+        # factors are computed before the first right cotangent, and are seldom wrong
         first_right = min(last_right, default=0)
         lines = [
             line
@@ -229,14 +232,17 @@ class Blame:
         sentence = _location(lines_of_culprit)
         names = {results[k].name for k in self.influence.forward}
         primal_name = culprit.primal_name(names)
-        # an array that several lines write is perhaps not finished at the first
+        # an array that several lines write may be unfinished at the first of them
         if primal_name and len(lines_of_culprit) == 1:
             sentence += f": {culprit.name} is not the derivative for {primal_name}"
         return sentence.removeprefix(": ")
 
 
 def _location(lines: list[Line]) -> str:
-    """Return "look at line 7 of file.py, `source`, then line 5": the last line first."""
+    """Return "look at line 7 of file.py, `source`, then line 5"; the last line comes first.
+
+    It is "" without lines, or if the source of the last line is not known.
+    """
     if not lines:
         return ""
     path, number = lines[-1]
@@ -250,6 +256,11 @@ def _location(lines: list[Line]) -> str:
 
 
 def _blamed_line(problem: ProofProblem, theta: Array, wrong: Array) -> str:
+    """Return the sentence of `Blame` on the line that makes the derivatives in `wrong` wrong.
+
+    `wrong` is a bool array (D,). Traces at several seeds are tried until one confirms that the
+    other derivatives are right; the sentence is "" if none does, or if a trace is too long.
+    """
     for i in range(MAX_TRACES):
         trace = Trace(problem, theta, wrong, MAX_TRACES * problem.seed + i)
         if len(trace.results) > MAX_RESULTS:
@@ -264,7 +275,7 @@ def explanation(
     theta: Array,
     errors: Callable[[], tuple[WrongDerivative, ...]],
 ) -> Callable[[], list[str]]:
-    """Return a function that says why a gradient is refuted, and looks for it when first called.
+    """Return a function that explains why a gradient is refuted, computed at its first call.
 
     Parameters
     ----------

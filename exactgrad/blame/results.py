@@ -29,10 +29,10 @@ __all__ = ["BatchedPrime", "Line", "LineTracer", "Result", "Trace", "items_of"]
 Array = NDArray[Any]
 Line = tuple[str, int]  # a file and the number of a line
 Observer = Callable[[FrameType, int, dict[str, Any]], None]
-MAX_DEPTH = 3  # of containers in containers that are looked into
-MAX_ITEMS = 1000  # of a container that is looked into
+MAX_DEPTH = 3  # levels of nested containers in which arrays are looked for
+MAX_ITEMS = 1000  # items of the largest container in which arrays are looked for
 SCIPY_SPECIAL = str(Path(np.__path__[0]).with_name("scipy") / "special")
-# Files whose lines are no user's
+# Beginnings of the paths of files that are not the user's
 LIBRARY_PREFIXES = (
     np.__path__[0],
     SCIPY_SPECIAL,
@@ -41,9 +41,9 @@ LIBRARY_PREFIXES = (
     "<frozen",
     "<__",
 )
-# The file of methods of dataclasses, and of a program that was executed as a text
+# File name of code that was executed as a text, such as the methods of dataclasses
 EXECUTED_TEXT = "<string>"
-# Names of the cotangent of z: dz, d_z, grad_z, dL_dz, z_grad, ...
+# Matches names of the cotangent of z: dz, d_z, grad_z, dL_dz, z_grad, ...
 COTANGENT = re.compile(
     r"(?:d|g|grad|delta|adj|ct|d[A-Z]_?d)_?(\w+)$|(\w+?)_?(?:grad|bar|adj|ct|delta)$"
 )
@@ -58,22 +58,25 @@ class BatchedPrime(Prime):
     n_channels = 64
 
     def draw(self, shape: tuple[int, ...]) -> Array:
-        """Return the same random numbers in all channels."""
+        """Return random residues (*shape, 64), the same in all channels."""
         return np.repeat(super().draw(shape), self.n_channels, axis=-1)
 
     def variable(self, floats: Array) -> Array:
-        """Return random numbers, and record the positions of the last ones: those of theta."""
+        """Return random residues for arguments, and record the position in theta of each.
+
+        `theta_positions` holds those of the last call, which is the one for theta.
+        """
         residues = super().variable(floats)
         numbers = residues[..., 0].ravel().tolist()
         self.theta_positions = {number: j for j, number in enumerate(numbers)}
         return residues
 
     def from_integers(self, integers: Any) -> Array:
-        """Return the residues of int64."""
+        """Return the residues (..., 64) of an array of integers."""
         return np.repeat(super().from_integers(integers), self.n_channels, axis=-1)
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return products of matrices."""
+        """Return the matrix products, channel by channel."""
         return self.sum(self.mul(a[..., None, :], b[..., None, :, :, :]), -3)
 
 
@@ -108,11 +111,11 @@ class Result(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the array."""
+        """The name of the array: the last key of its path."""
         return str(self.path[-1])
 
     def primal_name(self, names: set[str]) -> str:
-        """Return which of the names is that of z, if this is called dz; "" if none is."""
+        """Return the name of z if this result is named dz or the like; "" if not in `names`."""
         match = COTANGENT.match(self.name)
         if match is None:
             return ""
@@ -121,7 +124,10 @@ class Result(NamedTuple):
 
 
 def items_of(value: Any) -> dict[Any, Any]:
-    """Return what a container or an object holds, by key, position or name."""
+    """Return the contents of a container or an object, by key, position or attribute name.
+
+    They are empty for classes, modules and functions, and beyond `MAX_ITEMS` items.
+    """
     if isinstance(value, type | ModuleType) or callable(value):
         return {}
     if isinstance(value, list | tuple):
@@ -134,7 +140,7 @@ def items_of(value: Any) -> dict[Any, Any]:
 def _exact_arrays(
     values: Any, path: tuple[Any, ...] = ()
 ) -> Iterator[tuple[tuple[Any, ...], Exact]]:
-    """Yield the exact arrays among local variables and in what they hold, each with its path."""
+    """Yield the exact arrays in `values` and in the containers it holds, each with its path."""
     for key, value in list(values.items()):
         if type(value) is Exact:
             yield (*path, key), value
@@ -143,7 +149,7 @@ def _exact_arrays(
 
 
 class LineTracer:
-    """What `sys.settrace` is given: calls an observer when a line of the user's has run.
+    """A trace function for `sys.settrace` that calls an observer after each line of the user.
 
     Parameters
     ----------
@@ -159,7 +165,8 @@ class LineTracer:
         self.observe = observe
         self.is_first_call = True
         self.return_line: Line = ("", 0)  # the line at which the function returns
-        self.is_executed_text = False  # whether the function is one of a text
+        # whether the user's function was executed as a text
+        self.is_executed_text = False
         self.outer_trace = sys.gettrace()
 
     def trace_call(self, frame: FrameType, event: str, _: Any) -> Any:
@@ -180,7 +187,8 @@ class LineTracer:
         file = frame.f_code.co_filename
         if self.is_first_call:
             self.is_executed_text = file == EXECUTED_TEXT
-        if type(frame.f_globals) is not GlobalNames:  # no copy but, say, a hook of gc
+        # not a copied function but, for example, a hook of gc
+        if type(frame.f_globals) is not GlobalNames:
             return None
         if file.startswith(LIBRARY_PREFIXES):
             return None
@@ -218,7 +226,7 @@ class LineTracer:
 
 
 def _calling_lines(frame: FrameType | None, line: int) -> tuple[Line, ...]:
-    """Return a line of a function, if it is not 0, and those that have called it."""
+    """Return the line of a frame, left out if it is 0, followed by the lines that called it."""
     lines = list[Line]()
     while frame is not None:
         file = frame.f_code.co_filename
@@ -267,17 +275,17 @@ class Trace:
         self.field = BatchedPrime(seed)
         self.results: list[Result] = []
         self.n_events = -1
-        self._numbers = set[tuple[int, int]]()  # of all results, with derivatives
-        self._names = set[str]()  # of all results
-        # by size: names of primals, numbers and derivatives of earlier results
+        self._numbers = set[tuple[int, int]]()  # (number, derivative) of all results
+        self._names = set[str]()  # names of all results
+        # by size: (name of the primal, numbers, derivatives) of each earlier result
         self._earlier: dict[int, list[tuple[str, Array, Array]]] = {}
         self._directions: dict[int, Array] = {}
-        # what each function has seen at a path: an array's memory and its numbers
+        # by frame and path: memory and numbers of the array when it was last observed
         self._last_seen: dict[FrameType, dict[Any, Any]] = {}
         along = np.repeat(
             self.direction(theta.size)[:, None], BatchedPrime.n_channels, axis=1
         )
-        along[:, 0] *= ~wrong  # in channel 0 the coordinates of wrong derivatives rest
+        along[:, 0] *= ~wrong  # channel 0 moves only coordinates with right derivatives
         tracer = LineTracer(self.field, self._observe)
         evaluation = run(problem, theta, self.field, along, tracer.trace_call)
         self.others_are_right = not evaluation.excess()[0].any()
@@ -285,7 +293,7 @@ class Trace:
         self._last_seen.clear()
 
     def direction(self, size: int) -> Array:
-        """Return a random direction (n,) for results of n numbers; 1 for single numbers."""
+        """Return the random direction (size,) for results of `size` numbers; [1] for size 1."""
         if size not in self._directions:
             positions = np.arange(size)[:, None]
             direction = self.field.random_function("direction", positions)[:, 0]
@@ -295,11 +303,14 @@ class Trace:
         return self._directions[size]
 
     def _observe(self, frame: FrameType, line: int, values: dict[str, Any]) -> None:
-        """Append what has changed since this function was last looked at."""
+        """Append the arrays that have changed since this frame was last observed as new results.
+
+        `line` is the line that has run, and `values` are the local variables by name.
+        """
         self.n_events += 1
         last_seen = self._last_seen.setdefault(frame, {})
         for path, x in _exact_arrays(values):
-            if x.field is not self.field:  # kept since another run
+            if x.field is not self.field:  # the array was kept from another run
                 continue
             residues = x.primal[..., 0]
             tangent = x.tangent[..., 1]
@@ -312,7 +323,7 @@ class Trace:
             if not changed.any():
                 continue
             last_seen[path] = memory, residues.copy()
-            # where some entries have changed they are a result, and so is the whole array
+            # if only some entries have changed, both they and the whole array are results
             parts = [changed] if changed.all() else [changed, all_entries]
             for entries in parts:
                 numbers = residues[entries]
@@ -328,6 +339,7 @@ class Trace:
                 self._append(result, tangent[entries])
 
     def _positions_in_theta(self, numbers: Array) -> Array | None:
+        """Return the positions in theta of numbers (n,); None unless all are entries of theta."""
         positions = [
             self.field.theta_positions.get(number, -1) for number in numbers.tolist()
         ]
@@ -336,7 +348,7 @@ class Trace:
         return np.array(positions)
 
     def _append(self, result: Result, tangent: Array) -> None:
-        """Append a result, unless it is all 0, or there was one with the same numbers.
+        """Append a result with its derivatives `tangent` (n,), unless it is 0 or not new.
 
         A second one with the same numbers counts if its name says whose cotangent it is. Where
         all numbers are those of other results it is assembled, but for an earlier one of which

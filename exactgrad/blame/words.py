@@ -25,13 +25,15 @@ Array = NDArray[Any]
 Decimals = Sequence[Decimal]
 ErrorsByPosition = dict[int, WrongDerivative]
 EQUALITY_RTOL = Decimal("1e-30")
-MAX_SIMPLE = 1000  # numerators and denominators of a simple factor
+MAX_SIMPLE = 1000  # largest numerator and denominator of a simple factor
 
 
 def in_words(
     problem: ProofProblem, theta: Array, wrong: Sequence[WrongDerivative]
 ) -> list[str]:
-    """Return what is wrong, where it is simple: a sentence for all, or for each group.
+    """Return sentences on what is wrong with derivatives, if a simple factor or term explains it.
+
+    There is one sentence if one explanation holds for all, else at most one for each group.
 
     Parameters
     ----------
@@ -69,7 +71,7 @@ def in_words(
 def _groups(
     problem: ProofProblem, size: int, positions: list[int]
 ) -> Iterator[list[int]]:
-    """Yield the positions of each block; if there is one block, those of neighbours."""
+    """Yield groups of positions: those of each block or, with one block, runs of neighbours."""
     if len(problem.blocks) == 1:
         # neighbours have the same difference of position and rank
         runs = groupby(enumerate(positions), lambda pair: pair[1] - pair[0])
@@ -97,7 +99,8 @@ class KnownQuantities:
     def __init__(self, problem: ProofProblem, theta: Array) -> None:
         self.theta = [Decimal(x) for x in theta.tolist()]
         self.numbers: dict[str, Decimal] = {}
-        self.sizes: dict[int, str] = {}  # lengths of axes, and what they are called
+        # expression for each length of an axis, such as "X.shape[0]"
+        self.sizes: dict[int, str] = {}
         self.arrays = {
             "theta": self.theta,
             "exp(theta)": [x.exp() for x in self.theta],
@@ -108,6 +111,7 @@ class KnownQuantities:
             self._add(name, value)
 
     def _add(self, name: str, value: Any) -> None:
+        """Record an argument: a number by its name, an array also by the lengths of its axes."""
         if not isinstance(value, float | np.ndarray):
             return
         if np.asarray(value).dtype.kind not in "fiu":
@@ -121,7 +125,7 @@ class KnownQuantities:
             self.sizes.setdefault(size, f"{name}.shape[{axis}]")
 
     def describe(self, errors: ErrorsByPosition) -> str:
-        """Return what is wrong with all these derivatives; "" if it is not simple."""
+        """Return what is wrong with all these derivatives in words; "" if it is not simple."""
         by_hand = [error.by_hand for error in errors.values()]
         right = [error.right for error in errors.values()]
         if not any(by_hand):
@@ -137,7 +141,7 @@ class KnownQuantities:
         return self._term_in_words(excess, arrays)
 
     def _arrays_at(self, errors: ErrorsByPosition) -> dict[str, Decimals]:
-        """Return the arrays that have an entry for each of the derivatives."""
+        """Return the known arrays that have one entry for each wrong derivative, by name."""
         arrays: dict[str, Decimals] = {}
         for name, flat in self.arrays.items():
             if len(flat) == len(self.theta):
@@ -149,6 +153,11 @@ class KnownQuantities:
     def _factor_in_words(
         self, by_hand: Decimals, right: Decimals, arrays: dict[str, Decimals]
     ) -> str:
+        """Return the factor by which all derivatives are wrong, in words; "" if it is not simple.
+
+        `by_hand` and `right` are the derivatives. `arrays` have one entry for each of them: the
+        factor may be such an array or its inverse.
+        """
         c = _common_quotient(by_hand, right)
         if c == -1:
             return "right but for the sign"
@@ -167,6 +176,11 @@ class KnownQuantities:
         return ""
 
     def _term_in_words(self, excess: Decimals, arrays: dict[str, Decimals]) -> str:
+        """Return the term by which all derivatives are wrong, in words; "" if it is not simple.
+
+        `excess` are the derivatives by hand minus the right ones. `arrays` have one entry for each
+        of them: the term may be a multiple of such an array.
+        """
         terms = dict(arrays)
         if len(excess) > 1:
             terms[""] = [Decimal(1)] * len(excess)
@@ -185,7 +199,7 @@ class KnownQuantities:
         return ""
 
     def _simple(self, c: Decimal, is_term: bool = False) -> str:
-        """Return a number in words, if it is a fraction, or one times an argument.
+        """Return the number c in words: a fraction, or a fraction times an argument; "" if neither.
 
         Of a term the arguments are tried first, of a factor the fraction.
         """
@@ -209,11 +223,12 @@ class KnownQuantities:
 
 
 def _equal(x: Decimal, y: Decimal) -> bool:
+    """Return whether two decimals agree to 30 digits."""
     return abs(x - y) <= EQUALITY_RTOL * max(abs(x), abs(y))
 
 
 def _common_quotient(numerators: Decimals, denominators: Decimals) -> Decimal | None:
-    """Return the quotient of all pairs if it is the same for all, else None."""
+    """Return the common value of all quotients, or None if they differ or a denominator is 0."""
     if not all(denominators):
         return None
     c = numerators[0] / denominators[0]
@@ -225,7 +240,7 @@ def _common_quotient(numerators: Decimals, denominators: Decimals) -> Decimal | 
 
 
 def _transposed_shape(errors: ErrorsByPosition) -> str:
-    """Return "n x m" if a part of theta is right as the transpose of an array (n, m).
+    """Return "n x m" if all derivatives are right after transposing an array (n, m); "" if not.
 
     Its corners are in place, and so is what is on the diagonal of a square.
     """

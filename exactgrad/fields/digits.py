@@ -19,25 +19,23 @@ __all__ = ["N_DIGITS", "Digits", "NoSeries", "context"]
 
 Array = NDArray[Any]
 N_DIGITS = 60
-GUARD_DIGITS = (
-    10  # with which pi and angles are computed beyond the context's precision
-)
-MIN_ROUNDED_BITS = 30  # a float of fewer bits is taken for exact
-STIRLING_START = 50  # from here on 40 terms of Stirling's series have 80 digits
+GUARD_DIGITS = 10  # digits beyond the context's precision, for pi and for angles
+MIN_ROUNDED_BITS = 30  # significant bits; a float with fewer is taken to be exact
+STIRLING_START = 50  # for x >= 50, 40 terms of Stirling's series give 80 digits
 N_STIRLING_TERMS = 40
 
 
 def context(digits: int) -> Context:
-    """Return a context of so many digits, in which what does not exist is NaN."""
+    """Return a decimal context of `digits` digits that raises nothing and returns NaN instead."""
     return Context(digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
 class NoSeries(Exception):
-    """A function is used of which there is no series here."""
+    """Raised for a function whose decimals cannot be computed, as no series is known."""
 
 
 class Digits(Field):
-    """Decimals of the context's precision, as arrays of objects (..., 1).
+    """Decimal numbers to the precision of the context, as arrays of objects (..., 1).
 
     Parameters
     ----------
@@ -55,48 +53,52 @@ class Digits(Field):
         super().__init__(seed)
         self.rounding_seed = rounding_seed
         self.uniform = random.Random(seed).uniform
-        # exponentials and logarithms take long: once for each number
+        # exponentials and logarithms are slow, so they are computed once for each number
         self._cached = cache(lambda function, precision, x: function(x))
         self.one = self.from_integers(1)
         self.log_2 = self.one * Decimal(2).ln()
 
     def variable(self, floats: Array) -> Array:
-        """Return the floats as they are, or numbers that are rounded to them."""
+        """Return floats as decimals (..., 1), perturbed below rounding if `rounding_seed`."""
         return _elementwise(self._unrounded, floats)[..., None]
 
     def draw(self, shape: tuple[int, ...]) -> Array:
-        """Return random numbers between -1 and 1."""
+        """Return uniform random decimals (*shape, 1) between -1 and 1."""
         numbers = [Decimal(self.uniform(-1.0, 1.0)) for _ in range(math.prod(shape))]
         return np.array(numbers, object).reshape(*shape, 1)
 
     def _from_float(self, x: float) -> Array:
+        """Return the decimal (1,) of the number that the float x is rounded from."""
         if not math.isfinite(x) or abs(x) == SMALLEST_NORMAL:
             return self.one * Decimal(x)
         return super()._from_float(x)
 
     def from_fraction(self, x: Fraction) -> Array:
-        """Return a fraction; one that a float is may stand for a number rounded to it."""
+        """Return a fraction as a decimal (1,), perturbed if it is a float and `rounding_seed`."""
         is_float = x.denominator & (x.denominator - 1) == 0
         if is_float:
             return self.one * self._unrounded(float(x))
         return self.one * (Decimal(x.numerator) / Decimal(x.denominator))
 
     def from_integers(self, integers: Any) -> Array:
-        """Return integers as decimals."""
+        """Return integers as decimals (..., 1)."""
         return _elementwise(Decimal, np.asarray(integers, object))[..., None]
 
     def irrational(self, a: int, b: int) -> Array:
-        """Return pi^(a/2) 2^(b/2)."""
+        """Return pi^(a/2) 2^(b/2) to the precision of the context, (1,)."""
         root_of_pi = _pi(getcontext().prec).sqrt()
         return self.one * (root_of_pi**a * Decimal(2).sqrt() ** b)
 
     def _unrounded(self, x: float) -> Decimal:
-        """Return the float, or a number that is rounded to it, unless it has few digits."""
+        """Return the float x as a decimal, or a number near x that would be rounded to x.
+
+        It is x itself if `rounding_seed` is 0, or if x has fewer than 30 significant bits.
+        """
         if not self.rounding_seed or not math.isfinite(x):
             return Decimal(x)
         if x.as_integer_ratio()[0].bit_length() < MIN_ROUNDED_BITS:
             return Decimal(x)
-        size = abs(math.frexp(x)[0])  # 0.49, -0.49 and 0.98 were rounded alike
+        size = abs(math.frexp(x)[0])  # mantissa: 0.49, -0.49 and 0.98 are rounded alike
         sign = random.Random(size * self.rounding_seed).choice((-1, 1))
         return Decimal(x) * (1 + Decimal(sign) / 2**53)
 
@@ -108,11 +110,11 @@ class Digits(Field):
     cumsum: Any = staticmethod(np.cumsum)
 
     def inv(self, a: Array) -> Array:
-        """Return 1 / a; NaN of 0."""
+        """Return 1 / a, and NaN for a = 0."""
         return _elementwise(lambda x: 1 / x if x else Decimal("NaN"), a)
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return products of matrices."""
+        """Return the matrix products."""
         return np.matmul(a[..., 0], b[..., 0])[..., None]
 
     def exp(self, a: Array, log_terms: Array | None = None) -> Array:
@@ -121,16 +123,16 @@ class Digits(Field):
         return _elementwise(exp, a)
 
     def log(self, u: Array) -> tuple[Array, None]:
-        """Return log u and None, as decimal numbers need no log terms."""
+        """Return log u, and None in place of log terms, which decimals do not need."""
         log = partial(self._cached, Decimal.ln, getcontext().prec)
         return _elementwise(log, u), None
 
     def sqrt(self, u: Array) -> Array:
-        """Return the positive root."""
+        """Return the nonnegative square root."""
         return _elementwise(Decimal.sqrt, u)
 
     def record_square(self, square: Array, root: Array, floats: Array) -> None:
-        """Record nothing: roots are positive.
+        """Do nothing: decimal roots are never negative.
 
         Parameters
         ----------
@@ -143,11 +145,11 @@ class Digits(Field):
         return _elementwise(_cos, a), _elementwise(_sin, a)
 
     def random_function(self, name: str, a: Array) -> Array:
-        """Return NaN: what is random in a field has no value here."""
+        """Return NaN: a random function of a field has no decimal value."""
         return np.full(a.shape, Decimal("NaN"), object)
 
     def opaque(self, name: str, a: Array, odd: bool | None = None) -> Array:
-        """Return a function by its series.
+        """Return the function called `name`, computed by its series.
 
         Parameters
         ----------
@@ -169,6 +171,7 @@ class Digits(Field):
 
 
 def _elementwise(function: Callable[[Any], Any], a: Array) -> Array:
+    """Return the array of objects function(x) for each entry x of a."""
     out = np.empty(a.shape, object)
     out.reshape(-1)[:] = [function(x) for x in a.ravel().tolist()]
     return out
@@ -180,7 +183,10 @@ def _elementwise(function: Callable[[Any], Any], a: Array) -> Array:
 def _series(
     term: Decimal, z: Decimal, n: Callable[[int], Any], d: Callable[[int], Any]
 ) -> Decimal:
-    """Return the sum of terms, of which each is the last times z n(k) / d(k), k = 0, 1, ..."""
+    """Return a series: `term`, plus the previous term times z n(k) / d(k) for k = 0, 1, ...
+
+    It ends when a term no longer changes the sum to the precision of the context.
+    """
     total = Decimal(0)
     k = 0
     while total + term != total:
@@ -192,14 +198,14 @@ def _series(
 
 @cache
 def _pi(precision: int) -> Decimal:
-    """Return pi by Machin: 16 arctan(1/5) - 4 arctan(1/239)."""
+    """Return pi to `precision` digits by Machin's formula, 16 arctan(1/5) - 4 arctan(1/239)."""
     with localcontext() as more_digits:
         more_digits.prec = precision + GUARD_DIGITS
         return 16 * _arctan(Decimal(1) / 5) - 4 * _arctan(Decimal(1) / 239)
 
 
 def _arctan(x: Decimal) -> Decimal:
-    """Return x - x^3 / 3 + x^5 / 5 - ..., of half the angle where x is not small."""
+    """Return arctan x = x - x^3 / 3 + x^5 / 5 - ..., after halving the angle while |x| > 1/4."""
     if not x.is_finite():
         return x * 0
     if abs(x) > Decimal("0.25"):
@@ -208,11 +214,12 @@ def _arctan(x: Decimal) -> Decimal:
 
 
 def _arcsin(x: Decimal) -> Decimal:
+    """Return arcsin x = arctan(x / sqrt(1 - x^2))."""
     return _arctan(x / (1 - x * x).sqrt())
 
 
 def _cos(x: Decimal) -> Decimal:
-    """Return sin(x + pi / 2)."""
+    """Return cos x = sin(x + pi / 2)."""
     with localcontext() as more_digits:
         more_digits.prec += max(0, x.adjusted())
         cos = _sin(x + _pi(more_digits.prec) / 2)
@@ -220,7 +227,7 @@ def _cos(x: Decimal) -> Decimal:
 
 
 def _sin(x: Decimal) -> Decimal:
-    """Return y - y^3 / 6 + y^5 / 120 - ..., of the angle less half turns."""
+    """Return sin x by the series y - y^3 / 6 + y^5 / 120 - ... of y = x modulo pi."""
     if not x.is_finite():
         return x * 0
     with localcontext() as more_digits:
@@ -233,10 +240,10 @@ def _sin(x: Decimal) -> Decimal:
 
 
 def _erf(a: Decimal) -> Decimal:
-    """Return 2/sqrt(pi) e^-a^2 [a + 2/3 a^3 + 4/15 a^5 + ...], terms of one sign."""
+    """Return erf a = 2/sqrt(pi) e^-a^2 (a + 2/3 a^3 + 4/15 a^5 + ...), terms of one sign."""
     if not a.is_finite():
         return a * 0
-    if abs(a) > 12:  # 1 to 64 digits
+    if abs(a) > 12:  # erf is 1 to 64 digits
         return Decimal(1).copy_sign(a)
     total = _series(a, a * a, lambda k: 2, lambda k: 2 * k + 3)
     return 2 / _pi(getcontext().prec).sqrt() * (-a * a).exp() * total
@@ -244,7 +251,7 @@ def _erf(a: Decimal) -> Decimal:
 
 @cache
 def _bernoulli(count: int) -> list[Fraction]:
-    """Return the Bernoulli numbers B_2, B_4, ..., by the recurrence of all B_n."""
+    """Return the first `count` Bernoulli numbers of even index, B_2, B_4, ... (a recurrence)."""
     numbers = [Fraction(1)]
     for n in range(1, 2 * count + 1):
         terms = (math.comb(n + 1, k) * b for k, b in enumerate(numbers))
@@ -253,13 +260,13 @@ def _bernoulli(count: int) -> list[Fraction]:
 
 
 def _polygamma(n: int, x: Decimal) -> Decimal:
-    """Return the n-th derivative of digamma for x > 0, digamma for 0, log Gamma for -1.
+    """Return the n-th derivative of digamma at x > 0, digamma for n = 0, log Gamma for n = -1.
 
     By Stirling's series from 50 on, where 40 terms have 80 digits, and the recurrence below.
     """
     if not x > 0 or not x.is_finite():
         return Decimal("NaN")
-    shift = Decimal(0)  # what the recurrence from x to x + 1 adds
+    shift = Decimal(0)  # sum of the terms of the recurrence from x to x + 1
     while x < STIRLING_START:
         shift += x.ln() if n < 0 else math.factorial(n) / x ** (n + 1)
         x += 1

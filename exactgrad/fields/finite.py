@@ -34,23 +34,26 @@ __all__ = [
 Array = NDArray[Any]
 PRIME_BITS = 50
 LOW_HALF = (1 << 25) - 1  # a mask: the lower 25 bits of a residue
-# Numbers of one pass, so that its scratch stays in the cache
+# Array elements that are processed at once, so that temporaries stay in the cache
 CACHE_BLOCK_SIZE = 1 << 14
-MAX_INT64_TERMS = 8192  # a sum of so many residues is below 2^63
-MAX_DIRECT_PRODUCTS = 4096  # in a product of matrices: more are faster by BLAS
-MAX_LIMB_TERMS = 2048  # products of limbs below 2^42 of which a sum is exact in float64
-# Numbers of one array: squares of larger ones, or logarithms, are not recorded
+MAX_INT64_TERMS = 8192  # terms of a sum of residues, which stays below 2^63
+MAX_DIRECT_PRODUCTS = 4096  # scalar products in a matrix product; BLAS is faster above
+# Terms of a sum of products of limbs, each below 2^42, which is exact in float64
+MAX_LIMB_TERMS = 2048
+# Array sizes above which squares, or logarithms, are not recorded
 MAX_RECORDED_SQUARES = 20_000
 MAX_LOG_TERMS = 200_000
-# Numbers of theta: of more, one is 0 by chance modulo the small primes of `Towers`
+# Length of theta above which some number is 0 by chance modulo a small prime of `Towers`
 LARGE_THETA = 20_000
-MIN_ZERO_POINTS = 4  # at which an excess has to be 0 where there are roots
-MAX_DENOMINATOR = 1e6  # of the fractions that floats may be rounded from
+# Number of random points at which an excess has to be 0 if roots are involved
+MIN_ZERO_POINTS = 4
+# Largest denominator of a fraction that a float is taken to be rounded from
+MAX_DENOMINATOR = 1e6
 LOG_2 = log(2.0)
-MULTIPLES_OF_LOG_2 = {k * LOG_2: k for k in (1, 2, 3)}  # by their floats
-# Programs add it so that they never divide by 0; in a field it stands for 0
+MULTIPLES_OF_LOG_2 = {k * LOG_2: k for k in (1, 2, 3)}  # k by the float of k log 2
+# Programs add this number so that they never divide by 0; in a field it is 0
 SMALLEST_NORMAL = float(np.finfo(float).tiny)
-# The floats that stand for pi^(a/2) 2^(b/2), as they may be rounded, by (a, b)
+# (a, b) by each float that pi^(a/2) 2^(b/2) may be rounded to
 IRRATIONAL_FLOATS = {
     float(np.nextafter(size, bound)): (a, b)
     for a in range(-2, 3)
@@ -62,18 +65,18 @@ IRRATIONAL_FLOATS = {
 
 
 class Untraceable(TypeError):
-    """Something was done with a number that has no exact form."""
+    """Raised by an operation that has no exact form on the numbers of a field."""
 
 
 def hash64(*parts: Any) -> int:
-    """Return 64 bits that depend on all of `parts`."""
+    """Return a 64-bit integer hash of `parts`, any objects with a `repr`."""
     digest = blake2b(repr(parts).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")
 
 
 @cache
 def mixing_key(seed: int, name: str) -> tuple[np.uint64, ...]:
-    """Return the key of `mix64` by which a random function is drawn.
+    """Return the key with which `mix64` draws one random function: three numbers of 64 bits.
 
     Parameters
     ----------
@@ -86,7 +89,7 @@ def mixing_key(seed: int, name: str) -> tuple[np.uint64, ...]:
 
 
 def mix64(x: Array, key: tuple[np.uint64, ...]) -> Array:
-    """Return a keyed pseudo-random function of 64 bits: rounds of the finaliser of splitmix64.
+    """Return a keyed pseudo-random function of 64-bit integers: rounds of the splitmix64 finaliser.
 
     Parameters
     ----------
@@ -109,7 +112,7 @@ def mix64(x: Array, key: tuple[np.uint64, ...]) -> Array:
 
 
 def _blockwise(function: Callable[..., Array], *arrays: Array) -> Array:
-    """Return function(*arrays), block by block so that its scratch stays in the cache."""
+    """Return function(*arrays), computed block by block so that temporaries stay in the cache."""
     if np.broadcast(*arrays).size <= CACHE_BLOCK_SIZE:
         return function(*arrays)
     access: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
@@ -123,7 +126,7 @@ def _blockwise(function: Callable[..., Array], *arrays: Array) -> Array:
 
 
 def _fractions(floats: Array) -> tuple[Array, Array]:
-    """Return numerators and denominators of the fractions for which floats stand.
+    """Return numerators and denominators of the simple fractions that floats are rounded from.
 
     For 0.1 or 1/3, as they are rounded, these are 1/10 and 1/3: the first convergent of the
     continued fraction that is rounded to the float, up to a denominator of 10^6. Below 1000 there
@@ -136,7 +139,7 @@ def _fractions(floats: Array) -> tuple[Array, Array]:
     target = floats[candidates]
     whole_part = np.floor(target)
     fraction = target - whole_part
-    # the last two convergents p / q
+    # numerators p and denominators q of the last two convergents, (2, n)
     p: Array = np.array([np.ones_like(whole_part), whole_part])
     q: Array = np.array([np.zeros_like(whole_part), np.ones_like(whole_part)])
     matched = np.zeros(whole_part.size, bool)
@@ -154,12 +157,13 @@ def _fractions(floats: Array) -> tuple[Array, Array]:
 
 @lru_cache(100_000)
 def _fraction(x: float) -> Fraction:
+    """Return the simple fraction that the float x is rounded from, as `_fractions` finds it."""
     numerator, denominator = _fractions(np.array(x))
     return Fraction(float(numerator)) / int(denominator)
 
 
 def random_prime(rng: random.Random) -> int:
-    """Return a random prime of 50 bits that is 7 modulo 8, by the test of Miller and Rabin.
+    """Return a random prime of 50 bits that is 7 modulo 8, found by the Miller-Rabin test.
 
     -1 has no root there, and 2 has one.
     """
@@ -174,7 +178,7 @@ def random_prime(rng: random.Random) -> int:
 
 @lru_cache(1000)
 def prime_of_seed(seed: int) -> int:
-    """Return the prime of a seed: finding it takes as long as a small proof, so it is kept."""
+    """Return the prime drawn from a seed; cached, as a search takes as long as a small proof."""
     return random_prime(random.Random(hash64("prime", seed)))
 
 
@@ -195,12 +199,12 @@ class ZeroTest:
     zero_levels: Array | bool = True  # levels of the field on which no point excludes 0
 
     def start(self) -> None:
-        """Forget the points of the last field, before those of another one."""
+        """Reset what was recorded in the last field, before points of another field are tried."""
         self.n_points = self.n_zero = 0
         self.zero_levels = True
 
     def record(self, field: Field, excess: Array) -> None:
-        """Record the excess at another random point of a field.
+        """Record whether the excess is 0 at one more random point of a field.
 
         Parameters
         ----------
@@ -223,9 +227,9 @@ class ZeroTest:
 class RecordedSquare(NamedTuple):
     """Squares t^2 that the program has computed, as one flat array, and their t."""
 
-    square: Array  # (n, C)
-    root: Array  # (n, C)
-    floats: Array  # (n,), of t: they have the sign of the root
+    square: Array  # (n, C), residues of t^2
+    root: Array  # (n, C), residues of t
+    floats: Array  # (n,), floats of t, which decide the sign of the root
 
 
 class Field:
@@ -264,18 +268,18 @@ class Field:
 
     n_channels: ClassVar[int] = 1
     dtype: ClassVar[Any] = np.int64
-    # An array of up to so many floats is converted one by one: each may be irrational
+    # largest array whose floats are converted one by one, as each may be irrational
     max_symbolic_size: ClassVar[float] = 16
-    # An identity holds if the excess is 0 in all channels of one level
+    # number of levels: an identity holds if the excess is 0 in all channels of one level
     n_levels: ClassVar[int] = 1
     # Whether exponentials and logarithms have all their laws
     knows_all_laws: ClassVar[bool] = False
     # Whether numbers are decimals, at the point itself
     is_decimal: ClassVar[bool] = False
-    p: Any  # the prime, or those of the channels
+    p: Any  # the prime, or the primes (C,) of the channels
     one: Array  # (C,)
     log_2: Array  # (C,), the residue for which the float log 2 stands
-    # What each field has of its own; 1 / 0 is 0
+    # operations that each field defines; inv returns 0 for 0
     mul: Callable[[Array, Array], Array]
     inv: Callable[[Array], Array]
     matmul: Callable[[Array, Array], Array]  # (..., n, k, C) and (..., k, m, C)
@@ -287,8 +291,8 @@ class Field:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.rng = np.random.default_rng(hash64(type(self).__name__, seed))
-        self.constants: dict[float, Array] = {}  # residues of floats, by these
-        self.exact_constants: dict[Any, Any] = {}  # exact arrays of the same
+        self.constants: dict[float, Array] = {}  # residues by float
+        self.exact_constants: dict[Any, Any] = {}  # exact scalars by number and type
         self.evaluation: Any = None
         self.path: list[Array] = []
         self.squares: list[RecordedSquare] = []
@@ -304,11 +308,11 @@ class Field:
 
     @classmethod
     def applies(cls, test: ZeroTest) -> bool:
-        """Return whether the field may show that an excess is 0 where earlier ones did not."""
+        """Return whether this field may prove that an excess is 0 where earlier fields did not."""
         return True
 
     def conclude(self, test: ZeroTest) -> bool | None:
-        """Return whether the excess is 0; None if it takes another point to say so.
+        """Return whether the excess is 0; None if another random point is needed to decide.
 
         It is 0 if it vanishes at one point, or, where there are roots, at four: each of them has
         another sign there. It is not if it is another number at a point at which all roots exist.
@@ -319,36 +323,36 @@ class Field:
 
     @property
     def signs_matter(self) -> bool:
-        """Whether a root was taken, or a number met that stands for 0: digits know their signs."""
+        """Whether only decimals know a sign: that of a root, or of `SMALLEST_NORMAL`."""
         tiny = {SMALLEST_NORMAL, -SMALLEST_NORMAL} & self.constants.keys()
         return bool(self.n_roots or tiny)
 
     def comparisons(self) -> Array:
-        """Return the results of all comparisons, one after the other: the path that was taken."""
+        """Return the results of all comparisons in their order, bool (n,): the path of the call."""
         return np.concatenate([np.zeros(0, bool), *self.path])
 
     # --- arguments and constants
 
     def draw(self, shape: tuple[int, ...]) -> Array:
-        """Return random numbers other than 0, (*shape, C)."""
+        """Return random nonzero residues (*shape, C)."""
         return self.rng.integers(1, self.p, (*shape, np.size(self.p)))
 
     def variable(self, floats: Array) -> Array:
-        """Return residues of arguments: random squares, so that their roots are in the field."""
+        """Return random squares (..., C) for arguments, so that their roots are in the field."""
         roots = self.draw(floats.shape)
         return self.mul(roots, roots)
 
     @cached_property
     def uninitialized(self) -> Array:
-        """The residue of what stands in memory in which nothing was written."""
+        """The random residue (C,) that stands for uninitialized memory, as of np.empty."""
         return self.random_function("unwritten", self.one)
 
     def from_integers(self, integers: Any) -> Array:
-        """Return the residues of integers."""
+        """Return the residues (..., C) of an array of integers."""
         return np.asarray(integers, np.int64)[..., None] % self.p
 
     def from_floats(self, floats: Array) -> Array:
-        """Return the residues of the fractions for which floats stand; 0 for nan.
+        """Return the residues (..., C) of the numbers that floats are rounded from; 0 for nan.
 
         Infinity is a random number: what is right for any is right for large ones and in the limit.
         """
@@ -372,6 +376,7 @@ class Field:
         return r
 
     def _from_float(self, x: float) -> Array:
+        """Return the residue (C,) of the number that the float x is rounded from, and cache it."""
         residue = self.constants.get(x)
         if residue is not None:
             return residue
@@ -393,7 +398,7 @@ class Field:
         return residue
 
     def irrational(self, a: int, b: int) -> Array:
-        """Return pi^(a/2) 2^(b/2): a root of 2, and of pi a random root.
+        """Return the residue (C,) of pi^(a/2) 2^(b/2), with a random number for the root of pi.
 
         Parameters
         ----------
@@ -412,7 +417,7 @@ class Field:
     # --- rational functions
 
     def record_zeros(self, a: Array, floats: Array) -> None:
-        """Record zeros among denominators, or arguments of logarithms.
+        """Record whether denominators, or arguments of logarithms, are 0 everywhere or at theta.
 
         A field has a number where none exists: decimals have to say whether it is needed.
 
@@ -453,7 +458,7 @@ class Field:
         return self.sub(np.zeros(1, np.int64), a)
 
     def sum(self, a: Array, axis: Any) -> Array:
-        """Return sums over axes.
+        """Return the sums over one or more axes.
 
         Parameters
         ----------
@@ -465,7 +470,7 @@ class Field:
         return np.add.reduce(a, axis=axis) % self.p
 
     def cumsum(self, a: Array, axis: int) -> Array:
-        """Return cumulative sums along an axis.
+        """Return the cumulative sums along an axis.
 
         Parameters
         ----------
@@ -477,7 +482,7 @@ class Field:
         return np.cumsum(a, axis) % self.p
 
     def power(self, a: Array, n: Any) -> Array:
-        """Return a^n for an integer n that is not negative, or an array of such.
+        """Return a^n for nonnegative integers n.
 
         Parameters
         ----------
@@ -497,13 +502,13 @@ class Field:
         return out
 
     def is_representative(self, a: Array) -> Array:
-        """Return whether a, of the pair a and -a, represents both."""
+        """Return for each pair a, -a whether a is the one of the two that represents the pair."""
         return a > self.p - a
 
     # --- roots
 
     def record_square(self, square: Array, root: Array, floats: Array) -> None:
-        """Record squares t^2, so that `sqrt` returns |t|.
+        """Record the root t of each square t^2, so that `sqrt` of the square returns |t|.
 
         Parameters
         ----------
@@ -518,7 +523,7 @@ class Field:
         self.squares.append(RecordedSquare(square, root, floats.flatten()))
 
     def sqrt(self, u: Array) -> Array:
-        """Return square roots: |t| for a recorded square t^2, else a root of either sign."""
+        """Return square roots: |t| of a recorded square t^2, else a root of arbitrary sign."""
         roots = self.root(u)
         self.n_roots += 1
         flat = u.reshape(-1, self.n_channels)
@@ -538,7 +543,7 @@ class Field:
         return flat_roots.reshape(roots.shape)
 
     def root(self, u: Array) -> Array:
-        """Return a root of u, u^((p + 1) / 4); a random number where u has none."""
+        """Return a root of u, u^((p + 1) / 4); a random number where u has no root in the field."""
         r = self.power(u, (self.p + 1) // 4)
         wrong = self.mul(r, r) != u
         if wrong.any():
@@ -552,7 +557,7 @@ class Field:
     # of exp is right whether that is so or not: e^a = e^(a - t) u for any such u and t.
 
     def exp(self, a: Array, log_terms: Array | None = None) -> Array:
-        """Return e^a. Where a = a0 + k log u with k = 1 or -1 this is e^a0 u^k.
+        """Return e^a; where a contains k log u with k = 1 or -1, as e^(a - k log u) u^k.
 
         Parameters
         ----------
@@ -572,7 +577,10 @@ class Field:
         return self.mul(self._exp(self.sub(a, t)), u)
 
     def log(self, u: Array) -> tuple[Array, Array | None]:
-        """Return t = log u, and its log term (u, t, 1) by which `exp` finds u again."""
+        """Return t = log u and its log terms (u, t, 1), by which `exp` recovers u.
+
+        The log terms are None if u has more than `MAX_LOG_TERMS` entries.
+        """
         self.transcendental = True
         t = self._log(u)
         if u.size > MAX_LOG_TERMS:
@@ -581,11 +589,11 @@ class Field:
 
     @cached_property
     def no_log_term(self) -> Array:
-        """The log term of a number in which no logarithm is known: 1 log 1 = 0."""
+        """The log terms (3, C) of a number without a known logarithm: those of 1 log 1 = 0."""
         return np.array([self.one, 0 * self.one, self.one])
 
     def add_log_terms(self, first: Array, second: Array) -> Array:
-        """Return the log terms (u, k log u, k) of a sum of two numbers.
+        """Return the log terms (u, k log u, k) of the sum of two numbers.
 
         Where both have the same factor k they are merged. Elsewhere those of one are kept: of the
         second if the first has none, or if the second has k = 1, else of the first.
@@ -608,7 +616,10 @@ class Field:
         return np.where(same[..., None, None], merged, chosen)
 
     def _with_factor(self, log_terms: Array, k: Array) -> Array:
-        """Return log terms with factor k where they have -k: -k log u is k log 1/u."""
+        """Return log terms rewritten to have factor k (..., C) where they have factor -k.
+
+        The rule is -k log u = k log 1/u.
+        """
         u, t, factor = _unpack(log_terms)
         opposite = (factor == self.neg(k)).all(axis=-1)
         if not opposite.any():
@@ -617,7 +628,7 @@ class Field:
         return np.where(opposite[..., None, None], inverted, log_terms)
 
     def negate_log_terms(self, log_terms: Array) -> Array:
-        """Return the log terms of -x."""
+        """Return the log terms (..., 3, C) of -x, from those of x."""
         u, t, k = _unpack(log_terms)
         return np.stack([self.inv(u), self.neg(t), k], axis=-2)
 
@@ -638,7 +649,7 @@ class Field:
     # --- functions of which the field knows little
 
     def opaque(self, name: str, a: Array, odd: bool | None = None) -> Array:
-        """Return a random function of the residue.
+        """Return a random function of the residues that is odd, even or neither.
 
         Parameters
         ----------
@@ -660,7 +671,7 @@ class Field:
         return np.where(a == self.neg(a), 0, signed)
 
     def cos_and_sin(self, a: Array) -> tuple[Array, Array]:
-        """Return cos a and sin a: a random point of the unit circle, mirrored for -a."""
+        """Return the pair (cos a, sin a): a random point of the unit circle, conjugated for -a."""
         t = self.opaque("tan", a, odd=True)  # t = tan(a / 2)
         square = self.mul(t, t)
         reciprocal = self.inv(self.add(self.one, square))
@@ -669,7 +680,7 @@ class Field:
 
 
 def _unpack(log_terms: Array) -> tuple[Array, Array, Array]:
-    """Return u, log u and k of terms of logarithms, (..., 3, C)."""
+    """Return u, log u and k, each (..., C), of log terms (..., 3, C)."""
     return log_terms[..., 0, :], log_terms[..., 1, :], log_terms[..., 2, :]
 
 
@@ -689,18 +700,21 @@ class Prime(Field):
         self.log_2 = self.random_function("log 2", self.one)
 
     def conclude(self, test: ZeroTest) -> bool | None:
-        """Return whether the excess is 0, or None: what is not 0 is left to the other fields."""
+        """Return whether the excess is 0, without further points if it is nonzero at this one.
+
+        None if it is 0 here, but roots are involved and fewer than four points have been tried.
+        """
         concluded = super().conclude(test)
         return False if concluded is None and not test.is_zero else concluded
 
     def from_fraction(self, x: Fraction) -> Array:
-        """Return the residue of a fraction."""
+        """Return the residue (1,) of a fraction."""
         return self.from_integers(x.numerator * pow(x.denominator, -1, self.p) % self.p)
 
     def add(self, a: Array, b: Array) -> Array:
         """Return a + b."""
         r = (a + b).view(np.uint64)
-        # r - p wraps round where r < p
+        # r - p wraps round to a larger number where r < p
         return np.minimum(r, r - self.modulus).view(np.int64)
 
     def sub(self, a: Array, b: Array) -> Array:
@@ -713,18 +727,20 @@ class Prime(Field):
         return _blockwise(self._product, a, b)
 
     def _product(self, a: Array, b: Array) -> Array:
+        """Return a b modulo p for one block, from the 64 lower bits of a b - q p."""
         q = a.astype(float) * b
-        q *= self.p_reciprocal  # within 3/8: three roundings of 2^-53 of less than 2^50
+        # q is within 3/8 of a b / p: three roundings, each by at most 2^-53 of less than 2^50
+        q *= self.p_reciprocal
         np.rint(q, out=q)
         r = a * b
         r -= q.astype(np.int64) * self.p
-        # in (-p, p): of r and r + p the smaller one, as -1 is the largest
+        # r is in (-p, p): as unsigned numbers the smaller one of r and r + p is in [0, p)
         u = r.view(np.uint64)
         np.minimum(u, u + self.modulus, out=u)
         return r
 
     def inv(self, a: Array) -> Array:
-        """Return 1 / a by one inverse for a tree of products, and three products each; 1/0 is 0."""
+        """Return 1 / a, and 0 for a = 0, from one inverse modulo p for a whole tree of products."""
         flat: Array = np.where(a == 0, 1, a).reshape(-1)
         levels: list[Array] = []
         while len(flat) > 8:
@@ -751,7 +767,7 @@ class Prime(Field):
         return self._sum_by_halves(np.cumsum, a, axis)
 
     def _sum_by_halves(self, sum_: Callable[..., Array], a: Array, axis: Any) -> Array:
-        """Return sums, of lower and of upper 25 bits apart so that none overflows."""
+        """Return sums by `sum_`, of the lower and upper 25 bits apart so that none overflows."""
         low = sum_(a & LOW_HALF, axis) % self.p
         high = sum_(a >> 25, axis) % self.p
         return self.add(low, self._product(high, np.array(1 << 25)))
@@ -776,6 +792,7 @@ class Prime(Field):
         return reduce(self.add, products)[..., None]
 
     def _limb_product(self, a: Array, b: Array) -> Array:
+        """Return the matrix product of residues (..., n, k) and (..., k, m), by BLAS on limbs."""
         n = a.shape[-2]
         m = b.shape[-1]
         limbs_of_a = [(a >> shift & 0x1FFFF).astype(float) for shift in (0, 17, 34)]
@@ -793,13 +810,13 @@ class Prime(Field):
     # --- functions that are not rational
 
     def random_function(self, name: str, a: Array) -> Array:
-        """Return random residues that depend on those of `a`."""
+        """Return a random function, drawn for `name`, of the residues `a`."""
         key = mixing_key(self.seed, name)
         r = _blockwise(lambda x: (mix64(x, key) >> np.uint64(14)).astype(np.int64), a)
         return np.where(r < self.p, r, r - self.p)
 
     def _exp(self, a: Array) -> Array:
-        """Return a random square, with e^-a = 1 / e^a."""
+        """Return a random square for each a, with e^-a = 1 / e^a and right powers of 2."""
         negated = self.is_representative(a)
         e = self.random_function("exp", np.where(negated, self.neg(a), a))
         e = self.mul(e, e)
@@ -809,6 +826,7 @@ class Prime(Field):
         return self._replace_known(a, e, logarithms, powers)
 
     def _log(self, u: Array) -> Array:
+        """Return a random residue for each u, and the right logarithms of powers of 2."""
         logarithms, powers = self._powers_of_2
         return self._replace_known(
             u, self.random_function("log", u), powers, logarithms
@@ -816,13 +834,13 @@ class Prime(Field):
 
     @cached_property
     def _powers_of_2(self) -> tuple[Array, Array]:
-        """Return the logarithms of powers of two, and the powers."""
+        """Return the logarithms (7, C) of 2^-3, ..., 2^3, and these powers of two (7, C)."""
         k = np.arange(-3.0, 4.0)
         return self.from_floats(k * LOG_2), self.from_floats(2.0**k)
 
     @staticmethod
     def _replace_known(a: Array, b: Array, known_a: Array, known_b: Array) -> Array:
-        """Return b, but where a is one of `known_a` the b that belongs to it."""
+        """Return b, with the entry of `known_b` wherever a equals the entry of `known_a`."""
         same = (a[..., None, :] == known_a).all(axis=-1)
         is_known = same.any(axis=-1)[..., None]
         return np.where(is_known, known_b[same.argmax(axis=-1)], b)
@@ -839,11 +857,11 @@ class Gauss(Prime):
 
     @classmethod
     def applies(cls, test: ZeroTest) -> bool:
-        """Return whether a root was missing."""
+        """Return whether a root did not exist in the fields before."""
         return test.lacks_roots
 
     def conclude(self, test: ZeroTest) -> bool | None:
-        """Return whether the excess is 0, or None.
+        """Return whether the excess is 0; None if another random point is needed to decide.
 
         Roots of roots, which may exist at no point, are left to `Towers` after four of them.
         """
@@ -854,26 +872,26 @@ class Gauss(Prime):
         return concluded
 
     def draw(self, shape: tuple[int, ...]) -> Array:
-        """Return random real numbers other than 0."""
+        """Return random nonzero real numbers (*shape, 2)."""
         return self._as_complex(super().draw(shape))
 
     def from_integers(self, integers: Any) -> Array:
-        """Return the residues of integers."""
+        """Return the residues (..., 2) of an array of integers."""
         return self._as_complex(super().from_integers(integers))
 
     def _as_complex(self, x: Array) -> Array:
-        """Return real numbers (..., 1) with an imaginary part of 0, (..., 2)."""
+        """Return real numbers (..., 1) with an imaginary part of 0, as (..., 2)."""
         return np.concatenate([x, np.zeros(x.shape, np.int64)], axis=-1)
 
     def is_representative(self, a: Array) -> Array:
-        """Return whether a, of the pair a and -a, represents both."""
+        """Return for each pair a, -a whether a is the one of the two that represents the pair."""
         x, y = a[..., :1], a[..., 1:]
         return np.where(x != 0, x > self.p - x, y > self.p - y)
 
     def _complex_product(
         self, multiply: Callable[[Array, Array], Array], a: Array, b: Array
     ) -> Array:
-        """Return the product (x + i y)(u + i v), by real ones."""
+        """Return the product (x + i y)(u + i v) from products of real numbers by `multiply`."""
         x, y = a[..., :1], a[..., 1:]
         u, v = b[..., :1], b[..., 1:]
         real = multiply(x, u)
@@ -891,7 +909,7 @@ class Gauss(Prime):
         return self._complex_product(super().matmul, a, b)
 
     def inv(self, a: Array) -> Array:
-        """Return (x - i y) / (x^2 + y^2)."""
+        """Return 1 / (x + i y) = (x - i y) / (x^2 + y^2)."""
         mul = super().mul
         x, y = a[..., :1], a[..., 1:]
         reciprocal = super().inv(self.add(mul(x, x), mul(y, y)))
@@ -899,7 +917,7 @@ class Gauss(Prime):
         return np.concatenate(parts, axis=-1)
 
     def random_function(self, name: str, a: Array) -> Array:
-        """Return random numbers, real ones of real ones."""
+        """Return a random function, drawn for `name`, of residues a; it is real for real a."""
         function = super().random_function
         x, y = a[..., :1], a[..., 1:]
         mixed_y = mix64(y, mixing_key(self.seed, "i")).astype(np.int64)
@@ -908,7 +926,7 @@ class Gauss(Prime):
         return np.concatenate([function(name, argument), imaginary], axis=-1)
 
     def root(self, u: Array) -> Array:
-        """Return r or i r, with r^2 = u or -u."""
+        """Return r or i r, with r^2 = u or -u, for real u; a random number for complex u."""
         real = self._as_complex(u[..., :1])
         r = self.power(real, (self.p + 1) // 4)
         r = np.where((self.mul(r, r) == real)[..., :1], r, r[..., ::-1])
@@ -919,8 +937,9 @@ class Gauss(Prime):
 
 @cache
 def _discrete_logarithms(p: int) -> tuple[int, Array]:
-    """Return a generator g modulo p = 2 q + 1, and k of each power g^k."""
-    g = next(g for g in range(2, p) if pow(g, p >> 1, p) != 1)  # no square, nor -1
+    """Return a generator g modulo p = 2 q + 1, and the table (p,) of k by residue g^k."""
+    # a generator is no square
+    g = next(g for g in range(2, p) if pow(g, p >> 1, p) != 1)
     low = np.array([pow(g, k, p) for k in range(1 << 11)])
     high = np.array([pow(g, k << 11, p) for k in range((p >> 11) + 1)])
     powers = (high[:, None] * low % p).ravel()[: p - 1]
@@ -954,15 +973,18 @@ class Towers(Field):
         self.tables = [_discrete_logarithms(p) for p in self.primes[: -self.n_chains]]
         self.one = np.ones(self.n_channels, np.int64)
         self.log_2 = self._log(self.from_integers(2))
-        self.n_substituted = 0  # again: the logarithm may have raised it
+        self.n_substituted = 0  # reset: `_log` may have raised it
 
     @classmethod
     def applies(cls, test: ZeroTest) -> bool:
-        """Return whether there are laws, and not so many numbers that one is 0 by chance."""
+        """Return whether functions with laws were met, and theta is not too large.
+
+        Of many numbers one is 0 by chance modulo the small primes.
+        """
         return test.has_laws and test.size <= LARGE_THETA
 
     def from_fraction(self, x: Fraction) -> Array:
-        """Return the residues of a fraction."""
+        """Return the residues (C,) of a fraction."""
         residues = [x.numerator * pow(x.denominator, -1, p) % p for p in self.primes]
         return np.array(residues, np.int64)
 
@@ -971,19 +993,20 @@ class Towers(Field):
         return a * b % self.p
 
     def inv(self, a: Array) -> Array:
-        """Return 1 / a = a^(p - 2); 1/0 is 0, and is recorded where a is 0 by chance."""
+        """Return 1 / a = a^(p - 2), and 0 for a = 0; record where a is 0 in some channels only."""
         self.n_substituted += self._is_partly_zero(a)
         return self.power(a, self.p - 2)
 
     @staticmethod
     def _is_partly_zero(a: Array) -> bool:
-        """Return whether numbers are 0 by chance: in some channels and not in all."""
+        """Return whether a number is 0 by chance: in some of its channels, but not in all."""
         zero = a == 0
         return bool((zero.any(axis=-1) & ~zero.all(axis=-1)).any())
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return products of matrices: sums of 2^9 terms below 2^44 are exact in float64."""
-        a, b = (np.moveaxis(x.astype(float), -1, -3) for x in (a, b))  # (..., C, n, k)
+        """Return matrix products, whose sums of 2^9 terms below 2^44 are exact in float64."""
+        # channels first: (..., C, n, k)
+        a, b = (np.moveaxis(x.astype(float), -1, -3) for x in (a, b))
         n_terms = 1 << 9
         out: Array = np.zeros(1, np.int64)
         p = self.p[:, None, None]
@@ -994,7 +1017,7 @@ class Towers(Field):
         return np.moveaxis(out, -3, -1)
 
     def random_function(self, name: str, a: Array) -> Array:
-        """Return random residues that depend on those of `a`, channel by channel."""
+        """Return a random function, drawn for `name`, of the residues `a`, channel by channel."""
         channels = [
             mix64(a[..., c : c + 1], mixing_key(self.seed, f"{name} {c}"))
             for c in range(self.n_channels)
@@ -1003,7 +1026,7 @@ class Towers(Field):
         return (bits % self.p.astype(np.uint64)).astype(np.int64)
 
     def _exp(self, a: Array) -> Array:
-        """Return (g^2)^a; random numbers on the lowest level."""
+        """Return g^(2 a) of the residue one level below; random numbers on the lowest level."""
         squares = np.array([g * g for g, _ in self.tables] + [1] * self.n_chains)
         out = self.power(squares, np.roll(a, -self.n_chains, axis=-1))
         lowest = self.random_function("exp", a)[..., -self.n_chains :]

@@ -36,23 +36,24 @@ __all__ = [
 
 Array = NDArray[Any]
 Handlers = dict[str, Callable[..., Any]]
-# What NumPy's functions and ufuncs do with exact numbers, by the names of these; the modules
-# `functions`, `linear` and `makers` add theirs
+# Implementations of NumPy's ufuncs, reductions and functions for exact arrays, by name; the
+# modules `functions`, `linear` and `makers` add theirs
 UFUNCS: Handlers = {}
 REDUCTIONS: Handlers = {}
 FUNCTIONS: Handlers = {}
-# And what each method of a ufunc does, such as np.add.reduce: by method and ufunc
+# Implementations of the methods of ufuncs, such as np.add.reduce: by method, then by ufunc
 UFUNC_METHODS: dict[str, Handlers] = {
     "__call__": UFUNCS,
-    "outer": UFUNCS,  # a call, for which the axes of one operand follow those of the other
+    "outer": UFUNCS,  # a call on x with an axis of length 1 for each axis of y
     "reduce": REDUCTIONS,
 }
-IGNORED_KEYWORDS = ("casting", "order", "subok")  # of ufuncs: they change no number
+# keywords of ufuncs that change no number
+IGNORED_KEYWORDS = ("casting", "order", "subok")
 FULL_SLICE = slice(None)
 
 
 def _in_place(name: str) -> Any:
-    """Return ``__iadd__`` or the like: arrays are changed, scalars are replaced."""
+    """Return the method ``__i<name>__``: it changes an array in place, and replaces a scalar."""
     change_array = getattr(NDArrayOperatorsMixin, f"__i{name}__")
     new_scalar = getattr(NDArrayOperatorsMixin, f"__{name}__")
 
@@ -135,14 +136,14 @@ class Exact(NDArrayOperatorsMixin):
 
     def __float__(self) -> float:
         raise Untraceable(
-            "a float is made of an exact number, which would lose its derivative"
+            "an exact number cannot be converted to a float: it would lose its derivative"
         )
 
     __int__ = __index__ = __complex__ = __float__
 
     def __array__(self, *_: Any, **__: Any) -> Array:
         raise Untraceable(
-            "an array of floats is made of exact numbers, which would be lost"
+            "exact numbers cannot be converted to an array of floats, which has no derivatives"
         )
 
     def __bool__(self) -> bool:
@@ -153,7 +154,7 @@ class Exact(NDArrayOperatorsMixin):
     # --- views and copies
 
     def map_views(self, view: Callable[[Array, tuple[int, ...]], Array]) -> Exact:
-        """Return the array whose parts are views of those of this one.
+        """Return the array whose residues, floats and log terms are views of those of this array.
 
         `view` takes residues, floats or terms of logarithms, and the lengths of the axes
         that these have after those of the numbers: (2, C), () or (3, C).
@@ -194,7 +195,7 @@ class Exact(NDArrayOperatorsMixin):
             self.log_terms[channels] = log_terms
 
     def reshape(self, *shape: Any, order: str = "C") -> Exact:
-        """Return a view of another shape; of columns first, if order is "F"."""
+        """Return a view with a new shape, row by row or, if `order` is "F", column by column."""
         if order == "F":
             return self.T.reshape(*self.floats.reshape(*shape).shape[::-1]).T
         if order not in "CA":
@@ -205,7 +206,7 @@ class Exact(NDArrayOperatorsMixin):
         return self.map_views(lambda part, channels: part.reshape(new + channels))
 
     def transpose(self, *axes: Any) -> Exact:
-        """Return a view with axes in another order."""
+        """Return a view with the axes permuted, reversed by default."""
         ndim = self.ndim
         order = tuple(k % ndim for k in _one_tuple(axes) or range(ndim)[::-1])
         last = (ndim, ndim + 1)
@@ -226,31 +227,32 @@ class Exact(NDArrayOperatorsMixin):
         return self.map_views(lambda part, _: part.swapaxes(first, second))
 
     def squeeze(self, axis: Any = None) -> Exact:
-        """Return a view without axes of length 1."""
+        """Return a view without the axes of length 1, or without those of `axis`."""
         return self.reshape(self.floats.squeeze(axis).shape)
 
     def ravel(self, order: str = "C") -> Exact:
-        """Return a flat view; in the order of memory, if order is "K"."""
+        """Return a one-dimensional view or copy; for `order` "K" in the order of memory."""
         if order == "K":
             by_stride = np.argsort(np.abs(self.floats.strides))[::-1]
             return self.transpose(*by_stride).reshape(-1)
         return self.reshape(-1, order=order)
 
     def copy(self, order: str = "C") -> Exact:
-        """Return the same numbers in memory of their own."""
+        """Return a copy of the array; `order` is ignored."""
         return self.map_views(lambda part, _: part.copy())
 
-    __copy__ = conj = conjugate = copy  # all are real
+    # exact numbers are real, so that conjugates are copies
+    __copy__ = conj = conjugate = copy
 
     def __deepcopy__(self, memo: Any) -> Exact:
         return self.copy()
 
     def flatten(self, order: str = "C") -> Exact:
-        """Return a flat copy."""
+        """Return a one-dimensional copy."""
         return self.reshape(-1, order=order).copy()
 
     def view(self, dtype: Any = float, type: Any = np.ndarray) -> Exact:
-        """Return a view of all numbers; refuse to see them as another type or class.
+        """Return a view of the whole array; raise if another dtype or class is asked for.
 
         Parameters
         ----------
@@ -260,16 +262,18 @@ class Exact(NDArrayOperatorsMixin):
             np.ndarray.
         """
         if type is not np.ndarray or np.dtype(dtype) not in (np.float64, np.object_):
-            raise Untraceable(f"exact numbers are seen as {dtype} and {type}")
+            raise Untraceable(
+                f"exact numbers cannot be viewed as dtype {dtype} and {type}"
+            )
         return self.map_views(lambda part, _: part[...])
 
     def stop_gradient(self) -> Exact:
-        """Return a copy whose derivatives are 0."""
+        """Return a copy with the same numbers, whose derivatives are 0."""
         residues = dual_residues(self.field, self.primal)
         return Exact(self.field, residues, self.floats.copy(), self.log_terms)
 
     def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Exact:
-        """Return the numbers; refuse to round them to integers.
+        """Return the array, as floats or objects; raise if it would be rounded to integers.
 
         Parameters
         ----------
@@ -279,13 +283,15 @@ class Exact(NDArrayOperatorsMixin):
             Whether a copy is returned, or the array itself.
         """
         if np.dtype(dtype).kind not in "fcO":
-            raise Untraceable(f"exact numbers are converted to {np.dtype(dtype)}")
+            raise Untraceable(
+                f"exact numbers cannot be converted to dtype {np.dtype(dtype)}"
+            )
         if copy:
             return self.copy()
         return self
 
     def item(self, *index: Any) -> Exact:
-        """Return one number, by its position in the flat array or by its index."""
+        """Return one element, by its position in the flattened array or by its index."""
         if len(index) == 1:
             return self.ravel()[index[0]]
         return self[index]
@@ -313,12 +319,14 @@ class Exact(NDArrayOperatorsMixin):
         dtype = kwargs.pop("dtype", None)
         kwargs = {key: kwargs[key] for key in kwargs if key not in IGNORED_KEYWORDS}
         if dtype is not None and np.dtype(dtype).kind != "f":
-            raise Untraceable(f"np.{name} with a dtype")
+            raise Untraceable(
+                f"np.{name} must have a float dtype; got {np.dtype(dtype)}"
+            )
         handler = UFUNC_METHODS.get(method, {}).get(name)
         if handler is None and method == "__call__":
             raise Untraceable(f"np.{name} is not known")
         if handler is None:
-            raise Untraceable(f"np.{name}.{method}")
+            raise Untraceable(f"np.{name}.{method} takes no exact numbers")
         if method == "outer":
             x, y = lift_all(*inputs)
             inputs = x.reshape(x.shape + (1,) * y.ndim), y
@@ -339,7 +347,7 @@ class Exact(NDArrayOperatorsMixin):
         if "linalg" in function.__module__:
             name = f"linalg.{name}"
         if name not in FUNCTIONS:
-            raise Untraceable(f"np.{name}")
+            raise Untraceable(f"np.{name} takes no exact numbers")
         out = kwargs.pop("out", None)
         if np.dtype(kwargs.get("dtype") or float).kind == "f":
             kwargs.pop("dtype", None)
@@ -350,7 +358,7 @@ class Exact(NDArrayOperatorsMixin):
 
 
 def _with_ellipsis(index: Any) -> tuple[Any, ...]:
-    """Return the index with an ellipsis, so that slices of further axes may follow it."""
+    """Return the index as a tuple with an ellipsis, so that indices of more axes may follow."""
     parts = index if isinstance(index, tuple) else (index,)
     if any(type(part) is Exact for part in parts):
         raise Untraceable(
@@ -363,21 +371,21 @@ def _with_ellipsis(index: Any) -> tuple[Any, ...]:
 
 
 def _one_tuple(arguments: tuple[Any, ...]) -> Any:
-    """Return the arguments of x.reshape(2, 3) or x.reshape((2, 3)) as one tuple."""
+    """Return the arguments of x.reshape(2, 3) or x.reshape((2, 3)) as one tuple (2, 3)."""
     if len(arguments) == 1 and not isinstance(arguments[0], Integral):
         return arguments[0]
     return arguments
 
 
 def _read_only_copy_or_view(x: Exact, original: Exact) -> Exact:
-    """Return x, which can be written to only if that also writes to the original."""
+    """Return x, made read-only unless it is a view of the memory of `original`."""
     is_view = np.may_share_memory(x.floats, original.floats)
     x.residues.flags.writeable = x.floats.flags.writeable = is_view
     return x
 
 
 def write_into(result: Any, out: Any, where: Any = True) -> Any:
-    """Write a result into `out`, and return it.
+    """Write a result into the array `out` where `where` holds, and return `out`.
 
     Parameters
     ----------
@@ -390,7 +398,9 @@ def write_into(result: Any, out: Any, where: Any = True) -> Any:
     """
     if type(out) is not Exact:
         if type(result) is Exact:
-            raise Untraceable("exact numbers are written into an array of floats")
+            raise Untraceable(
+                "exact numbers cannot be written into an array of floats, which has no derivatives"
+            )
         np.copyto(out, result, where=where)
     elif where is True:
         out[...] = result
@@ -433,7 +443,7 @@ def apply_slope(
     floats: Any,
     log_terms: Array | None = None,
 ) -> Exact:
-    """Return f(x) by the chain rule, from its value and its slope.
+    """Return f(x) with its derivative f'(x) x', from the value f(x) and the slope f'(x).
 
     Parameters
     ----------
@@ -451,7 +461,7 @@ def apply_slope(
 
 
 def _chain_rule(x: Exact, slope: Array) -> Array:
-    """Return slope x': 0 where x' is 0, even if the slope is infinite."""
+    """Return the derivative `slope` x': 0 where x' is 0, even if the slope is infinite."""
     tangent = x.field.mul(slope, x.tangent)
     if x.field.is_decimal:
         return np.where(x.tangent == 0, 0 * x.field.one, tangent)
@@ -459,7 +469,7 @@ def _chain_rule(x: Exact, slope: Array) -> Array:
 
 
 def lift(x: Any, field: Field) -> Exact:
-    """Return integers, floats, fractions, or nested lists of these, as exact numbers.
+    """Return integers, floats, fractions, or nested lists of these, as an exact array.
 
     Parameters
     ----------
@@ -492,7 +502,9 @@ def lift(x: Any, field: Field) -> Exact:
         flat = stack([lift(item, field) for item in array.reshape(-1)])
         return flat.reshape(array.shape)
     if array.dtype.kind not in "biuf":
-        raise Untraceable(f"{x!r} has no exact form")
+        raise Untraceable(
+            f"{x!r} has no exact form: it is no real number and no array of them"
+        )
     floats = array.astype(float)
     if array.dtype.kind == "f":
         field.has_infinity |= bool(np.isinf(array).any())
@@ -503,7 +515,7 @@ def lift(x: Any, field: Field) -> Exact:
 
 
 def field_of(value: Any) -> Field | None:
-    """Return the field of an exact array, or of the first in nested lists; None if none is."""
+    """Return the field of an exact array, or of the first one in nested lists; None without one."""
     if type(value) is Exact:
         return value.field
     if isinstance(value, list | tuple):
@@ -515,15 +527,15 @@ def field_of(value: Any) -> Field | None:
 
 
 def lift_all(*values: Any) -> list[Exact]:
-    """Return all values as exact numbers of the field that the first exact one has."""
+    """Return all values as exact arrays, in the field of the first exact one among them."""
     field = field_of(values)
     if field is None:
-        raise Untraceable("no exact number is among the arguments")
+        raise Untraceable("at least one argument must be an exact number; got none")
     return [lift(value, field) for value in values]
 
 
 def _log_terms_of(x: Exact) -> Array:
-    """Return the log terms of x; where it contains no logarithm that is known, 1 log 1 = 0."""
+    """Return the log terms of x (..., 3, C); those of 1 log 1 = 0 where x has none."""
     if x.log_terms is not None:
         return x.log_terms
     shape = (*x.shape, 3, x.field.n_channels)
@@ -534,7 +546,7 @@ def _log_terms_of(x: Exact) -> Array:
 
 
 def add(x: Any, y: Any, sign: int = 1) -> Exact:
-    """Return x + y, or x - y.
+    """Return x + y, or x - y if `sign` is -1.
 
     Parameters
     ----------
@@ -561,6 +573,7 @@ def add(x: Any, y: Any, sign: int = 1) -> Exact:
 
 
 def _negative(x: Exact) -> Exact:
+    """Return -x."""
     log_terms = x.log_terms
     if log_terms is not None:
         log_terms = x.field.negate_log_terms(log_terms)
@@ -568,7 +581,7 @@ def _negative(x: Exact) -> Exact:
 
 
 def _gate(mask: Array, x: Exact) -> Exact:
-    """Return x times an array of bool."""
+    """Return x where the bool array `mask` is true, and 0 elsewhere, derivatives included."""
     keep = np.asarray(mask)[..., None, None]
     residues = np.where(keep, x.residues, 0 * x.field.one)
     log_terms = x.log_terms
@@ -578,7 +591,7 @@ def _gate(mask: Array, x: Exact) -> Exact:
 
 
 def multiply(x: Any, y: Any) -> Exact:
-    """Return x y: (x y)' = x y' + x' y.
+    """Return the product x y, with derivative (x y)' = x y' + x' y.
 
     Parameters
     ----------
@@ -607,7 +620,7 @@ def multiply(x: Any, y: Any) -> Exact:
 
 
 def divide(x: Any, y: Any) -> Exact:
-    """Return the quotient q = x / y: q' = (x' - q y') / y.
+    """Return the quotient q = x / y, with derivative q' = (x' - q y') / y.
 
     Parameters
     ----------
@@ -671,11 +684,11 @@ def power(x: Any, n: Any) -> Exact:
     return Exact(x.field, product.residues, x.floats ** (twice / 2))
 
 
-# --- comparisons, by the float
+# --- comparisons, which floats decide
 
 KINK_MESSAGE = (
-    "two different numbers of the same size are compared: this theta lies on a kink or "
-    "a tie. Take another"
+    "two different expressions are equal at this theta and are compared: theta lies on a "
+    "kink or a tie. Take another theta"
 )
 TIED_DATA_MESSAGE = (
     "data are compared with a number that they equal: pass labels and masks as "
@@ -684,20 +697,20 @@ TIED_DATA_MESSAGE = (
 
 
 def _refuse_ties(x: Exact, y: Exact) -> None:
-    """Raise if x and y cannot be compared: nan, or a tie of different numbers.
+    """Raise if x and y cannot be compared: if either is nan, or if different numbers are tied.
 
     On a tie the gradient belongs to neither of the two paths.
     """
     if np.isnan(x.floats).any() or np.isnan(y.floats).any():
         raise Untraceable(
-            "a number that is nan in floats is compared, so neither branch is right"
+            "a number that is nan in floats is compared, which chooses no branch"
         )
     is_decimal = x.field.is_decimal
     if is_decimal and ((x.primal != x.primal).any() or (y.primal != y.primal).any()):
         raise Untraceable(
-            "the result of a division by 0 is compared, so neither branch is right"
+            "the result of a division by 0 is compared, which chooses no branch"
         )
-    tie = x.floats == y.floats  # also where both overflow
+    tie = x.floats == y.floats  # inf ties with inf where both overflow
     if tie.any() and not is_decimal:
         differ = (x.primal != y.primal).any(axis=-1)
         if (tie & differ).any():
@@ -706,7 +719,10 @@ def _refuse_ties(x: Exact, y: Exact) -> None:
 
 
 def comparison_of(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a comparison of exact numbers, from that of their floats."""
+    """Return the comparison of exact arrays that decides by `operation` on their floats.
+
+    Its results are appended to the path of the field.
+    """
 
     def comparison(x: Any, y: Any) -> Any:
         x, y = lift_all(x, y)
@@ -741,13 +757,17 @@ def select(condition: Any, x: Any, y: Any) -> Exact:
 
 
 def _where(condition: Any, *branches: Any) -> Any:
+    """Return np.where(condition, x, y), or np.where(condition) without branches."""
     if field_of(branches) is not None:
         return select(condition, *branches)
     return np.where(comparison_of(np.not_equal)(condition, 0), *branches)
 
 
 def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that sees floats alone; what it returns counts as comparisons."""
+    """Return a version of `function` that is called with floats in place of exact arrays.
+
+    Its results count as comparisons: they are appended to the path of the field.
+    """
 
     def of_exact(*args: Any, **kwargs: Any) -> Any:
         floats = (x.floats if type(x) is Exact else x for x in args)
@@ -763,23 +783,26 @@ def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _test_finiteness(function: Callable[..., Any], x: Exact, **kwargs: Any) -> Any:
-    """Return np.isfinite(x) or the like; refuse at a pole, which theta alone is on."""
+    """Return np.isfinite(x) or the like; raise at a pole, where other theta would be finite."""
     if x.field.at_pole and not np.isfinite(x.floats).all():
         raise Untraceable(KINK_MESSAGE)
     return function(x.floats, **kwargs)
 
 
 def _larger(x: Any, y: Any) -> Exact:
+    """Return the larger of x and y by element, x where they are equal."""
     return select(comparison_of(np.greater_equal)(x, y), x, y)
 
 
 def _smaller(x: Any, y: Any) -> Exact:
+    """Return the smaller of x and y by element, x where they are equal."""
     return select(comparison_of(np.less_equal)(x, y), x, y)
 
 
 def _clip(
     x: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None
 ) -> Any:
+    """Return x limited to [a_min, a_max]; None is no limit, `min` and `max` are other names."""
     low = a_min if min is None else min
     high = a_max if max is None else max
     if low is not None:
@@ -790,12 +813,14 @@ def _clip(
 
 
 def _sign(x: Exact) -> Array:
+    """Return the sign of x by element, as floats -1, 0 or 1."""
     is_positive = comparison_of(np.greater)(x, 0)
     is_negative = comparison_of(np.less)(x, 0)
     return is_positive * 1.0 - is_negative
 
 
 def _absolute(x: Exact) -> Exact:
+    """Return |x|."""
     return select(comparison_of(np.less)(x, 0), _negative(x), x)
 
 
@@ -832,7 +857,7 @@ for _name in ("isfinite", "isnan", "isinf"):
 def _by_position(
     function: Callable[..., Any], x: Exact, *args: Any, **kwargs: Any
 ) -> Exact:
-    """Return numbers moved as a function of NumPy's moves positions; where it puts a 0 is a 0."""
+    """Return x rearranged as `function` rearranges an array; entries that it sets to 0 are 0."""
     positions = np.arange(1, x.size + 1).reshape(x.shape)
     positions = function(positions, *args, **kwargs)
     out = x.reshape(-1)[np.maximum(positions - 1, 0)]
@@ -856,7 +881,7 @@ for _name in (
 
 
 def concatenate(arrays: Any, axis: Any = 0, casting: Any = None) -> Exact:
-    """Return arrays one after the other.
+    """Return arrays joined along an existing axis.
 
     Parameters
     ----------
@@ -880,7 +905,7 @@ def concatenate(arrays: Any, axis: Any = 0, casting: Any = None) -> Exact:
 
 
 def stack(arrays: Any, axis: int = 0) -> Exact:
-    """Return arrays of one shape as one array, along a new axis.
+    """Return arrays of one shape joined along a new axis.
 
     Parameters
     ----------
@@ -894,7 +919,7 @@ def stack(arrays: Any, axis: int = 0) -> Exact:
 
 
 def moveaxis(x: Exact, source: int, destination: int) -> Exact:
-    """Return a view with one axis moved.
+    """Return a view with the axis `source` moved to position `destination`.
 
     Parameters
     ----------
@@ -909,7 +934,7 @@ def moveaxis(x: Exact, source: int, destination: int) -> Exact:
 
 
 def diagonal(x: Exact, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Exact:
-    """Return the view of a diagonal, as the last axis.
+    """Return a view of the diagonal along two axes, which becomes the last axis.
 
     Parameters
     ----------
@@ -935,6 +960,7 @@ def _sliding_window_view(
     subok: bool = False,
     writeable: bool = False,
 ) -> Exact:
+    """Return np.lib.stride_tricks.sliding_window_view; `subok` and `writeable` are ignored."""
     axes: Any = _axes(x, axis)
 
     def view(part: Array, channels: tuple[int, ...]) -> Array:
@@ -954,7 +980,7 @@ def as_strided(
     subok: bool = False,
     writeable: bool = True,
 ) -> Exact:
-    """Return a view with other strides; refuse one that leaves the array.
+    """Return a view with other strides; raise if it would read memory outside of the array.
 
     Residues lie in memory as their floats do: each stride is the same multiple of that of a
     float. Where entries overlap the view cannot be written to.
@@ -974,7 +1000,7 @@ def as_strided(
     """
     shape = x.shape if shape is None else tuple(map(operator.index, shape))
     strides = x.strides if strides is None else tuple(map(operator.index, strides))
-    # where entries overlap the last one written would count, by an order that nobody fixes
+    # a view whose entries overlap is read-only: the order of writes to it is not defined
     span = x.itemsize
     for step, n in sorted(
         (abs(step), n) for step, n in zip(strides, shape, strict=True) if n > 1
@@ -993,7 +1019,7 @@ def as_strided(
         ratio = next((stride // step for stride, step in pairs if step), 1)
         if any(stride != ratio * step for stride, step in pairs):
             raise Untraceable(
-                "as_strided of a result in columns: np.ascontiguousarray comes first"
+                "as_strided takes no array in column-major order; pass np.ascontiguousarray(x)"
             )
         part_strides = tuple(ratio * step for step in strides) + part.strides[x.ndim :]
         return np.lib.stride_tricks.as_strided(
@@ -1003,11 +1029,12 @@ def as_strided(
     low, high = np.lib.array_utils.byte_bounds(x.floats)
     view_low, view_high = np.lib.array_utils.byte_bounds(view(x.floats, ()))
     if prod(shape) and (view_low < low or view_high > high):
-        raise Untraceable("as_strided reads what lies beside its array")
+        raise Untraceable("as_strided would read memory outside of its array")
     return x.map_views(view)
 
 
 def _insert(x: Any, index: Any, values: Any, axis: Any = None) -> Exact:
+    """Return np.insert(x, index, values, axis)."""
     x, values = lift_all(x, values)
     positions = np.arange(x.size).reshape(x.shape)
     new_positions = np.arange(x.size, x.size + values.size).reshape(values.shape)
@@ -1016,13 +1043,14 @@ def _insert(x: Any, index: Any, values: Any, axis: Any = None) -> Exact:
 
 
 def _meshgrid(*arrays: Any, **kwargs: Any) -> Any:
+    """Return np.meshgrid of exact vectors."""
     parts = lift_all(*arrays)
     grids: Any = np.meshgrid(*(np.arange(x.size) for x in parts), **kwargs)
     return type(grids)(x.ravel()[grid] for x, grid in zip(parts, grids, strict=True))
 
 
 def broadcast_to(x: Exact, shape: tuple[int, ...]) -> Exact:
-    """Return a view of a larger shape.
+    """Return a view of x broadcast to a shape.
 
     Parameters
     ----------
@@ -1035,6 +1063,7 @@ def broadcast_to(x: Exact, shape: tuple[int, ...]) -> Exact:
 
 
 def _broadcast_arrays(*arrays: Any, subok: bool = False) -> list[Exact]:
+    """Return views of all arrays broadcast to their common shape; `subok` is ignored."""
     parts = lift_all(*arrays)
     shape = np.broadcast_shapes(*(x.shape for x in parts))
     return [broadcast_to(x, shape) for x in parts]
@@ -1044,7 +1073,7 @@ def _broadcast_arrays(*arrays: Any, subok: bool = False) -> list[Exact]:
 
 
 def _axes(x: Exact, axis: Any) -> tuple[int, ...]:
-    """Return the axes of a reduction, numbered from 0."""
+    """Return the axes of a reduction as a tuple of numbers from 0; None is all axes."""
     if not x.ndim:
         return ()
     if axis is None:
@@ -1054,6 +1083,7 @@ def _axes(x: Exact, axis: Any) -> tuple[int, ...]:
 
 
 def _count(x: Exact, axis: Any) -> int:
+    """Return the number of elements that a reduction over `axis` combines."""
     return prod(x.shape[k] for k in _axes(x, axis))
 
 
@@ -1064,7 +1094,7 @@ def sum_over(
     initial: Any = None,
     where: Any = True,
 ) -> Exact:
-    """Return sums over axes.
+    """Return the sums over one or more axes.
 
     Parameters
     ----------
@@ -1094,20 +1124,24 @@ def sum_over(
 
 
 def _mean(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
+    """Return the means over one or more axes."""
     return divide(sum_over(x, axis, keepdims), _count(lift_all(x)[0], axis))
 
 
 def _var(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Exact:
+    """Return the variances over one or more axes, sums of squares divided by count - `ddof`."""
     centred = add(x, _mean(x, axis, keepdims=True), -1)
     squares = sum_over(multiply(centred, centred), axis, keepdims)
     return divide(squares, _count(centred, axis) - ddof)
 
 
 def _std(x: Any, *args: Any, **kwargs: Any) -> Exact:
+    """Return the standard deviations over one or more axes."""
     return UFUNCS["sqrt"](_var(x, *args, **kwargs))
 
 
 def _cumprod(x: Any, axis: Any = None) -> Exact:
+    """Return the cumulative products along an axis; None flattens x."""
     rows = x.ravel() if axis is None else moveaxis(x, axis, 0)
     products: list[Exact] = []
     for row in rows:
@@ -1118,6 +1152,7 @@ def _cumprod(x: Any, axis: Any = None) -> Exact:
 
 
 def _cumsum(x: Any, axis: Any = None) -> Exact:
+    """Return the cumulative sums along an axis; None flattens x."""
     if axis is None:
         x = x.ravel()
     axis = (axis or 0) % x.ndim
@@ -1126,7 +1161,7 @@ def _cumsum(x: Any, axis: Any = None) -> Exact:
 
 
 def _flatten_axes(x: Exact, axis: Any) -> Exact:
-    """Return a view in which the axes of a reduction are one, the last."""
+    """Return x with the axes of a reduction flattened into one, the last."""
     reduced = _axes(x, axis)
     kept_axes = [k for k in range(x.ndim) if k not in reduced]
     shape = [x.shape[k] for k in kept_axes]
@@ -1134,10 +1169,12 @@ def _flatten_axes(x: Exact, axis: Any) -> Exact:
 
 
 def _reduced_shape(x: Exact, axis: Any, keepdims: bool) -> tuple[int, ...]:
+    """Return the shape of a reduction of x over `axis`."""
     return x.floats.sum(axis, keepdims=keepdims).shape
 
 
 def _prod(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
+    """Return the products over one or more axes."""
     (x,) = lift_all(x)
     factors = moveaxis(_flatten_axes(x, axis), -1, 0)
     while len(factors) > 1:  # multiply the halves, so that products are few and wide
@@ -1156,7 +1193,10 @@ def _extreme(
     keepdims: bool = False,
     initial: Any = None,
 ) -> Exact:
-    """Return the largest or smallest elements along axes, as `pick` finds, np.argmax or argmin."""
+    """Return the largest or smallest elements over axes; raise if different numbers are tied.
+
+    `pick` is np.argmax or np.argmin. `initial` is one more number to choose from, if it is given.
+    """
     flat = _flatten_axes(x, axis)
     positions = np.expand_dims(pick(flat.floats, axis=-1), -1)
     extreme = _take_along_axis(flat, positions, -1)
@@ -1172,12 +1212,13 @@ def _extreme(
 def _arg_extreme(
     pick: Callable[..., Any], x: Any, axis: Any = None, keepdims: bool = False
 ) -> Any:
-    """Return np.argmax or np.argmin, which refuse ties."""
+    """Return the positions that `pick`, np.argmax or np.argmin, finds; raise on ties."""
     _extreme(pick, x, axis)
     return pick(x.floats, axis=axis, keepdims=keepdims)
 
 
 def _argsort(x: Any, axis: Any = -1, kind: Any = None) -> Array:
+    """Return the positions that sort x along an axis; raise on ties. `kind` is ignored."""
     order = np.argsort(x.floats, axis=axis, kind="stable")
     ascending = moveaxis(_take_along_axis(x, order, axis), axis, 0)
     _refuse_ties(ascending[1:], ascending[:-1])
@@ -1186,12 +1227,14 @@ def _argsort(x: Any, axis: Any = -1, kind: Any = None) -> Array:
 
 
 def _sort(x: Exact, axis: Any = -1, kind: Any = None) -> Exact:
+    """Return x sorted along an axis; None flattens x. `kind` is ignored."""
     if axis is None:
         return _sort(x.ravel(), 0)
     return _take_along_axis(x, _argsort(x, axis), axis)
 
 
 def _add_reduceat(x: Exact, starts: Any, axis: int = 0) -> Exact:
+    """Return np.add.reduceat: the sums of slices that begin at `starts`."""
     x = moveaxis(x, axis, 0)
     edges = [*map(int, starts), len(x)]
     sums = [sum_over(x[i : max(j, i + 1)], 0) for i, j in pairwise(edges)]
@@ -1199,9 +1242,11 @@ def _add_reduceat(x: Exact, starts: Any, axis: int = 0) -> Exact:
 
 
 def _add_at(x: Any, index: Any, y: Any, sign: int = 1) -> None:
-    """Add y to entries of x, which may be repeated; subtract it if sign is -1."""
+    """Add y in place to the entries x[index], which may repeat; subtract it if `sign` is -1."""
     if type(x) is not Exact:
-        raise Untraceable("exact numbers are added into an array of floats")
+        raise Untraceable(
+            "exact numbers cannot be added to entries of an array of floats"
+        )
     positions = np.arange(x.size).reshape(x.shape)[index]
     terms = broadcast_to(lift(y, x.field), positions.shape).ravel()
     entries = np.unravel_index(positions.ravel(), x.shape)
@@ -1230,7 +1275,7 @@ UFUNC_METHODS |= {
 
 
 def uninitialized(field: Field, shape: Any) -> Exact:
-    """Return np.empty: one random number everywhere, so that nothing is proved by it.
+    """Return an array as of np.empty: one random number everywhere, so that it proves nothing.
 
     Parameters
     ----------
@@ -1245,6 +1290,7 @@ def uninitialized(field: Field, shape: Any) -> Exact:
 
 
 def _empty_like(x: Exact, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
+    """Return np.empty_like(x); with a dtype, an empty array of NumPy's."""
     shape = x.shape if shape is None else shape
     if dtype is not None:
         return np.empty(shape, dtype)
@@ -1252,20 +1298,23 @@ def _empty_like(x: Exact, dtype: Any = None, shape: Any = None, **_: Any) -> Any
 
 
 def _fill_diagonal(x: Exact, value: Any, wrap: bool = False) -> None:
+    """Set the diagonal of x to `value` in place; raise if `wrap` is asked for."""
     if wrap:
-        raise Untraceable("np.fill_diagonal with wrap")
+        raise Untraceable("np.fill_diagonal cannot be traced with wrap=True")
     x[(np.arange(min(x.shape)),) * x.ndim] = value
 
 
 def _nan_to_num(x: Exact, copy: bool = True) -> Exact:
+    """Return a copy of x; raise if a float of x is not finite, or if it is to be in place."""
     if not np.isfinite(x.floats).all() or not copy:
         raise Untraceable(
-            "np.nan_to_num in place, or of numbers that are not finite in floats"
+            "np.nan_to_num can be traced only with copy=True and for finite numbers"
         )
     return x.copy()
 
 
 def _transpose(x: Exact, axes: Any = None) -> Exact:
+    """Return a view with the axes permuted; None reverses them."""
     if axes is None:
         return x.transpose()
     return x.transpose(*axes)
@@ -1351,6 +1400,6 @@ for _name in (
     "var",
 ):
     setattr(Exact, _name, getattr(np, _name))
-# a number that is nan has no value: nansum and the like skip nothing
+# a nan has no exact value, so that nansum and the like skip nothing
 for _name in ("sum", "mean", "var", "std", "prod", "max", "min", "argmax", "argmin"):
     FUNCTIONS[f"nan{_name}"] = FUNCTIONS[_name]

@@ -62,7 +62,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 PACKAGE = __name__.rpartition(".trace.")[0]
 STDLIB_PATH = sysconfig.get_path("stdlib")
-# What a call may assign to global names of the originals
+# Types of values that a copied function may write to global names of the original module
 PLAIN_TYPES = {
     bool,
     int,
@@ -75,9 +75,10 @@ PLAIN_TYPES = {
     np.float64,
     np.int64,
 }
-# What copies and originals share
+# Types whose values are not copied: copies and originals share them
 SHARED_TYPES = PLAIN_TYPES | {Exact, slice, range, np.ufunc, np.dtype, type(Ellipsis)}
-HEAP_TYPE_FLAG = 1 << 9  # of ``cls.__flags__``: the class was not compiled with CPython
+# Bit of ``cls.__flags__``: set if the class was made at run time, as by a ``class`` statement
+HEAP_TYPE_FLAG = 1 << 9
 C_DESCRIPTORS = {
     MethodDescriptorType,
     WrapperDescriptorType,
@@ -85,7 +86,7 @@ C_DESCRIPTORS = {
     ClassMethodDescriptorType,
 }
 METACLASSES = (type, ABCMeta, type(typing.Protocol))
-# Classes in C from which a class that is copied may derive; `object` and `type` besides
+# Classes in C, besides `object` and `type`, from which a copied class may derive
 CONTAINER_BASES = (tuple, list, dict, threading.local)
 C_BASES = (object, type, *CONTAINER_BASES)
 DYNAMIC_LOOKUPS = {"eval", "exec", "globals", "vars", "locals"}
@@ -97,7 +98,7 @@ MODULE_ATTRIBUTES = (
     "__loader__",
     "__doc__",
 )
-# What a class gets when it is made
+# Attributes that Python itself adds to a class, which are not copied
 CLASS_ATTRIBUTES = {"__dict__", "__weakref__", "_abc_impl"}
 
 
@@ -109,7 +110,7 @@ class ClassCopy(NamedTuple):
     copy_types: dict[str, type]
 
 
-# Those of the call that is running
+# The copies of the call that is running; None outside of calls
 ACTIVE_COPIES: ContextVar[Copies | None] = ContextVar("copies", default=None)
 CLASS_COPIES: WeakKeyDictionary[type, ClassCopy] = WeakKeyDictionary()
 
@@ -117,10 +118,10 @@ CLASS_COPIES: WeakKeyDictionary[type, ClassCopy] = WeakKeyDictionary()
 def in_own_context(
     function: Callable[Arguments, Result],
 ) -> Callable[Arguments, Result]:
-    """Return a function that is called in a context of its own.
+    """Return a version of `function` that always runs in its own copy of the context variables.
 
-    What it sets of NumPy's treatment of errors and of the precision of decimals ends with it,
-    wherever it is interrupted.
+    What a call changes in NumPy's treatment of errors or in the precision of decimals ends with the
+    call, wherever it is interrupted.
     """
 
     @functools.wraps(function)
@@ -132,7 +133,7 @@ def in_own_context(
 
 
 def _is_library(names: dict[str, Any]) -> bool:
-    """Return whether these are the names of a module that stays as it is."""
+    """Return whether a module with these global names stays uncopied: stdlib, NumPy, exactgrad."""
     name = str(names.get("__name__", ""))
     root = name.partition(".")[0]
     file = str(names.get("__file__") or STDLIB_PATH)
@@ -161,13 +162,13 @@ class GlobalNames(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         value = self.original.get(name, self)
-        if value is self:  # no global name but one of Python's: these are copied, too
+        if value is self:  # the name is no global but a built-in of Python
             value = self.copies.builtins[name]
         self[name] = copy = self.copies.copy_of(value)
         return copy
 
     def prepare(self, code: CodeType) -> None:
-        """Copy globals that code reads without `__missing__`; record those that it assigns."""
+        """Copy globals that `code` may read without `__missing__`; record those that it assigns."""
         if dis.opmap["STORE_GLOBAL"] in code.co_code[::2]:
             instructions = dis.get_instructions(code)
             self.assigned |= {
@@ -176,7 +177,7 @@ class GlobalNames(dict[str, Any]):
         names: Iterable[str] = code.co_names
         if DYNAMIC_LOOKUPS.intersection(code.co_names):
             names = list(self.original)
-        elif code.co_flags & 1:  # a function, whose names are copied when it reads them
+        elif code.co_flags & 1:  # a function, for which `__missing__` copies them
             names = ()
         for name in names:
             if name in self.original:
@@ -186,7 +187,7 @@ class GlobalNames(dict[str, Any]):
                 self.prepare(constant)
 
     def write_back(self) -> None:
-        """Write global variables that the copies have assigned back to the module."""
+        """Write global variables that copied functions have assigned back to the module."""
         for name in self.assigned & self.keys():
             is_shared, value = self.copies.to_original(self[name])
             if is_shared and self.original.get(name, self) is not value:
@@ -194,7 +195,7 @@ class GlobalNames(dict[str, Any]):
 
 
 class ModuleCopy(ModuleType):
-    """A module of which the attributes are copied when they are read."""
+    """A copy of a module, each attribute of which is copied when it is first read."""
 
     def __init__(self, copies: Copies, original: ModuleType) -> None:
         super().__init__(original.__name__, original.__doc__)
@@ -211,14 +212,14 @@ class ModuleCopy(ModuleType):
 
 
 class CopiedAttribute:
-    """An attribute of the copy of a class: what is copied in the call that is running."""
+    """An attribute of a copied class: it returns the copy that the running call has made."""
 
     def __init__(self, original: type, name: str) -> None:
         self.original = ref(original)
         self.name = name
 
     def value(self) -> Any:
-        """Return the copy; outside of calls the attribute itself."""
+        """Return the copy made in the running call; outside of calls, the original attribute."""
         original = self.original()
         copies = ACTIVE_COPIES.get()
         try:
@@ -238,7 +239,7 @@ class CopiedAttribute:
 
 
 class CopiedDataDescriptor(CopiedAttribute):
-    """One that goes before the attributes of an object, such as a property."""
+    """A copied attribute that precedes those of an object, such as a property."""
 
     def __set__(self, instance: Any, value: Any) -> None:
         self.value().__set__(instance, value)
@@ -248,7 +249,7 @@ class CopiedDataDescriptor(CopiedAttribute):
 
 
 def _is_python(cls: type) -> bool:
-    """Return whether a class is made by a statement, and not by C."""
+    """Return whether a class was made by a ``class`` statement, and not compiled in C."""
     if not cls.__flags__ & HEAP_TYPE_FLAG or type(cls.__module__) is not str:
         return False
     descriptors = (
@@ -260,7 +261,7 @@ def _is_python(cls: type) -> bool:
 
 
 def _is_copied(cls: type) -> bool:
-    """Return whether a class can be copied: it is a user's, and written in Python."""
+    """Return whether a class is copied: it is a user's class, written in Python."""
     if type(cls) not in METACLASSES and not _is_copied(type(cls)):
         return False
     if cls in C_BASES or issubclass(cls, BaseException | Enum):
@@ -269,18 +270,23 @@ def _is_copied(cls: type) -> bool:
         return False
     if not all(base in C_BASES or _is_python(base) for base in cls.__mro__):
         return False
-    if cls.__module__ == "builtins":  # of a text that was executed without a name
+    # `exec` made it in a namespace without ``__name__``
+    if cls.__module__ == "builtins":
         return True
     module = sys.modules.get(cls.__module__, ModuleType(cls.__module__))
     return not _is_library(vars(module))
 
 
 def _attribute_types(cls: type) -> dict[str, type]:
+    """Return the type of each attribute of a class, by name."""
     return {name: type(value) for name, value in vars(cls).items()}
 
 
 def _make_class_copy(cls: type, metaclass: type, bases: tuple[type, ...]) -> type:
-    """Return the copy of a class, which all calls share while the attributes are the same."""
+    """Return the copy of a class, with copied `metaclass` and `bases`.
+
+    All calls share one copy, until an attribute of the class or of the copy changes its type.
+    """
     shared = CLASS_COPIES.get(cls)
     if (
         shared is not None
@@ -300,7 +306,7 @@ def _make_class_copy(cls: type, metaclass: type, bases: tuple[type, ...]) -> typ
             names[name] = CopiedDataDescriptor(cls, name)
         else:
             names[name] = CopiedAttribute(cls, name)
-    if "__init_subclass__" in names:  # it has been called, for the original
+    if "__init_subclass__" in names:  # the hook has run for the original class
         names["__init_subclass__"] = classmethod(lambda cls, **options: None)
     make = ABCMeta.__new__ if issubclass(metaclass, ABCMeta) else type.__new__
     copy: type = make(metaclass, cls.__name__, bases, names)
@@ -312,14 +318,14 @@ class Copies:
     """The copies of what a function reaches, each made once."""
 
     def __init__(self) -> None:
-        # by the identity of a value: the value, which is kept alive, and its copy
+        # maps the id of a value to the value, which is so kept alive, and its copy
         self.copies: dict[int, tuple[Any, Any]] = {}
-        self.originals: dict[int, Any] = {}  # by the identity of the copy
-        # by the identity of a module's names; None of a module that stays as it is
+        self.originals: dict[int, Any] = {}  # maps the id of a copy to the original
+        # maps the id of a module's global names to their copy; None if it is not copied
         self.global_names: dict[int, GlobalNames | None] = {}
-        # cells of closures, which may be assigned to: originals and copies
+        # pairs of a closure's cell and its copy: functions may assign to ``nonlocal`` names
         self.cells: list[tuple[CellType, CellType]] = []
-        # what has still to be called to fill copies: they may contain each other
+        # functions that fill copies, still to be called: copies may contain each other
         self.unfilled: list[Callable[[], None]] = []
         self.builtins = {**vars(builtins), "__import__": self._import}
 
@@ -330,7 +336,7 @@ class Copies:
         *arguments: Any,
         trace: Callable[..., Any] | None = None,
     ) -> Any:
-        """Return what a function's copy returns, while makers make numbers of a field.
+        """Call the copy of a function while np.zeros and the like make exact numbers of `field`.
 
         Parameters
         ----------
@@ -359,11 +365,11 @@ class Copies:
                     sys.settrace(outer_trace)
                 self.write_back()
 
-        # what is set inside is forgotten with the context
+        # context variables that the call sets end with its context
         return copy_context().run(call_copy)
 
     def copy_of(self, value: Any) -> Any:
-        """Return the copy of a value, or the value itself where nothing in it is copied."""
+        """Return the copy of a value, or the value itself if nothing in it has to be copied."""
         copy = self._copy(value)
         while self.unfilled:
             self.unfilled.pop()()
@@ -379,11 +385,15 @@ class Copies:
                 is_shared, value = self.to_original(copy.cell_contents)
                 if is_shared and original.cell_contents is not value:
                     original.cell_contents = value
-            except ValueError:  # one of them has been deleted
+            except ValueError:  # one of the two cells is empty: its name was deleted
                 continue
 
     def to_original(self, value: Any) -> tuple[bool, Any]:
-        """Return whether a value of a copy can be given to others, and what is given then."""
+        """Return whether a value may be written to an original, and the value to write.
+
+        `value` is one that a copied function has assigned. If it is the copy of an original, that
+        is what is written; else it has to be plain data.
+        """
         if id(value) in self.originals:
             return True, self.originals[id(value)]
         if type(value) in PLAIN_TYPES:
@@ -398,12 +408,13 @@ class Copies:
         return all(self.to_original(item) == (True, item) for item in items), value
 
     def _import(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the copy of an imported module: the ``__import__`` of copied functions."""
         return self.copy_of(builtins.__import__(*args, **kwargs))
 
     def _copy(self, value: Any, own_containers: bool = False) -> Any:
-        """Return the copy of a value, which `unfilled` has still to fill.
+        """Return the copy of a value; the functions in `unfilled` still have to fill its contents.
 
-        Containers of values that are shared are copied only if `own_containers`.
+        Containers that hold nothing to be copied are copied only if `own_containers`.
         """
         cls = type(value)
         if cls in SHARED_TYPES:
@@ -411,7 +422,8 @@ class Copies:
         entry = self.copies.get(id(value))
         if entry is not None:
             return entry[1]
-        self.copies[id(value)] = value, value  # until there is a copy: it may lead here
+        # the value stands for its copy until there is one, as it may contain itself
+        self.copies[id(value)] = value, value
         stand_in = STAND_INS.get(id(value)) or scipy_stand_in(value)
         if stand_in is not None:
             return self._register(value, stand_in)
@@ -424,7 +436,7 @@ class Copies:
         return self._copy_object(value)
 
     def _register(self, value: Any, copy: Any) -> Any:
-        """Record which value has which copy, and return the copy."""
+        """Record that `copy` is the copy of `value`, and return `copy`."""
         self.copies[id(value)] = value, copy
         self.copies[id(copy)] = copy, copy
         self.originals[id(copy)] = value
@@ -433,7 +445,7 @@ class Copies:
     # --- functions
 
     def _names_of(self, function: FunctionType) -> GlobalNames | None:
-        """Return the global names of a function's copy; None if those stay as they are."""
+        """Return the global names for a function's copy; None if its module is not copied."""
         original = function.__globals__
         if id(original) not in self.global_names:
             self.global_names[id(original)] = None
@@ -442,6 +454,10 @@ class Copies:
         return self.global_names[id(original)]
 
     def _copy_function(self, function: FunctionType) -> Any:
+        """Return the copy of a function, with copied globals, closure, defaults and attributes.
+
+        A function of a library is returned itself, unless it has a closure.
+        """
         names = self._names_of(function)
         closure = function.__closure__
         if type(function.__globals__) is GlobalNames or (names is None and not closure):
@@ -471,12 +487,13 @@ class Copies:
         return copy
 
     def _copy_cell(self, cell: CellType) -> CellType:
+        """Return the copy of a closure's cell; an empty cell, or one of plain data, is shared."""
         if id(cell) in self.copies:
             earlier_copy: CellType = self.copies[id(cell)][1]
             return earlier_copy
         try:
             content = cell.cell_contents
-        except ValueError:  # it is empty
+        except ValueError:  # the cell is empty
             return cell
         if type(content) in SHARED_TYPES:
             return cell
@@ -493,16 +510,18 @@ class Copies:
     def _rebuild(
         self, value: Any, parts: tuple[Any, ...], make: Callable[..., Any]
     ) -> Any:
-        """Return what `make` makes of the copies of parts, or the value if none is copied."""
+        """Return `make(*copies)` of the copies of `parts`; `value` itself if no part has a copy."""
         copies = tuple(map(self._copy, parts))
         if all(map(operator.is_, parts, copies)):
             return value
         return self._register(value, make(*copies))
 
     def _copy_method(self, method: MethodType) -> Any:
+        """Return the copy of a bound method: a copied function bound to a copied object."""
         return self._rebuild(method, (method.__func__, method.__self__), MethodType)
 
     def _copy_partial(self, partial: functools.partial[Any]) -> Any:
+        """Return the copy of a `functools.partial`."""
         return self._rebuild(
             partial,
             (partial.func, partial.args, partial.keywords),
@@ -512,32 +531,38 @@ class Copies:
         )
 
     def _copy_cached(self, cached: Any) -> Any:
+        """Return the copy of a function with `functools.lru_cache`, whose cache is empty."""
         cache = functools.lru_cache(**cached.cache_parameters())
         return self._register(cached, cache(self._copy(cached.__wrapped__)))
 
     def _copy_wrapped(self, wrapper: Any) -> Any:
+        """Return the copy of a staticmethod or classmethod."""
         return self._rebuild(wrapper, (wrapper.__func__,), type(wrapper))
 
     def _copy_property(self, original: property) -> Any:
+        """Return the copy of a property: copied getter, setter and deleter."""
         functions = original.fget, original.fset, original.fdel
         return self._rebuild(
             original, functions, functools.partial(property, doc=original.__doc__)
         )
 
     def _copy_variable(self, variable: ContextVar[Any]) -> Any:
+        """Return a context variable whose default is the copy of the variable's value."""
+
         def make(value: Any) -> ContextVar[Any]:
             return ContextVar(variable.name, default=value)
 
         try:
             return self._rebuild(variable, (variable.get(),), make)
-        except LookupError:  # it has no value
+        except LookupError:  # the variable has no value
             return variable
 
     def _copy_reference(self, reference: ref[Any]) -> Any:
+        """Return the copy of a weak reference: a weak reference to the copy of its object."""
         return self._rebuild(reference, (reference(),), ref)
 
     def _copy_built_in(self, method: BuiltinFunctionType) -> Any:
-        """Return the method of a container that is copied."""
+        """Return the same method of the copied container; other built-in functions are shared."""
         container = method.__self__
         if type(container) not in CONTAINER_TYPES:
             return method
@@ -546,6 +571,7 @@ class Copies:
         )
 
     def _copy_module(self, module: ModuleType) -> Any:
+        """Return the copy of a user's module; a module of a library is returned itself."""
         if _is_library(vars(module)):
             return module
         return self._register(module, ModuleCopy(self, module))
@@ -553,7 +579,7 @@ class Copies:
     # --- containers
 
     def _copy_container(self, value: Any, own_containers: bool) -> Any:
-        """Return a copy if anything in it is one, or if it is to be a container of its own."""
+        """Return the copy of a container, if an item has a copy or if `own_containers`."""
         cls = type(value)
         is_mapping = hasattr(value, "keys")
         items = [*value]
@@ -565,7 +591,7 @@ class Copies:
         if all_shared and not own_containers:
             return value
         is_immutable = cls in (tuple, MappingProxyType)
-        if not is_immutable:  # an item may lead to the container: it is filled later
+        if not is_immutable:  # filled later: an item may refer to this container
             copy = cls()
             self.copies[id(value)] = value, copy
         copies = items
@@ -591,19 +617,21 @@ class Copies:
             elif not is_mapping:
                 copy.extend(values)
 
-        # filled last: that asks objects, which are to be complete, for their hashes
+        # containers are filled last: sets and dicts hash their items, which must be complete
         self.unfilled.insert(0, fill)
         return self._register(value, copy)
 
     # --- classes and their objects
 
     def _copy_class(self, cls: type) -> Any:
+        """Return the copy of a user's class; other classes are returned themselves."""
         if cls not in CLASS_COPIES and not _is_copied(cls):
             return cls
         bases = tuple(map(self._copy, cls.__bases__))
         return self._register(cls, _make_class_copy(cls, self._copy(type(cls)), bases))
 
     def _copy_object(self, value: Any) -> Any:
+        """Return the copy of an object whose class is copied: its items, attributes and slots."""
         original_class = type(value)
         cls: Any = Vectorize
         if original_class is not np.vectorize:
@@ -633,14 +661,14 @@ class Copies:
         return copy
 
     def _fill_slots(self, value: Any, copy: Any) -> None:
-        """Copy the attributes for which classes have ``__slots__``."""
+        """Set the ``__slots__`` attributes of `copy` to copies of those of `value`."""
         for cls in type(value).__mro__:
             for name, slot in vars(cls).items():
                 if type(slot) is not MemberDescriptorType:
                     continue
                 try:
                     content = slot.__get__(value)
-                except AttributeError:  # it has not been assigned to
+                except AttributeError:  # the slot has no value
                     continue
                 slot_copy = vars(self._copy(cls))[name]
                 slot_copy.__set__(copy, self._copy(content, True))

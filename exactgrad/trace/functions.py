@@ -34,22 +34,22 @@ from .arrays import (
 __all__ = ["SPECIAL", "exp", "function", "log", "polygamma", "sqrt"]
 
 Array = NDArray[Any]
-SPECIAL: Handlers = {}  # the ufuncs of scipy.special
+SPECIAL: Handlers = {}  # exact versions of the ufuncs of scipy.special, by name
 SQRT_PI = math.sqrt(math.pi)
-SMALL_EXPONENT = -60  # decimals below 1e-60 take a series in place of the formula
+SMALL_EXPONENT = -60  # decimal exponent: for |x| < 1e-60 a series replaces the formula
 
 
 def exp(x: Any) -> Exact:
-    """Return e^x, with slope e^x x'."""
+    """Return e^x, with derivative e^x x'."""
     (x,) = lift_all(x)
     primal = x.field.exp(x.primal, x.log_terms)
     if x.field.has_infinity:
-        primal[np.isneginf(x.floats)] = 0 * x.field.one  # what a mask of -inf leaves
+        primal[np.isneginf(x.floats)] = 0 * x.field.one  # e^-inf is 0, as masks need
     return apply_slope(x, primal, primal, np.exp(x.floats))
 
 
 def log(x: Any) -> Exact:
-    """Return log x, with slope x' / x."""
+    """Return log x, with derivative x' / x; a zero of x is recorded."""
     (x,) = lift_all(x)
     primal, log_terms = x.field.log(x.primal)
     x.field.record_zeros(x.primal, x.floats)
@@ -58,7 +58,7 @@ def log(x: Any) -> Exact:
 
 
 def sqrt(x: Any) -> Exact:
-    """Return r with r^2 = x, with slope x' / (2 r)."""
+    """Return the square root r of x, r^2 = x, with derivative x' / (2 r)."""
     (x,) = lift_all(x)
     root = x.field.sqrt(x.primal)
     slope = x.field.inv(x.field.add(root, root))
@@ -66,7 +66,7 @@ def sqrt(x: Any) -> Exact:
 
 
 def cos_and_sin(x: Any) -> tuple[Exact, Exact]:
-    """Return cos x and sin x, with slopes -sin x x' and cos x x'."""
+    """Return the pair (cos x, sin x), with derivatives -sin x x' and cos x x'."""
     (x,) = lift_all(x)
     cos, sin = x.field.cos_and_sin(x.primal)
     return (
@@ -76,20 +76,23 @@ def cos_and_sin(x: Any) -> tuple[Exact, Exact]:
 
 
 def _cos(x: Any) -> Exact:
+    """Return cos x."""
     return cos_and_sin(x)[0]
 
 
 def _sin(x: Any) -> Exact:
+    """Return sin x."""
     return cos_and_sin(x)[1]
 
 
 def _tan(x: Any) -> Exact:
+    """Return tan x = sin x / cos x."""
     cos, sin = cos_and_sin(x)
     return sin / cos
 
 
 def _float_function(name: str) -> Callable[..., Array]:
-    """Return a function of floats: NumPy's, Python's, or that of SciPy, which is imported."""
+    """Return the function of floats called `name`, from NumPy, `math` or `scipy.special`."""
     if hasattr(np, name):
         function: Callable[..., Array] = getattr(np, name)
         return function
@@ -99,7 +102,10 @@ def _float_function(name: str) -> Callable[..., Array]:
 
 
 def _from_formula(formula: Callable[..., Any], name: str) -> Callable[..., Exact]:
-    """Return a function with the residues of a formula and the floats of a named function."""
+    """Return a function of exact numbers whose residues are those of `formula(*arguments)`.
+
+    Its floats are those of the function of NumPy or SciPy called `name`, which are more accurate.
+    """
 
     def of_exact(*args: Any) -> Exact:
         operands = lift_all(*args)
@@ -116,7 +122,7 @@ def opaque(
     odd: bool | None = None,
     floats: Callable[..., Array] | None = None,
 ) -> Callable[[Any], Exact]:
-    """Return a function that is random in fields, but for its derivative and its symmetry.
+    """Return a function that is random in finite fields, with a known derivative and symmetry.
 
     Parameters
     ----------
@@ -149,7 +155,7 @@ def function(
     derivative: Callable[[Any], Any],
     floats: Callable[..., Any] | None = None,
 ) -> None:
-    """Make a function of one array known to proofs, by its derivative.
+    """Register the derivative of a function of one array, so that proofs can use the function.
 
     Parameters
     ----------
@@ -172,15 +178,16 @@ def function(
 def _precise_near_zero(
     series: Callable[[Exact], Exact], formula: Callable[[Exact], Exact]
 ) -> Callable[[Exact], Exact]:
-    """Return a formula that gets more decimals where small x would lose its digits.
+    """Return a version of `formula` that keeps its digits near x = 0, where it would cancel.
 
-    Below 1e-60 the first terms of the series are exact to all digits.
+    It computes decimals with more digits if x is small. Below 1e-60 it returns `series(x)`, the
+    first terms of the series, which are exact to all digits. Residues are always `formula(x)`.
     """
 
     def of_exact(x: Exact) -> Exact:
         if not x.field.is_decimal:
             return formula(x)
-        exponents = [number.adjusted() for number in x.primal.ravel()]  # 0 of NaN
+        exponents = [number.adjusted() for number in x.primal.ravel()]  # of NaN it is 0
         sizes = np.array(exponents).reshape(x.shape)
         small = sizes < SMALL_EXPONENT
         with localcontext() as more_digits:
@@ -202,18 +209,18 @@ _erfinv = opaque("erfinv", lambda _, y: SQRT_PI / 2 * exp(y * y), odd=True)
 
 
 def _tanh(x: Exact) -> Exact:
-    """Return (1 - e^-2x) / (1 + e^-2x)."""
+    """Return tanh x = (1 - e^-2x) / (1 + e^-2x)."""
     e = _expm1(x * -2)
     return -e / (2 + e)
 
 
 def _normal_cdf(x: Exact) -> Exact:
-    """Return the normal distribution function; that less 1/2 is odd."""
+    """Return the standard normal distribution function, (1 + erf(x / sqrt 2)) / 2."""
     return (1 + _erf(x / math.sqrt(2.0))) / 2
 
 
 def _arctan2(y: Exact, x: Exact) -> Exact:
-    """Return the angle of a point: that of y / x, and half a turn more where x < 0."""
+    """Return the angle of the point (x, y): arctan(y / x), and pi or -pi more where x < 0."""
     angle = _arctan(y / x)
     is_left = comparison_of(np.less)(x, 0)
     is_upper = comparison_of(np.greater_equal)(y, 0)
@@ -221,7 +228,7 @@ def _arctan2(y: Exact, x: Exact) -> Exact:
 
 
 def polygamma(order: int) -> Callable[[Any], Exact]:
-    """Return the function log Gamma for order -1, digamma for 0, its n-th derivative for n > 0."""
+    """Return log Gamma for order -1, digamma for order 0, its n-th derivative for order n > 0."""
     if order < 1:
         name = ("gammaln", "digamma")[order + 1]
         return opaque(name, lambda x, _: polygamma(order + 1)(x))
@@ -234,16 +241,18 @@ def polygamma(order: int) -> Callable[[Any], Exact]:
 
 
 def _xlogy(x: Exact, y: Exact) -> Exact:
-    """Return x log y, and 0 where x is 0."""
+    """Return x log y, and 0 where x is 0 whatever y is."""
     is_zero = (x.primal == 0).all(axis=-1)
     return x * log(select(is_zero, np.ones(y.shape), y))
 
 
 def _i0e_slope(x: Exact, y: Exact) -> Exact:
+    """Return the derivative I1e(x) - sign(x) y of the scaled Bessel function y = I0e(x)."""
     return SPECIAL["i1e"](x) - UFUNCS["sign"](x) * y
 
 
 def _i1e_slope(x: Exact, y: Exact) -> Exact:
+    """Return the derivative I0e(x) - y (sign(x) + 1 / x) of y = I1e(x)."""
     return SPECIAL["i0e"](x) - y * (UFUNCS["sign"](x) + 1 / x)
 
 
@@ -271,7 +280,7 @@ SPECIAL |= {
     "loggamma": polygamma(-1),
     "psi": polygamma(0),
 }
-# Formulas in the functions above; floats are NumPy's or SciPy's own
+# Formulas for residues in terms of the functions above; the floats come from NumPy or SciPy
 NUMPY_FORMULAS: Handlers = {
     "arccos": lambda x: math.pi / 2 - _arcsin(x),
     "arcsinh": lambda x: log(x + sqrt(x * x + 1)),

@@ -26,12 +26,12 @@ from .functions import log, sqrt
 
 __all__ = ["FUNCTIONS", "matmul"]
 
-ELLIPSIS_LETTERS = "ABCDEFGHIJ"  # of the axes that an ellipsis of einsum stands for
+ELLIPSIS_LETTERS = "ABCDEFGHIJ"  # letters for the axes of an ellipsis of einsum
 SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
 
 
 def matmul(x: Any, y: Any) -> Exact:
-    """Return the product of matrices: (X Y)' = X' Y + X Y'.
+    """Return the matrix product X Y, with derivative (X Y)' = X' Y + X Y'.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def matmul(x: Any, y: Any) -> Exact:
 def einsum(
     subscripts: str, *operands: Any, optimize: Any = None, casting: str = "safe"
 ) -> Exact:
-    """Return the sum of products that letters describe, one operand after the other.
+    """Return np.einsum of exact arrays, contracting one operand after the other.
 
     Parameters
     ----------
@@ -99,7 +99,11 @@ def einsum(
 
 
 def _sum_own(x: Exact, term: str, used: str) -> tuple[Exact, str]:
-    """Take diagonals of repeated letters, and sum over those that nothing else uses."""
+    """Return x and its letters after its repeated letters and its unused letters are removed.
+
+    `term` has one letter for each axis of x. A repeated letter becomes a diagonal; a letter that is
+    not in `used` is summed over.
+    """
     for c in set(term):
         while term.count(c) > 1:
             i = term.index(c)
@@ -116,14 +120,20 @@ def _sum_own(x: Exact, term: str, used: str) -> tuple[Exact, str]:
 def _contract(
     x: Exact, x_term: str, y: Exact, y_term: str, later: str
 ) -> tuple[Exact, str]:
-    """Return the product of two operands and its letters, by one product of matrices."""
+    """Return the product of x and y and its letters, computed by one product of stacked matrices.
+
+    `x_term` and `y_term` have one letter for each axis. Letters that both operands have are summed
+    over, unless they are in `later`: the letters of the result and of the operands still to come.
+    """
     shared = [c for c in x_term if c in y_term]
     batch = [c for c in shared if c in later]
     inner = [c for c in shared if c not in later]
     rows = [c for c in x_term if c not in y_term]
     columns = [c for c in y_term if c not in x_term]
     pairs = [*zip(x_term, x.shape, strict=True), *zip(y_term, y.shape, strict=True)]
-    lengths = dict(pairs) | {c: n for c, n in pairs if n > 1}  # 1 is broadcast
+    lengths = dict(pairs) | {
+        c: n for c, n in pairs if n > 1
+    }  # axes of length 1 are broadcast
 
     def as_matrices(z: Exact, term: str, *groups: list[str]) -> Exact:
         """Return stacks of matrices, each group of letters as one axis."""
@@ -143,7 +153,7 @@ def _contract(
 
 
 def dot(x: Any, y: Any) -> Any:
-    """Return np.dot.
+    """Return np.dot(x, y) of exact arrays.
 
     Parameters
     ----------
@@ -159,11 +169,13 @@ def dot(x: Any, y: Any) -> Any:
 
 
 def _vdot(x: Any, y: Any) -> Any:
+    """Return np.vdot(x, y): the inner product of both arrays, flattened."""
     x, y = lift_all(x, y)
     return dot(x.ravel(), y.ravel())
 
 
 def _vecdot(x: Any, y: Any, axis: int = -1) -> Exact:
+    """Return np.vecdot(x, y): inner products along one axis, the others broadcast."""
     x, y = (moveaxis(z, axis, -1) for z in lift_all(x, y))
     return matmul(x[..., None, :], y[..., :, None])[..., 0, 0]
 
@@ -172,7 +184,7 @@ def _vecdot(x: Any, y: Any, axis: int = -1) -> Exact:
 
 
 def _of_stacks(function: Callable[..., Any], *operands: Any) -> Any:
-    """Return a function of matrices for each of a stack of them."""
+    """Return function(*matrices) for each row of stacked `operands`, stacked again."""
     arrays = lift_all(*operands)
     if arrays[0].ndim == 2:
         return function(*arrays)
@@ -183,7 +195,11 @@ def _of_stacks(function: Callable[..., Any], *operands: Any) -> Any:
 
 
 def _eliminate(matrix: Exact, right: Any = None) -> tuple[Exact, Exact]:
-    """Return the solution and the determinant, by Gauss and Jordan on exact numbers."""
+    """Return the solution X of `matrix` X = `right`, and the determinant of `matrix`.
+
+    They are computed by Gauss-Jordan elimination; pivots are chosen by the floats. Without `right`
+    the solution has no columns.
+    """
     n = len(matrix)
     rows = matrix.copy()
     if right is not None:
@@ -203,26 +219,30 @@ def _eliminate(matrix: Exact, right: Any = None) -> tuple[Exact, Exact]:
 
 
 def _inverse(matrix: Exact) -> Exact:
+    """Return the inverse of a matrix (n, n)."""
     return _eliminate(matrix, np.eye(len(matrix)))[0]
 
 
 def _determinant(matrix: Exact) -> Exact:
+    """Return the determinant of a matrix (n, n)."""
     return _eliminate(matrix)[1]
 
 
 def _solve(matrix: Exact, right: Exact) -> Exact:
+    """Return the solution of `matrix` x = `right`, for a vector (n,) or columns (n, k)."""
     columns = right.reshape(len(right), -1)
     return _eliminate(matrix, columns)[0].reshape(right.shape)
 
 
 def _slogdet(matrix: Exact) -> Any:
+    """Return the sign and the log of the absolute value of a determinant, as np.linalg.slogdet."""
     det = _determinant(matrix)
     size = det if det.floats > 0 else -det
     return SlogdetResult(np.sign(det.floats), log(size))
 
 
 def _cholesky(matrix: Exact) -> Exact:
-    """Return the lower triangle L with L L^T = K, column by column."""
+    """Return the lower triangular factor L of a matrix K = L L^T, computed column by column."""
     lower = FUNCTIONS["zeros_like"](matrix)
     for j in range(len(matrix)):
         row = lower[j, :j]
@@ -233,7 +253,7 @@ def _cholesky(matrix: Exact) -> Exact:
 
 
 def _pseudo_inverse(matrix: Exact) -> Exact:
-    """Return the pseudo-inverse of a matrix of full rank."""
+    """Return the pseudo-inverse of a matrix (n, m) of full rank min(n, m)."""
     transposed = matrix.T
     if matrix.shape[0] >= matrix.shape[1]:
         return matmul(_inverse(transposed @ matrix), transposed)

@@ -28,16 +28,20 @@ from .linear import FUNCTIONS
 
 __all__ = ["ACTIVE_FIELD", "NUMPY", "STAND_INS", "Vectorize", "scipy_stand_in"]
 
-# The field of the call of a copy that is running
+# The field of the proof whose copied function is running; None outside of proofs
 ACTIVE_FIELD: ContextVar[Field | None] = ContextVar("field", default=None)
 
 
 def _holds_floats(dtype: Any) -> bool:
+    """Return whether an array made with this dtype would hold floats or objects; None is float."""
     return dtype is None or np.dtype(dtype).kind in "fO"
 
 
 def _constant(name: str, field: Field, *args: Any, **kwargs: Any) -> Any:
-    """Return np.zeros, np.ones or np.eye with exact numbers in place of floats."""
+    """Return the array that np.zeros, np.ones, np.eye and the like make (`name`), as exact numbers.
+
+    An array of integers or bools is returned as NumPy makes it.
+    """
     array = getattr(np, name)(*args, **kwargs)
     if array.dtype.kind != "f":
         return array
@@ -47,6 +51,7 @@ def _constant(name: str, field: Field, *args: Any, **kwargs: Any) -> Any:
 def _full(
     field: Field, shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any
 ) -> Any:
+    """Return np.full; the fill value may be an exact number."""
     if field_of(fill_value) is None:
         return _constant("full", field, shape, fill_value, dtype, **kwargs)
     out = lift(np.zeros(shape), field)
@@ -55,6 +60,7 @@ def _full(
 
 
 def _empty(field: Field, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """Return np.empty; of floats, an exact array of one random number (see `uninitialized`)."""
     if not _holds_floats(dtype):
         return np.empty(shape, dtype, **kwargs)
     return uninitialized(field, shape)
@@ -68,7 +74,10 @@ def _converted(
     ndmin: int = 0,
     **kwargs: Any,
 ) -> Any:
-    """Return np.array or np.asarray, also of exact numbers and of lists of them."""
+    """Return np.array, np.asarray or the like, as `name` says, of lists with exact numbers.
+
+    Values without exact numbers are passed to NumPy's function.
+    """
     if field_of(values) is None:
         if ndmin:
             kwargs["ndmin"] = ndmin
@@ -77,7 +86,9 @@ def _converted(
         array = _converted(name, field, values, dtype, **kwargs)
         return array.reshape((1,) * (ndmin - array.ndim) + array.shape)
     if not _holds_floats(dtype):
-        raise Untraceable(f"np.{name} makes {np.dtype(dtype)} of exact numbers")
+        raise Untraceable(
+            f"np.{name} cannot make dtype {np.dtype(dtype)} of exact numbers"
+        )
     if type(values) is not Exact:
         return lift(values, field)
     copies = name == "array" and kwargs.get("copy", True) is True
@@ -88,7 +99,7 @@ def _converted(
 
 
 class _ConcatenatingIndex:
-    """np.r_ or np.c_, for the arrays that are joined with it."""
+    """Stand-in for np.r_ or np.c_ that also joins exact arrays."""
 
     def __init__(self, name: str, concatenate: str) -> None:
         self.name = name
@@ -102,6 +113,7 @@ class _ConcatenatingIndex:
 
 
 def _broadcast(field: Field, *arrays: Any) -> Any:
+    """Return np.broadcast of the shapes of the arrays; the field is ignored."""
     return np.broadcast(*(getattr(x, "floats", x) for x in arrays))
 
 
@@ -121,7 +133,7 @@ MAKERS: Handlers = {
 
 
 def _maker(name: str) -> Callable[..., Any]:
-    """Return a function that calls NumPy's maker, or in a proof that of `MAKERS`."""
+    """Return NumPy's maker called `name`, which during a proof calls its entry of `MAKERS`."""
     original = getattr(np, name)
 
     @functools.wraps(original)
@@ -135,7 +147,7 @@ def _maker(name: str) -> Callable[..., Any]:
 
 
 class Vectorize(np.vectorize):
-    """np.vectorize, also of exact numbers: one after the other."""
+    """Stand-in for np.vectorize that also calls the function on exact numbers, one by one."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the array of results, or several if the function returns a tuple."""
@@ -144,7 +156,7 @@ class Vectorize(np.vectorize):
             return super().__call__(*args, **kwargs)
         if kwargs or self.excluded or self.signature is not None:
             raise Untraceable(
-                "np.vectorize with a signature, keywords or excluded arguments"
+                "np.vectorize can be traced only without signature, keywords and excluded"
             )
         shape = np.broadcast_shapes(*map(np.shape, args))
 
@@ -168,14 +180,14 @@ class Vectorize(np.vectorize):
 
 
 def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return `as_strided`, which unlike NumPy's other functions does not dispatch by itself."""
+    """Return as_strided(x), also of exact arrays: NumPy's own function does not dispatch."""
     if field_of(x) is None:
         return np.lib.stride_tricks.as_strided(x, *args, **kwargs)
     return FUNCTIONS["as_strided"](x, *args, **kwargs)
 
 
 def _module_like(module: ModuleType, **replaced: Any) -> ModuleType:
-    """Return a module with the same names, some of them replaced."""
+    """Return a module with all names of `module`, some of them `replaced`."""
     copy = ModuleType(module.__name__)
     vars(copy).update(vars(module), **replaced)
     return copy
@@ -190,7 +202,7 @@ REPLACED_NAMES = {
     **{name: _maker(name) for name in MAKERS},
 }
 NUMPY = _module_like(np, **REPLACED_NAMES, lib=LIB)
-# What copies see in place of an object of NumPy's, by the identity of that
+# Maps the id of an object of NumPy to the stand-in that copied functions see
 STAND_INS: dict[int, Any] = {
     id(np): NUMPY,
     id(np.lib): LIB,
@@ -201,16 +213,20 @@ STAND_INS: dict[int, Any] = {
 
 # --- what NumPy itself writes in Python runs as it is: copies, for which makers are exchanged
 
+# Helpers written in C, which take floats alone: functions that call them are not copied
 COMPILED_HELPERS = {
     "_wrapfunc",
     "_array_converter",
     "_umath_linalg",
-}  # take floats alone
+}
 
 
 @functools.cache
 def _names_in(module: str) -> dict[str, Any]:
-    """Return the names that copies of the functions of one of NumPy's modules see."""
+    """Return the global names for copies of the functions of `module`, one of NumPy's modules.
+
+    Makers are replaced by their stand-ins, and functions of the module by their own copies.
+    """
     names = vars(sys.modules[module]).copy()
     for name, value in names.items():
         if isinstance(value, FunctionType) and value.__globals__["__name__"] == module:
@@ -221,7 +237,7 @@ def _names_in(module: str) -> dict[str, Any]:
 
 
 def _copy(function: FunctionType, names: dict[str, Any]) -> FunctionType:
-    """Return a function with the same code and other global names."""
+    """Return a function with the same code, whose global names are `names`."""
     copy = FunctionType(
         function.__code__,
         names,
@@ -234,7 +250,10 @@ def _copy(function: FunctionType, names: dict[str, Any]) -> FunctionType:
 
 
 def _add_python_functions(prefix: str, module: ModuleType) -> None:
-    """Let functions that NumPy writes in Python run on exact numbers, as copies."""
+    """Register in `FUNCTIONS` copies of the functions that NumPy writes in Python.
+
+    They run on exact numbers as they are. `prefix` is put before their names, such as "linalg.".
+    """
     for name, function in vars(module).items():
         if type(function) is not type(np.sum):
             continue
@@ -255,7 +274,7 @@ _add_python_functions("linalg.", np.linalg)
 def _logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False
 ) -> Exact:
-    """Return log sum b e^a."""
+    """Return log sum b e^a over `axis`; b is 1 by default."""
     terms = exp(a)
     if b is not None:
         terms = terms * b
@@ -263,7 +282,7 @@ def _logsumexp(
 
 
 def _softmax(x: Any, axis: Any = None) -> Exact:
-    """Return e^x / sum e^x."""
+    """Return the softmax e^x / sum e^x over `axis`."""
     return exp(x) / FUNCTIONS["sum"](exp(x), axis, True)
 
 
@@ -276,7 +295,7 @@ SCIPY_FUNCTIONS: Handlers = {
 
 
 def scipy_stand_in(value: Any) -> Any:
-    """Return what stands for a function of `scipy.special`; None if the value is none of them."""
+    """Return the exact version of a function of `scipy.special`; None for any other value."""
     if type(value) is not FunctionType or value.__name__ not in SCIPY_FUNCTIONS:
         return None
     name = value.__name__

@@ -167,8 +167,8 @@ def test_tests_that_call_the_function_and_pass_alone_are_asked(tmp_path):
         assert answers.process.pid is not None
         os.kill(answers.process.pid, signal.SIGKILL)
         answers.process.join()
-        assert answers.here.poll(5), "it waits for ever"
+        assert answers.connection.poll(5), "it waits for ever"
         with pytest.raises((EOFError, ConnectionError)):
             answers.ask("numeric/layout", {}, 1.0)
     finally:
-        answers.here.close()
+        answers.connection.close()

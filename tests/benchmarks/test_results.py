@@ -63,7 +63,7 @@ def test_pytorch_takes_the_same_step_as_ours(kind, samples, form, adam):
     pytest.importorskip("torch")
     from benchmarks import peer_torch
 
-    case = replace(SMALL, samples=samples, kind=kind)
+    case = replace(SMALL, samples=samples, estimator_name=kind)
     peer = peer_torch.PEER_CLASSES.get(kind, peer_torch.Peer)(case, np.float64, form, adam)
 
     def advance(noise):
@@ -76,9 +76,9 @@ def test_pytorchs_mirrored_noise_and_signs_are_what_they_are_called():
     torch = pytest.importorskip("torch")
     from benchmarks import peer_torch
 
-    for eps in peer_torch.Antithetic(replace(SMALL, kind="antithetic")).draw():
+    for eps in peer_torch.Antithetic(replace(SMALL, estimator_name="antithetic")).draw():
         assert torch.equal(eps[:2], -eps[2:])
-    _, signs = peer_torch.Flipped(replace(SMALL, kind="Flipout")).draw()
+    _, signs = peer_torch.Flipped(replace(SMALL, estimator_name="Flipout")).draw()
     assert all(torch.equal(sign.abs(), torch.ones_like(sign)) for sign in signs)
 
 
@@ -106,7 +106,7 @@ def test_the_timed_step_of_ours_is_the_checked_one():
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_the_timed_step_of_every_estimator_stays_in_float32(kind, monkeypatch):
-    case = replace(SMALL, kind=kind)
+    case = replace(SMALL, estimator_name=kind)
     seen, update = [], type(OPTIMIZER).update
 
     def watched(self, theta, grad, state, factor):
@@ -124,7 +124,7 @@ def test_the_timed_step_of_every_estimator_stays_in_float32(kind, monkeypatch):
 @pytest.mark.parametrize("samples", [1, 4])
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_the_floor_of_every_estimator_has_its_products(kind, samples):
-    case = replace(SMALL, samples=samples, kind=kind)
+    case = replace(SMALL, samples=samples, estimator_name=kind)
     plan = floor.products(case)
     for a, b, out in plan:
         assert np.matmul(a, b).shape == out.shape

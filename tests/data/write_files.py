@@ -83,7 +83,7 @@ X = (np.arange(2.0 * N_ROWS).reshape(-1, 2) * 7 % 11 - 5) / 4
 Y = X[:, 0] + X[:, 1] ** 2 / 2
 
 
-def targets(kind):
+def targets(name):
     """Return targets (N,) or (N, K) of a kind."""
     table = {
         "real": Y,
@@ -93,7 +93,7 @@ def targets(kind):
         "two classes": np.array(["no", "yes"])[(Y > 0).astype(int)],
         "three classes": np.array(["a", "b", "c"], object)[np.arange(N_ROWS) % 3],
     }
-    return table[kind]
+    return table[name]
 
 
 # --- files of learners
@@ -252,15 +252,15 @@ COMMON = {"hidden_layer_sizes": (2,), "predict_samples": 3, "random_state": 0}
 
 def learner(name):
     """Return the learner of a file, before it is fitted, and its targets."""
-    kind, arguments = LEARNERS[name]
+    target_name, arguments = LEARNERS[name]
     if name == "step-decay":  # which warns when it is made
         arguments = {"optimizer": Adam(1e-2, schedule=StepDecay(1))}
-    learner_class = BayesianMLPClassifier if "classes" in kind else BayesianMLPRegressor
+    learner_class = BayesianMLPClassifier if "classes" in target_name else BayesianMLPRegressor
     inference = arguments.get("inference")
     options = COMMON if isinstance(inference, Sampling) else COMMON | FEW_STEPS
     if isinstance(inference, Laplace):
         options = COMMON | {"epochs": 2}
-    return learner_class(**options | arguments), targets(kind)
+    return learner_class(**options | arguments), targets(target_name)
 
 
 def write_learner(name, path):
@@ -274,15 +274,16 @@ def write_learner(name, path):
 
 def outcomes_of_learner(name, path):
     """Return what a learner predicts as its file has it, and after it has gone on."""
-    model, y = load(path), targets(LEARNERS[name][0])
-    before = predictions(model)
+    model = load(path)
+    y = targets(LEARNERS[name][0])
+    predictions_before = predictions(model)
     if isinstance(model.inference, Sampling):
         model.set_params(warm_start=True).fit(X, y)
     elif not supports_partial_fit(model.inference):
         model.fit(X, y)
     else:
         model.partial_fit(X, y)
-    return {"before": before, "after": predictions(model)}
+    return {"before": predictions_before, "after": predictions(model)}
 
 
 def predictions(model):
@@ -380,13 +381,13 @@ def write_mnist(path):
 def outcomes_of_mnist(path):
     """Return sums of the weights of the network, as its file has it and after one more epoch."""
     run = mnist.load(path, CANDIDATE, MNIST_SETTINGS)
-    before = float(run.training.theta.sum(dtype=float))
-    return {"before": before, "after": float(trained_on(run).training.theta.sum(dtype=float))}
+    sum_before = float(run.training.theta.sum(dtype=float))
+    return {"before": sum_before, "after": float(trained_on(run).training.theta.sum(dtype=float))}
 
 
 def write_certificate(path):
     """Write the weights of a certified network."""
-    certificate.kept(path, CERTIFICATE_SETTINGS, lambda: np.arange(6.0))
+    certificate.load_or_train(path, CERTIFICATE_SETTINGS, lambda: np.arange(6.0))
 
 
 def outcomes_of_certificate(path):
@@ -395,7 +396,7 @@ def outcomes_of_certificate(path):
     def fail():
         raise FileNotFoundError(path)
 
-    return {"theta": certificate.kept(path, CERTIFICATE_SETTINGS, fail).tolist()}
+    return {"theta": certificate.load_or_train(path, CERTIFICATE_SETTINGS, fail).tolist()}
 
 
 # --- all files

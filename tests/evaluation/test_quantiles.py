@@ -144,7 +144,7 @@ def test_a_likelihood_without_a_distribution_function_is_refused_by_name():
     class Mine(GaussianLikelihood):
         cdf = Likelihood.cdf
 
-    with pytest.raises(TypeError, match="distribution function of Mine is not known"):
+    with pytest.raises(TypeError, match="distribution function of Mine is not defined"):
         quantile_of(Mine(), [[3.0]], 0.5)
 
 

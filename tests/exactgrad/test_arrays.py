@@ -247,7 +247,7 @@ def test_programs_have_their_values_and_slopes(name):
         (lambda x: np.linspace(0, 1, 3) > np.zeros(3, dtype=complex) + x[0, 0], "no exact form"),
         (lambda x: np.frompyfunc(abs, 1, 1)(x), "abs"),
         (lambda x: x.reshape(-1, order="K"), "order"),
-        (lambda x: x.view(int), "seen as"),
+        (lambda x: x.view(int), "viewed as"),
         (lambda x: np.vectorize(lambda v: 0 if v < V[0, 0] + 1e-9 else v)(x), "otypes"),
         (lambda x: np.vectorize(lambda v: v, otypes=[int])(x), "otypes"),
         (lambda x: np.vectorize(np.sum, signature="(n)->()")(x), "signature"),
@@ -257,10 +257,10 @@ def test_programs_have_their_values_and_slopes(name):
         (lambda x: x > x + 0.0 * x if False else x > V, "kink or a tie"),
         (lambda x: np.max(np.stack([x, V])), "kink or a tie"),
         (lambda x: np.sort(np.stack([V - 1, x, V]), axis=0), "kink or a tie"),
-        (lambda x: np.nan_to_num(x, copy=False), "in place"),
-        (lambda x: np.lib.stride_tricks.as_strided(x, (5,), (24,)), "beside its array"),
+        (lambda x: np.nan_to_num(x, copy=False), "copy=True"),
+        (lambda x: np.lib.stride_tricks.as_strided(x, (5,), (24,)), "outside of its array"),
         (lambda x: np.lib.stride_tricks.as_strided(np.exp(x.T), (2, 2)), "ascontiguousarray"),
-        (lambda x: np.nan_to_num(x * np.inf), "not finite"),
+        (lambda x: np.nan_to_num(x * np.inf), "finite numbers"),
     ],
 )
 def test_what_is_not_known_is_refused(f, said):

@@ -27,7 +27,7 @@ from bbb_numpy.registry import FAMILIES, POSTERIORS, class_of
 from bbb_numpy.sampling.mcmc import MetropolisHastings
 from tests.project.book import DEFINED, claims, tags_in
 from tests.project.book import FAMILIES as SOURCES
-from tests.project.generated import ROWS
+from tests.project.generated import PARTS_ROWS
 
 pytestmark = pytest.mark.brief
 
@@ -167,7 +167,7 @@ def a_check(entry, folder):
 
 def a_line_in_the_list_of_parts(entry, folder):
     name = "map" if entry.name == "point" else entry.name
-    rows = [part for part, names in ROWS.items() if name in names]
+    rows = [part for part, names in PARTS_ROWS.items() if name in names]
     if entry.kind in (*COMBINED, "activation", "optimizer", "kl_weights", "kl_warm_up") and not any(
         f"`{name}`" in row
         for part in rows

@@ -15,7 +15,7 @@ from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.training import Recipe, fit, start
 from bbb_studies import linear_gaussian as closed
-from bbb_studies.ours.evidence_bounds import bound, draw, draw_posterior, place
+from bbb_studies.ours.evidence_bounds import bound, draw, draw_posterior, estimator_of
 
 
 def exact_noise(size):
@@ -138,7 +138,7 @@ def beside(truth):
 def test_two_ways_to_the_evidence_agree(regression):
     # as the density of y, and as joint over posterior at any weights
     problem, truth = regression
-    estimator, theta = place(problem, truth.posterior)
+    estimator, theta = estimator_of(problem, truth.posterior)
     noise = estimator.draw(np.random.default_rng(0), 20)
     terms = closed.log_densities(estimator, theta, noise, problem)
     ratios = terms.prior + terms.likelihood - terms.posterior

@@ -19,7 +19,7 @@ PACKAGES = ("bbb_numpy", "exactgrad", "bbb_studies", "bbb_course")
 FAMILIES = {"K": 44, "R": 10, "W": 6, "M": 22, "G": 8, "D": None}
 EXAMPLE = "D999"  # of the guides in CONTRIBUTING.md, and of no equation ever
 MARK = "pytest.mark.equation"
-MOST_CLAIMS = 12  # equations on one test: it fails when any of them is wrong
+MAX_CLAIMS = 12  # equations on one test: it fails when any of them is wrong
 ANCHOR = re.compile(r'<a id="([a-z]\d+)"></a>')
 TAG = re.compile(r"\b([A-Z])(\d+)(?:[-–](?:([A-Z])?(\d+)))?\b")
 # ``code`` and quoted strings, which may name a layer W0; an apostrophe opens no quotation.
@@ -64,51 +64,51 @@ def entries(markdown: str, page: str = "derivations.md") -> list[Entry]:
 
     Entries whose anchors stand in one line share their text.
     """
-    found: dict[str, list[str]] = {}
-    now: list[str] = []
+    lines_by_tag: dict[str, list[str]] = {}
+    current_tags: list[str] = []
     for line in outside_fences(markdown):
         named = [tag.upper() for tag in ANCHOR.findall(line)]
         named += re.findall(r"^#{2,4} ([A-Z]\d+): ", line)
         if named or line.startswith("#"):
-            now = named
-            found |= {tag: [] for tag in now}
-        for tag in now:
-            found[tag].append(line)
-    return [Entry(tag, "\n".join(lines) + "\n", page) for tag, lines in found.items()]
+            current_tags = named
+            lines_by_tag |= {tag: [] for tag in current_tags}
+        for tag in current_tags:
+            lines_by_tag[tag].append(line)
+    return [Entry(tag, "\n".join(lines) + "\n", page) for tag, lines in lines_by_tag.items()]
 
 
 def from_root(markdown: str, page: str) -> str:
     """Return the text of a page with its links to other files as they are from the root."""
     folder = posixpath.dirname(page)
 
-    def one(link: re.Match[str]) -> str:
+    def rebase_link(link: re.Match[str]) -> str:
         target = link[1]
         if "://" not in target and not target.startswith("#"):
             target = posixpath.normpath(posixpath.join(folder, target))
         return f"]({target})"
 
-    return re.sub(r"\]\(([^()\s]+)\)", one, markdown)
+    return re.sub(r"\]\(([^()\s]+)\)", rebase_link, markdown)
 
 
 parsed = cache(ast.parse)  # the same files are read for links, tags, marks and the site
 
 
-def found(source: str, name: str) -> list[ast.AST]:
-    """Return the module and what the dotted `name` leads through in it; [] if it is not there."""
-    way: list[ast.AST] = [parsed(source)]
+def definition_path(source: str, name: str) -> list[ast.AST]:
+    """Return the module and the nodes that lead to the dotted `name`; [] without it."""
+    nodes: list[ast.AST] = [parsed(source)]
     for part in name.split("."):
-        for node in getattr(way[-1], "body", []):
+        for node in getattr(nodes[-1], "body", []):
             targets = [*getattr(node, "targets", []), getattr(node, "target", None)]
             if part in [getattr(node, "name", None), *(getattr(t, "id", None) for t in targets)]:
-                way.append(node)
+                nodes.append(node)
                 break
         else:
             return []
-    return way
+    return nodes
 
 
 def link_problems(markdown: str) -> list[str]:
-    """Say which links from the root lead nowhere, or name what their file does not define."""
+    """Return which links from the root lead nowhere, or name what their file does not define."""
     problems = []
     for text, target in links(markdown):
         path, _, anchor = target.partition("#")
@@ -130,18 +130,18 @@ def link_problems(markdown: str) -> list[str]:
             label = text.strip("`")
             name = label.removeprefix(f"{path}::").removeprefix(f"{file.stem}.")
             named = re.fullmatch(r"[\w.]+", name) and label not in (path, file.name, file.stem)
-            if named and not found(file.read_text("utf-8"), name):
+            if named and not definition_path(file.read_text("utf-8"), name):
                 problems.append(f"[{text}]({target}): {path} does not define {name}")
     return problems
 
 
 def complaints(markdown: str) -> str:
-    """Run the fenced Python blocks that show a prompt, and return what differs from the page."""
+    """Run the fenced Python blocks that show a prompt, and return where output differs."""
     blocks = re.findall(r"^```python\n(>>>.*?)^```$", markdown, re.DOTALL | re.MULTILINE)
-    said: list[str] = []
+    output: list[str] = []
     test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "the page", None, None)
-    doctest.DocTestRunner(verbose=False).run(test, out=said.append)
-    return "".join(said)
+    doctest.DocTestRunner(verbose=False).run(test, out=output.append)
+    return "".join(output)
 
 
 def links(markdown: str) -> list[Link]:
@@ -172,14 +172,14 @@ def sections(script: str) -> dict[str, str]:
 
     What stands below the title is under ''; the targets of links are left out.
     """
-    found = {"": ""}
+    text_by_heading = {"": ""}
     name = ""
     for line in re.sub(r"\]\([^()\s]+\)", "]", script).splitlines():
         heading = re.match(r"# ##+ (.*)", line)
         if heading:
             name = heading_in_jupyter(heading[1])
-        found[name] = found.get(name, "") + line + "\n"
-    return found
+        text_by_heading[name] = text_by_heading.get(name, "") + line + "\n"
+    return text_by_heading
 
 
 def tags_in(text: str, families: Iterable[str]) -> set[str]:
@@ -187,12 +187,12 @@ def tags_in(text: str, families: Iterable[str]) -> set[str]:
 
     Of the given families only: B0 is no tag. Nor is M in M = 1e5, or R in R^2: no number follows.
     """
-    found = set()
+    tags = set()
     for family, first, family_of_last, last in TAG.findall(text):
         if family not in families or family_of_last not in ("", family):
             continue
-        found |= {f"{family}{number}" for number in range(int(first), int(last or first) + 1)}
-    return found
+        tags |= {f"{family}{number}" for number in range(int(first), int(last or first) + 1)}
+    return tags
 
 
 @cache
@@ -239,7 +239,8 @@ def claims(source: str) -> dict[str, set[str]]:
     if MARK not in source:
         return {}
     tree = parsed(source)
-    named, found = names_of(tree), {}
+    named = names_of(tree)
+    tags_by_test = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             texts: list[str] = []
@@ -252,8 +253,8 @@ def claims(source: str) -> dict[str, set[str]]:
                             texts.append(ast.literal_eval(argument))
             assert all(map(TAG.fullmatch, texts)), f"{node.name} is marked with {texts}"
             assert not texts or node.name.lower().startswith("test"), f"{node.name} is no test"
-            found[node.name] = tags_in(" ".join(texts), FAMILIES)
-    return found
+            tags_by_test[node.name] = tags_in(" ".join(texts), FAMILIES)
+    return tags_by_test
 
 
 def chapters(text: str) -> list[str]:
@@ -304,11 +305,11 @@ def notebooks() -> dict[str, dict[str, set[str]]]:
 @cache
 def marked_tags() -> dict[str, set[str]]:
     """Return the tags with which the tests of each file are marked."""
-    found = {
+    tags_by_file = {
         path.relative_to(ROOT).as_posix(): set().union(*claims(path.read_text("utf-8")).values())
         for path in sorted(ROOT.glob("tests/**/test_*.py"))
     }
-    return {**found, "tests/textbook.py": textbook_tags()}
+    return {**tags_by_file, "tests/textbook.py": textbook_tags()}
 
 
 def textbook_tags() -> set[str]:

@@ -17,12 +17,12 @@ TESTED = ("exactgrad/", "tests/exactgrad/", "tests/gallery/", "bbb_numpy/parts/"
 def git(*arguments: str) -> str | None:
     """Return what git prints, or None where there is no git, or no commit."""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             ["git", "-C", ROOT, *arguments], capture_output=True, text=True, encoding="utf-8"
         )
     except OSError:
         return None
-    return done.stdout if done.returncode == 0 else None
+    return result.stdout if result.returncode == 0 else None
 
 
 def changed() -> list[str] | None:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BOOK = [ROOT / "derivations.md", *sorted((ROOT / "derivations").glob("*.md"))]
 SEEDS = Path(os.environ.get("BBB_NUMPY_SOURCES") or ROOT.parent / "shared/seeds")
 SECTIONS = {"report": "K", "post": "R", "slides": "W", "2018": "M", "2020": "G"}
-FILES = {"K": "003", "R": "001", "W": "004", "M": "002", "G": "000"}
+SOURCE_NUMBERS = {"K": "003", "R": "001", "W": "004", "M": "002", "G": "000"}
 ELLIPSIS = "[...]"
 GREEK = {"α": "alpha", "β": "beta", "ϵ": "epsilon", "θ": "theta", "μ": "mu", "π": "pi"}
 GREEK |= {"ρ": "rho", "σ": "sigma", "Σ": "Sigma", "∑": "sum"}
@@ -30,7 +30,7 @@ FORMULAS = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 
 
 class Row(NamedTuple):
-    """One accusation."""
+    """One accusation: the letter of its source, where, and what is printed there."""
 
     source: str
     where: str
@@ -39,15 +39,15 @@ class Row(NamedTuple):
 
 def rows(errata: str) -> list[Row]:
     """Return the rows of the tables of errata.md, with the letter of their source."""
-    found = []
+    all_rows = []
     for heading, body in re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", errata, re.M | re.S):
         letter = next((tag for name, tag in SECTIONS.items() if name in heading), None)
         table = [line for line in body.splitlines() if line.startswith("|")]
         if letter:
             cells = [re.split(r" ?(?<!\\)\| ?", line)[1:-1] for line in table[2:]]
-            assert all(len(one) == 4 for one in cells), cells
-            found += [Row(letter, one[0], one[1]) for one in cells]
-    return found
+            assert all(len(row_cells) == 4 for row_cells in cells), cells
+            all_rows += [Row(letter, row_cells[0], row_cells[1]) for row_cells in cells]
+    return all_rows
 
 
 def quotations(text: str) -> list[str]:
@@ -72,36 +72,37 @@ def missing(pieces: list[str], source: str) -> list[str]:
 def pieces_of_rows(errata: list[Row], letter: str) -> list[tuple[Row, list[str]]]:
     """Return the rows of one source, each with its quotations and the formulas named above."""
     formulas = list(FORMULAS[letter])  # those of one place in the order of its rows, each once
-    found = []
+    pieces = []
     for row in errata:
         if row.source == letter:
-            known = next((one for one in formulas if one[0] == row.where), ())
-            if known:
-                formulas.remove(known)
-            found.append((row, [*quotations(row.printed), *known[1:]]))
+            formula = next((candidate for candidate in formulas if candidate[0] == row.where), ())
+            if formula:
+                formulas.remove(formula)
+            pieces.append((row, [*quotations(row.printed), *formula[1:]]))
     assert not formulas, f"formulas of rows that errata.md does not have: {formulas}"
-    return found
+    return pieces
 
 
 def boxes(page: str) -> list[tuple[str, str]]:
     """Return the tag and the text of each box "As printed"."""
-    tag, found = "", []
+    tag = ""
+    tagged_boxes = []
     marks = r"^#+ ([A-Z]\d+):|<a id=.([a-z]\d+).>|<summary>As printed</summary>(.*?)</details>"
     for mark in re.finditer(marks, page, re.M | re.S):
         if mark[3] is None:
             tag = (mark[1] or mark[2]).upper()
         else:
-            found.append((tag, re.sub(r"```.*?```", "", mark[3], flags=re.S)))
-    return found
+            tagged_boxes.append((tag, re.sub(r"```.*?```", "", mark[3], flags=re.S)))
+    return tagged_boxes
 
 
 @cache
 def source(letter: str) -> str:
     """Return the text of a source, or skip."""
-    found = sorted(SEEDS.glob(f"{FILES[letter]}_*.txt"))
-    if not found:
+    paths = sorted(SEEDS.glob(f"{SOURCE_NUMBERS[letter]}_*.txt"))
+    if not paths:
         pytest.skip(f"no text of the source {letter} in the folder that BBB_NUMPY_SOURCES names")
-    return found[0].read_text()
+    return paths[0].read_text()
 
 
 ERRATA = (ROOT / "derivations/errata.md").read_text()

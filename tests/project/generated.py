@@ -20,7 +20,7 @@ from bbb_numpy.training.schedules import schedule_table  # noqa: E402
 WIDTH = 100
 NOTE = r"(?: \((?:[^()]|\([^()]*\))*\))?"  # in parentheses, behind a name
 NAMES = {family: tuple(entries.named) for family, entries in FAMILIES.items()}
-ROWS = {  # of the table of parts
+PARTS_ROWS = {  # of the table of parts
     **{name: NAMES[name] for name in ("prior", "likelihood", "activation", "optimizer")},
     "inference": tuple(inferences()),
     "objective": tuple(name for name in NAMES["objective"] if name not in inferences()),
@@ -31,17 +31,17 @@ LISTS = {**NAMES, "inference": tuple(inferences()), "family": tuple(FAMILIES)}
 
 
 def with_parts(text):
-    """Return docs/parts.md with the names that there are, and no other, in each of its `ROWS`."""
-    for part, names in ROWS.items():
+    """Return docs/parts.md with exactly the names that there are in each of its `PARTS_ROWS`."""
+    for part, names in PARTS_ROWS.items():
         (row,) = re.findall(rf"^\| {part} \|.*$", text, re.MULTILINE)
         listed = re.findall(r"`([\w-]+)`", row)
         new = row
         for name in set(listed) - set(names):
             new, removed = re.subn(rf"`{name}`{NOTE}, ", "", new, count=1)
             new = new if removed else re.sub(rf"[,;]? `{name}`{NOTE}", "", new, count=1)
-        head, kept = new.removesuffix("|").rsplit("|", 1)
+        head, last_cell = new.removesuffix("|").rsplit("|", 1)
         missing = [f"`{name}`" for name in names if name not in listed]
-        cells = ", ".join([*filter(None, [kept.strip()]), *missing])
+        cells = ", ".join([*filter(None, [last_cell.strip()]), *missing])
         text = text.replace(row, f"{head}| {cells} |")
     return text
 
@@ -51,22 +51,24 @@ def with_names(text):
     for argument, names in LISTS.items():
         sentence = f"One of {', '.join(map(repr, names))}."
 
-        def told(block, sentence=sentence):
+        def fill(block, sentence=sentence):
             indent = f"{block[1]}    "
             lines = textwrap.wrap(sentence, WIDTH - len(indent), break_on_hyphens=False)
-            return block[0].partition("\n")[0] + "".join(f"\n{indent}{one}" for one in lines) + "\n"
+            return (
+                block[0].partition("\n")[0] + "".join(f"\n{indent}{line}" for line in lines) + "\n"
+            )
 
         block = rf"^( +){argument} : [^\n]*\n +One of '[^.]*\.\n"
-        text = re.sub(block, told, text, flags=re.MULTILINE)
+        text = re.sub(block, fill, text, flags=re.MULTILINE)
     return text
 
 
 def with_schedules(text):
     """Return docs/speed.md with the table of schedules between its two marks."""
-    before, rest = text.split("<!-- schedules -->\n")
-    after = rest.partition("<!-- end of schedules -->")[2]
+    head, tail = text.split("<!-- schedules -->\n")
+    foot = tail.partition("<!-- end of schedules -->")[2]
     table = schedule_table(markdown=True)
-    return f"{before}<!-- schedules -->\n{table}\n<!-- end of schedules -->{after}"
+    return f"{head}<!-- schedules -->\n{table}\n<!-- end of schedules -->{foot}"
 
 
 GENERATED = {
@@ -78,10 +80,10 @@ GENERATED = {
 
 def write():
     """Write all of them."""
-    for name, made in GENERATED.items():
+    for name, update in GENERATED.items():
         path = ROOT / name
-        before = path.read_text("utf-8")
-        if (text := made(before)) != before:
+        old_text = path.read_text("utf-8")
+        if (text := update(old_text)) != old_text:
             path.write_text(text, "utf-8")
     for script in ("signatures", "proofs"):
         runpy.run_path(str(Path(__file__).with_name(f"{script}.py")), run_name="__main__")

@@ -44,7 +44,7 @@ FLOORS = (  # in reading order
     *("plain", "numeric", "parts", "model", "gradients", "training", "sampling", "evaluation"),
     *("combinations", "learners"),
 )
-MOST_CODES = 3  # definitions that a row names
+MAX_CODES = 3  # definitions that a row names
 HEAD = """# Proofs
 
 What shows that an equation of [the derivations](derivations.md) is right, and that the code
@@ -73,12 +73,12 @@ class Code(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What a link to it is called."""
+        """Return the text of a link to it."""
         return f"{Path(self.path).stem}.{self.name}" if self.name else Path(self.path).name
 
 
 class Proof(NamedTuple):
-    """One kind of proof, and the test: a file and a function in it."""
+    """One proof: its kind, and the test, a file and a function in it."""
 
     kind: str
     path: str
@@ -91,20 +91,20 @@ def titles(markdown: str) -> dict[str, tuple[str, str]]:
 
     The statement is the heading's, or what stands behind the mark: ``[∎ K3](...) the softplus``.
     """
-    found = {}
+    title_by_tag = {}
     for line in outside_fences(markdown):
         heading = re.match(r"#{2,4} (([A-Z]\d+): (.*))", line)
         if heading:
             slug = re.sub(r"[^\w\- ]", "", heading[1].strip().lower()).replace(" ", "-")
-            found[heading[2]] = (heading[3], slug)
+            title_by_tag[heading[2]] = (heading[3], slug)
         for name in ANCHOR.findall(line):
-            found[name.upper()] = (found.get(name.upper(), ("",))[0], name)
+            title_by_tag[name.upper()] = (title_by_tag.get(name.upper(), ("",))[0], name)
         for tag, title in re.findall(r"\[∎ ([A-Z]\d+)\]\([^()\s]+\) ([^·\n]+)", line):
-            found[tag] = (title.strip(), found[tag][1])
-    return found
+            title_by_tag[tag] = (title.strip(), title_by_tag[tag][1])
+    return title_by_tag
 
 
-def place(path: Path) -> tuple[int, int, str]:
+def reading_order(path: Path) -> tuple[int, int, str]:
     """Return where a module stands in reading order: plain.py, the floors, studies, course."""
     package, folder, *_ = path.relative_to(ROOT).with_suffix("").parts
     floor = FLOORS.index(folder) if folder in FLOORS else len(FLOORS)
@@ -116,7 +116,8 @@ def tagged(path: Path) -> Iterator[tuple[str, int, Code]]:
 
     In a comment, with the line of code before it, or in the docstring of a definition.
     """
-    source, where = path.read_text("utf-8"), path.relative_to(ROOT).as_posix()
+    source = path.read_text("utf-8")
+    where = path.relative_to(ROOT).as_posix()
     if not tags_in(source, FAMILIES):
         return
     named: list[tuple[str, Any]] = [("", parsed(source))]
@@ -153,17 +154,17 @@ def codes() -> dict[str, list[Code]]:
 
     A line of code before a docstring, a comment of one tag before that of many.
     """
-    found: dict[str, list[tuple[tuple[bool, bool, bool, int], Code]]] = {t: [] for t in DEFINED}
-    for path in sorted(package_files(), key=place):
+    ranked: dict[str, list[tuple[tuple[bool, bool, bool, int], Code]]] = {t: [] for t in DEFINED}
+    for path in sorted(package_files(), key=reading_order):
         for tag, shared, code in tagged(path):
-            if tag not in found:  # of an equation that is gone: the tests say where it is named
+            if tag not in ranked:  # of an equation that is gone: the tests say where it is named
                 continue
             ours = path.parts[len(ROOT.parts)] in PACKAGES[:2]
-            found[tag].append(((not code.line, not ours, not code.name, shared), code))
+            ranked[tag].append(((not code.line, not ours, not code.name, shared), code))
     best: dict[str, list[Code]] = {}
-    for tag, each in found.items():
+    for tag, candidates in ranked.items():
         firsts: dict[str, Code] = {}
-        for _, code in sorted(each, key=itemgetter(0)):
+        for _, code in sorted(candidates, key=itemgetter(0)):
             firsts.setdefault(code.label, code)
         best[tag] = list(firsts.values())
     return best
@@ -174,17 +175,19 @@ def practice() -> dict[str, list[Link]]:
     """Return the notebooks, each at the first heading below which it is named, and exercises."""
     from bbb_course.keys import chapters
 
-    found: dict[str, list[Link]] = {tag: [] for tag in DEFINED}
+    links_by_tag: dict[str, list[Link]] = {tag: [] for tag in DEFINED}
     for path, parts in notebooks().items():
         for tag in sorted(set().union(*parts.values()) & set(DEFINED)):
             name = next(name for name, tags in parts.items() if tag in tags)
-            found[tag].append(Link(f"notebook {Path(path).name[:2]}", f"{path}#{name}".rstrip("#")))
-    for chapter, some in chapters().items():
+            links_by_tag[tag].append(
+                Link(f"notebook {Path(path).name[:2]}", f"{path}#{name}".rstrip("#"))
+            )
+    for chapter, exercises in chapters().items():
         target = f"exercises/README.md#e{int(chapter[:2])}"
-        for number, one in enumerate(some, 1):
-            for tag in set(one.tags) & set(found):
-                found[tag].append(Link(f"exercise {chapter[:2]}/{number}", target))
-    return found
+        for number, exercise in enumerate(exercises, 1):
+            for tag in set(exercise.tags) & set(links_by_tag):
+                links_by_tag[tag].append(Link(f"exercise {chapter[:2]}/{number}", target))
+    return links_by_tag
 
 
 def textbook_proofs() -> dict[str, tuple[str, str]]:
@@ -204,51 +207,51 @@ def textbook_proofs() -> dict[str, tuple[str, str]]:
 @cache
 def proofs() -> dict[str, list[Proof]]:
     """Return the proofs of each equation: those of derivations/ first."""
-    found: dict[str, list[Proof]] = {tag: [] for tag in DEFINED}
+    proofs_by_tag: dict[str, list[Proof]] = {tag: [] for tag in DEFINED}
     for path in sorted(ROOT.glob(f"{FOLDER}/test_*.py")):
         where = path.relative_to(ROOT).as_posix()
         for test, tags in claims(path.read_text("utf-8")).items():
             for tag in tags:
-                found.setdefault(tag, []).append(Proof("algebra", where, test))
+                proofs_by_tag.setdefault(tag, []).append(Proof("algebra", where, test))
     exactly = {**EXACT_ARITHMETIC, **ENUMERATION}
-    places = {tag: place for tag, (_, place) in NOT_ALGEBRA.items() if tag not in exactly}
-    for tag, (kind, test) in sorted(textbook_proofs().items()):
+    checked_by = {tag: test_id for tag, (_, test_id) in NOT_ALGEBRA.items() if tag not in exactly}
+    for tag, (proof_kind, test) in sorted(textbook_proofs().items()):
         if tag not in EXACT_ARITHMETIC:
-            found.setdefault(tag, []).append(Proof(kind, *test.split("::")))
-    for kind, tests in (
+            proofs_by_tag.setdefault(tag, []).append(Proof(proof_kind, *test.split("::")))
+    for proof_kind, tests in (
         ("exact arithmetic", EXACT_ARITHMETIC),
         ("enumeration", ENUMERATION),
-        ("checked", places),
+        ("checked", checked_by),
     ):
-        for tag, place in tests.items():
-            found.setdefault(tag, []).append(Proof(kind, *place.split("::")))
-    return found
+        for tag, test_id in tests.items():
+            proofs_by_tag.setdefault(tag, []).append(Proof(proof_kind, *test_id.split("::")))
+    return proofs_by_tag
 
 
 def cell(text: str) -> str:
     return text.replace("|", r"\|")
 
 
-def row(entry: Entry, found: list[Proof]) -> str:
+def row(entry: Entry, proofs_of_tag: list[Proof]) -> str:
     """Return the line of the table for one equation."""
     title, anchor = titles(PAGES[entry.page])[entry.tag]
-    kinds = ", ".join(dict.fromkeys(proof.kind for proof in found))
-    tests = ", ".join(f"[{proof.test}]({proof.path})" for proof in found)
+    proof_kinds = ", ".join(dict.fromkeys(proof.kind for proof in proofs_of_tag))
+    tests = ", ".join(f"[{proof.test}]({proof.path})" for proof in proofs_of_tag)
     carried = codes()[entry.tag]
-    named = [f"[`{code.label}`]({code.path})" for code in carried[:MOST_CODES]]
+    named = [f"[`{code.label}`]({code.path})" for code in carried[:MAX_CODES]]
     if carried and carried[0].line:
         named[0] += f" `{cell(carried[0].line)}`"
-    where = ", ".join(named)
-    tried = ", ".join(f"[{link.text}]({link.target})" for link in practice()[entry.tag])
+    code_links = ", ".join(named)
+    practice_links = ", ".join(f"[{link.text}]({link.target})" for link in practice()[entry.tag])
     head = f'<a id="{entry.tag.lower()}"></a>[{entry.tag}]({entry.page}#{anchor})'
-    return f"| {head} | {title} | {kinds} | {where} | {tests} | {tried} |"
+    return f"| {head} | {title} | {proof_kinds} | {code_links} | {tests} | {practice_links} |"
 
 
 def page() -> str:
     """Return proofs.md as it should be."""
-    found = proofs()
+    proofs_by_tag = proofs()
     lines = ["| | statement | proof | code | test | try it |", "|---|---|---|---|---|---|"]
-    lines += [row(entry, found[entry.tag]) for entry in ENTRIES]
+    lines += [row(entry, proofs_by_tag[entry.tag]) for entry in ENTRIES]
     return HEAD + "\n".join(lines) + "\n"
 
 

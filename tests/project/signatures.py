@@ -25,9 +25,9 @@ ALONE = ("bbb_numpy.plain", "bbb_numpy.registry", "bbb_numpy.combinations", "exa
 
 
 def parameters(public: Any) -> str:
-    """Return what a function or class takes: names and defaults, without annotations."""
+    """Return the parameters of a function or class: names and defaults, no annotations."""
     taken = inspect.signature(public).parameters.values()
-    plain = [one.replace(annotation=inspect.Parameter.empty) for one in taken]
+    plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in taken]
     text = re.sub(r"<function [\w.<>]*<lambda> at \w+>", "lambda", str(inspect.Signature(plain)))
     # classes and functions by their names alone: no modules, no addresses
     return re.sub(r"<(?:class|function|built-in function) '?(?:\w+\.)*(\w+)[^>]*>", r"\1", text)
@@ -41,11 +41,17 @@ def lines(name: str) -> Iterator[str]:
             continue
         members = {"": public}
         if inspect.isclass(public):
-            own = {key: getattr(public, key) for key in vars(public) if not key.startswith("_")}
-            members |= {f".{key}": one for key, one in own.items() if inspect.isfunction(one)}
-        for key, one in members.items():
+            attributes = {
+                key: getattr(public, key) for key in vars(public) if not key.startswith("_")
+            }
+            members |= {
+                f".{key}": member
+                for key, member in attributes.items()
+                if inspect.isfunction(member)
+            }
+        for key, member in members.items():
             try:
-                taken = parameters(one)
+                taken = parameters(member)
             except ValueError:  # a named tuple or an error, made by C
                 continue
             if "=" in taken:
@@ -53,23 +59,25 @@ def lines(name: str) -> Iterator[str]:
 
 
 def modules() -> list[str]:
-    """Name the modules whose defaults people use."""
-    found = [
+    """Return the names of the modules whose defaults people use."""
+    names = [
         str(file.relative_to(ROOT).with_suffix("")).replace("/", ".")
         for folder in FOLDERS
         for file in sorted((ROOT / "bbb_numpy" / folder).rglob("*.py"))
         if file.stem != "__init__"
     ]
-    return [*ALONE, *found]
+    return [*ALONE, *names]
 
 
 def stored() -> dict[str, list[str]]:
     """Return the lines of the file, by module."""
-    found: dict[str, list[str]] = {name: [] for name in modules()}
+    lines_by_module: dict[str, list[str]] = {name: [] for name in modules()}
     for line in FILE.read_text(encoding="utf-8").splitlines():
-        before = line.partition("(")[0]
-        found[max((n for n in found if before.startswith(f"{n}.")), key=len)].append(line)
-    return found
+        path = line.partition("(")[0]
+        lines_by_module[
+            max((n for n in lines_by_module if path.startswith(f"{n}.")), key=len)
+        ].append(line)
+    return lines_by_module
 
 
 if __name__ == "__main__":

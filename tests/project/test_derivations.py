@@ -12,7 +12,7 @@ from project.book import (
     EXAMPLE,
     FAMILIES,
     LARGEST_PAGE,
-    MOST_CLAIMS,
+    MAX_CLAIMS,
     PAGES,
     PLAIN,
     ROOT,
@@ -91,7 +91,7 @@ def test_no_test_claims_more_equations_than_it_can_notice_being_wrong() -> None:
         f"{path}::{name}": sorted(tags)
         for path in marked_tags()
         for name, tags in claims((ROOT / path).read_text("utf-8")).items()
-        if len(tags) > MOST_CLAIMS
+        if len(tags) > MAX_CLAIMS
     }
     assert not many, many
 

@@ -42,7 +42,7 @@ def drawn(monkeypatch):
 
 @pytest.fixture(scope="session")
 def short(tmp_path_factory):
-    """A function from the name of a study to what its shortened run left, made once."""
+    """Return a function from the name of a study to what its shortened run left, made once."""
     return cache(lambda name: shorten(name, tmp_path_factory.mktemp(name) / "new"))
 
 

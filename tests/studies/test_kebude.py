@@ -210,7 +210,7 @@ def test_a_first_look_is_at_the_text_and_its_correction_and_all_is_everything():
 
 def test_what_is_no_experiment_is_refused_and_the_known_are_named(tmp_path):
     with pytest.raises(
-        ValueError, match=r"no experiment .* \(1, 4.0, None\); there are .*\(1, 0.5"
+        ValueError, match=r"of an experiment; got \(1, 4.0, None\); there are .*\(1, 0.5"
     ):
         report.run_all(1, 4.0, out=tmp_path)
 

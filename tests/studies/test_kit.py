@@ -43,7 +43,7 @@ def test_numbers_of_all_kinds_are_written_as_tables_and_lists(tmp_path, drawn):
     numbers = {1.0: claim, "a": [np.arange(2), (np.nan, None)], "b": np.bool_(True)}
     write(tmp_path / "new" / "out", {"p": Figure(figsize=(1, 1))}, numbers, "found")
     assert json.loads((tmp_path / "new" / "out" / "found.json").read_text()) == {
-        "1.0": {"said": "s", "printed": "1", "here": "1", "holds": 0.5, "ours": False},
+        "1.0": {"statement": "s", "printed": "1", "measured": "1", "holds": 0.5, "ours": False},
         "a": [[0, 1], [None, None]],
         "b": True,
     }

@@ -67,7 +67,7 @@ def test_inputs_and_target_are_what_their_names_say(tmp_path, monkeypatch):
         ]
         assert cells.x[i] == pytest.approx(expected, rel=1e-12)
         assert cells.y[i, 0] == pytest.approx(np.log(row["A06500"] / row["N1"]), rel=1e-12)
-        assert cells.place[i] == table[i]["ZIPCODE"]
+        assert cells.zip_code[i] == table[i]["ZIPCODE"]
         assert cells.income_class[i] == stub - 1
 
 
@@ -98,7 +98,7 @@ def test_rows_that_are_left_out_are_counted_by_reason(tmp_path, monkeypatch):
     cells = write(tmp_path, monkeypatch, table)
     assert list(cells.dropped.values()) == [2, 2, 1, 1]
     assert len(cells.y) == 180 - 6
-    assert not np.isin(cells.place, ("0", "99999")).any()
+    assert not np.isin(cells.zip_code, ("0", "99999")).any()
     assert np.isfinite(cells.x).all()
 
 
@@ -118,11 +118,12 @@ def test_predictions_of_a_fold_do_not_see_its_targets(name):
     """Other tax in the tested places changes no bit of what is said of them."""
     known = cells()
     only = {"linear regression": MODELS["linear regression"], name: MODELS[name]}
-    one = income_tax.cross_validate(known, models=only, count=2, effort=QUICK)[name]
-    tested = folds(known.place, 2, 0)[1][1]
+    one = income_tax.cross_validate(known, models=only, n_folds=2, effort=QUICK)[name]
+    tested = folds(known.zip_code, 2, 0)[1][1]
     y = known.y.copy()
     y[tested] += np.random.default_rng(5).normal(0, 3, (len(tested), 1))
-    other = income_tax.cross_validate(known._replace(y=y), models=only, count=2, effort=QUICK)[name]
+    changed = known._replace(y=y)
+    other = income_tax.cross_validate(changed, models=only, n_folds=2, effort=QUICK)[name]
     assert (one.mean[tested] == other.mean[tested]).all()
     assert (one.noise[tested] == other.noise[tested]).all()
     assert (one.log_density[tested] != other.log_density[tested]).any()

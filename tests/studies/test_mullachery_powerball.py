@@ -13,9 +13,9 @@ from bbb_studies.mullachery.powerball import (
     Fitted,
     Setup,
     cross_validate,
+    expected_scores,
     network,
     positions,
-    under_the_rules,
 )
 
 SHARES = {59: 0.75, 69: 0.25}
@@ -34,7 +34,7 @@ def test_no_draw_is_on_both_sides_of_a_split(monkeypatch):
         return Fitted(RIGHT)
 
     monkeypatch.setattr(powerball, "CLASSIFIERS", {"spy": spy})
-    found = cross_validate(rows, EXACT, QUICK, 0, count=4, repeats=3)
+    found = cross_validate(rows, EXACT, QUICK, 0, n_folds=4, repeats=3)
     assert found["spy"]["above_rule"] == (0.0, 0.0)
     assert len(seen) == 12
     held_out = np.zeros(40, int)
@@ -49,13 +49,13 @@ def test_no_draw_is_on_both_sides_of_a_split(monkeypatch):
 
 @pytest.mark.equation("D37")
 def test_the_exact_rule_is_the_best_under_the_rules():
-    best = under_the_rules(RIGHT, EXACT)
+    best = expected_scores(RIGHT, EXACT)
     assert best["accuracy"] == pytest.approx(EXACT.accuracy, rel=1e-12)
     assert best["log loss"] == pytest.approx(EXACT.log_loss, rel=1e-4)  # probabilities clipped
     assert best["rmse"] == 0.0
     rng = np.random.default_rng(0)
     for _ in range(30):
-        other = under_the_rules(np.clip(RIGHT + 0.1 * rng.standard_normal(70), 0, 1), EXACT)
+        other = expected_scores(np.clip(RIGHT + 0.1 * rng.standard_normal(70), 0, 1), EXACT)
         assert other["accuracy"] <= best["accuracy"] + 1e-12
         assert other["log loss"] > best["log loss"]
 
@@ -65,7 +65,7 @@ def test_the_exact_rule_is_the_best_under_the_rules():
 def test_every_classifier_learns_the_game(name):
     rows = data.examples(draws(400, 5))
     fitted = CLASSIFIERS[name](rows, 0, QUICK)
-    found = under_the_rules(fitted.probability, EXACT)
+    found = expected_scores(fitted.probability, EXACT)
     trees = name in ("random forest", "AdaBoost")
     assert found["accuracy"] > EXACT.accuracy - (0.03 if trees else 0.005)
     assert found["rmse"] < (0.3 if name == "AdaBoost" else 0.1 if trees else 0.05)

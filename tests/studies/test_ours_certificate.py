@@ -31,10 +31,10 @@ def test_a_prior_of_other_images_certifies_and_one_around_zero_does_not(finished
 
 
 def test_what_is_trained_is_not_trained_again_and_other_settings_are_refused(finished, monkeypatch):
-    monkeypatch.setattr(study, "trained", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(study, "train_theta", lambda *_: pytest.fail("trained again"))
     given = {"digits": DIGITS, "progress": False}
     assert study.reproduce(finished.out, settings=CERTIFICATE, **given) == finished.text
-    with pytest.raises(ValueError, match="is of other settings"):
+    with pytest.raises(ValueError, match="was written with other settings"):
         study.reproduce(finished.out, settings=replace(CERTIFICATE, draws=2), **given)
 
 

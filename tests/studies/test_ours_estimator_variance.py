@@ -29,7 +29,7 @@ def places(reproduced):
 def spots(reproduced):
     """What was measured against the number of samples."""
     found = reproduced["against samples"]
-    return {name: [variance.Spot(**spot) for spot in curve] for name, curve in found.items()}
+    return {name: [variance.CurvePoint(**spot) for spot in curve] for name, curve in found.items()}
 
 
 @pytest.mark.equation("D20", "D21", "D23")
@@ -59,7 +59,7 @@ def test_the_order_on_the_trained_network(places):
 
 @pytest.mark.equation("D8", "D18", "D20", "D21", "D22", "D23", "D28")
 def test_at_the_mean_field_optimum_every_mean_gradient_is_zero():
-    place = variance.linear_places(0)[0]
+    place = variance.linear_cases(0)[0]
     for name, make in variance.ESTIMATORS.items():
         estimator, rng = make(place.model, place.posterior), RNG(1)
         grads = np.array(
@@ -102,7 +102,7 @@ def test_the_score_function_is_unbiased_by_quadrature(family, baseline):
 
 @pytest.mark.equation("D20", "R3")
 def test_at_the_posterior_the_score_function_is_the_evidence_times_the_reports_gradient():
-    place = variance.linear_places(0)[1]
+    place = variance.linear_cases(0)[1]
     evidence = exact.exact(exact.Regression(place.model, place.x, place.y)).log_evidence
     noise = RNG(0).standard_normal((3, 3))
     plain, with_baseline, report = (

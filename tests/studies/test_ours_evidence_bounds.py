@@ -75,7 +75,7 @@ def test_the_posterior_is_the_normalised_joint_density():
     mean, deviation = truth.posterior.mean, truth.posterior.deviation
     axes = [np.linspace(m - 8 * d, m + 8 * d, 201) for m, d in zip(mean, deviation, strict=True)]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
-    estimator, theta = bounds.place(problem, exact.Gaussian(mean, np.diag(deviation**2)))
+    estimator, theta = bounds.estimator_of(problem, exact.Gaussian(mean, np.diag(deviation**2)))
     terms = exact.log_densities(estimator, theta, (grid - mean) / deviation, problem)
     joint = np.exp(terms.prior + terms.likelihood - truth.log_evidence)
     cell = np.prod([axis[1] - axis[0] for axis in axes])

@@ -75,9 +75,9 @@ class Metric:
 
 
 def _numbers(name: str, value: Any) -> Array:
-    """Return the argument `name` as an array of floats, or of complex numbers if it has such.
+    """Return `value` as an array of floats or complex numbers; else raise TypeError with `name`.
 
-    Complex numbers are allowed for derivatives by complex steps.
+    Integers, booleans and float16 become float64. Complex numbers are those of a complex step.
     """
     try:
         array = np.asarray(value)

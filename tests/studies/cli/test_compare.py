@@ -9,7 +9,15 @@ from uci_trials import TINY, dask, recorded
 from bbb_numpy.cli.main import main
 from bbb_studies.data.uci import standard_splits
 from bbb_studies.uci import workers
-from bbb_studies.uci.trials import DATA_FILE, OwnTrial, fit_part, keep, measure_own, score, set_name
+from bbb_studies.uci.trials import (
+    DATA_FILE,
+    OwnTrial,
+    fit_part,
+    measure_own,
+    score,
+    set_name,
+    write_rows,
+)
 
 pytestmark = [dask, pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")]
 WRITTEN = {
@@ -126,7 +134,7 @@ def test_what_the_command_says_to_repeat_is_what_was_typed(quick, no_pictures, c
 
 def test_a_trial_is_fitted_to_nine_tenths_and_scored_on_the_others(tmp_path):
     x, y = rows()
-    digest = keep(tmp_path, x, y)
+    digest = write_rows(tmp_path, x, y)
     trial = OwnTrial("mine.csv", "map", 3, digest, TINY)
     found = measure_own(str(tmp_path / DATA_FILE), trial)
     test = standard_splits(60, 20)[3]

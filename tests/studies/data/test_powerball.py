@@ -71,7 +71,7 @@ def test_the_file_has_the_draws_that_its_description_says():
     assert [(draws.balls == count).sum() for count in (59, 69)] == [204 + 387, 494]
     weekdays = draws.days.astype("datetime64[D]").view("int64") % 7  # 1970-01-01: a Thursday
     assert set(weekdays) == {6, 2}  # Wednesday, Saturday
-    limits = powerball.urn(draws.days, powerball.REDS)
+    limits = powerball.urn(draws.days, powerball.POWERBALL_RULES)
     assert [draws.red[limits == count].max() for count in (39, 35, 26)] == [39, 35, 26]
     before = load(until="2017-12-31")
     assert before.red.shape == (824,)

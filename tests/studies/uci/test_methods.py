@@ -28,7 +28,7 @@ from exactgrad import check_gradient
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
 PRIORS = [Candidate(None), Candidate(1.0), Candidate(2.0)]
 TRAINED = [name for name, method in METHODS.items() if method.estimator is not None]
-CHOOSING = [name for name, method in METHODS.items() if method.by != "nothing"]
+CHOOSING = [name for name, method in METHODS.items() if method.criterion != "nothing"]
 HETEROSCEDASTIC = ("hmc-heteroscedastic",)
 
 

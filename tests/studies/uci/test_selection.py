@@ -16,8 +16,8 @@ from bbb_studies.uci.methods import METHODS, SAMPLERS, Candidate, Fit, model
 from bbb_studies.uci.selection import candidates, refinements, select_and_fit
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
-BY_BOUND = tuple(name for name, method in METHODS.items() if method.by == "bound")
-BY_VALIDATION = tuple(name for name, method in METHODS.items() if method.by == "validation")
+BY_BOUND = tuple(name for name, method in METHODS.items() if method.criterion == "bound")
+BY_VALIDATION = tuple(name for name, method in METHODS.items() if method.criterion == "validation")
 CHOOSING = (*BY_BOUND, *BY_VALIDATION)
 KINDS = ("renyi", "map", "eubo", "hmc")  # by bound; by validation, refined or not; a sampler
 MEMBERS = ((0.5, 0.7), (-1.0, 0.4))  # means and deviations of two constant functions

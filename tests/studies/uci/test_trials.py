@@ -18,10 +18,11 @@ from bbb_numpy.model.objectives import MAP
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import PointMass
+from bbb_studies.data.uci import UCI_NAMES
 from bbb_studies.uci import trials
 from bbb_studies.uci.methods import METHODS, Fit, Settings
 from bbb_studies.uci.running import run
-from bbb_studies.uci.trials import SETS, SPACES, Scaled, Trial, measure, score
+from bbb_studies.uci.trials import SPACES, Scaled, Trial, measure, score
 
 # chains as short as these diverge, and say so
 pytestmark = [dask, pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")]
@@ -75,7 +76,9 @@ def test_rows_of_the_test_part_cannot_influence_a_fit(monkeypatch, method):
 
 
 def test_seeds_differ_between_sets_methods_splits_and_runs():
-    todo = [one for seed in (0, 1) for one in trials.trials(SETS, tuple(METHODS), None, seed=seed)]
+    todo = [
+        one for seed in (0, 1) for one in trials.trials(UCI_NAMES, tuple(METHODS), None, seed=seed)
+    ]
     assert len({one.seed for one in todo}) == len(todo) == 2 * len(METHODS) * 120
     assert trial("hmc").seed == trial("hmc", units=5).seed  # settings but the seed leave it
 
@@ -199,20 +202,20 @@ def test_another_unit_of_the_target_adds_its_log_to_nll_and_multiplies_rmse(unit
 
 def test_without_a_number_there_are_the_published_splits_and_more_go_on():
     def count(splits):
-        found = trials.trials(SETS, ("map",), splits)
-        return {name: sum(one.set == name for one in found) for name in SETS}
+        found = trials.trials(UCI_NAMES, ("map",), splits)
+        return {name: sum(one.set == name for one in found) for name in UCI_NAMES}
 
-    published = {**dict.fromkeys(SETS, 20), "protein": 5}
+    published = {**dict.fromkeys(UCI_NAMES, 20), "protein": 5}
     assert count(20) == published
     assert count(None) == {**published, "power": 5, "kin8nm": 5, "naval": 5}
-    assert count(3) == dict.fromkeys(SETS, 3)
-    assert count(7) == {**dict.fromkeys(SETS, 7), "protein": 5}
-    assert count(50) == dict.fromkeys(SETS, 50)
+    assert count(3) == dict.fromkeys(UCI_NAMES, 3)
+    assert count(7) == {**dict.fromkeys(UCI_NAMES, 7), "protein": 5}
+    assert count(50) == dict.fromkeys(UCI_NAMES, 50)
     assert trials.trials(("boston",), ("map",), 50)[:20] == trials.trials(("boston",), ("map",), 20)
 
 
 def test_protein_has_the_hundred_units_of_the_literature_unless_told_otherwise():
-    assert {name for name in SETS if trials.settings_for(name).units == 100} == {"protein"}
-    assert {trials.settings_for(name) for name in SETS if name != "protein"} == {Settings()}
+    assert {name for name in UCI_NAMES if trials.settings_for(name).units == 100} == {"protein"}
+    assert {trials.settings_for(name) for name in UCI_NAMES if name != "protein"} == {Settings()}
     assert trials.settings_for("protein", units=50).units == 50
     assert trials.settings_for("boston").batch_size == 32
