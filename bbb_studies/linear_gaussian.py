@@ -128,12 +128,14 @@ def exact(problem: Regression, prior_scale: float | None = None) -> Exact:
     return Exact(Gaussian(mean, covariance), precision, log_evidence)
 
 
-def natural_step(at: Natural, problem: Regression, rows: Any, rate: float) -> Natural:
+def natural_step(
+    natural: Natural, problem: Regression, rows: Any, rate: float
+) -> Natural:
     """Return natural parameters after one stochastic natural-gradient step (D63).
 
     Parameters
     ----------
-    at : Natural
+    natural : Natural
         Parameters before the step.
     problem : Regression
         Model and all N rows.
@@ -154,7 +156,7 @@ def natural_step(at: Natural, problem: Regression, rows: Any, rate: float) -> Na
     )
     new = (location, precision)
     moved = [
-        (1.0 - rate) * old + rate * aim for old, aim in zip(at, new, strict=True)
+        (1.0 - rate) * old + rate * aim for old, aim in zip(natural, new, strict=True)
     ]  # D63
     return Natural(*moved)
 
@@ -200,9 +202,9 @@ def kl(p: Gaussian, q: Gaussian) -> float:
         Over the same P weights.
     """
     gap = q.mean - p.mean
-    inside = np.trace(np.linalg.solve(q.covariance, p.covariance))
-    inside += gap @ np.linalg.solve(q.covariance, gap) - len(gap)
-    return 0.5 * float(inside + _log_det(q.covariance) - _log_det(p.covariance))
+    quadratic = np.trace(np.linalg.solve(q.covariance, p.covariance))
+    quadratic += gap @ np.linalg.solve(q.covariance, gap) - len(gap)
+    return 0.5 * float(quadratic + _log_det(q.covariance) - _log_det(p.covariance))
 
 
 def renyi_divergence(alpha: float, q: Gaussian, p: Gaussian) -> float:
