@@ -21,20 +21,20 @@ LIKELIHOOD = HasMethods("GaussianLikelihood()", "targets", "log_density")
 
 
 class Evaluation(NamedTuple):
-    """The log likelihood of one forward pass, and what its backward pass needs."""
+    """Log likelihood of one forward pass, and the intermediate results for its backward pass."""
 
-    log_likelihood: Array  # (S,)  log P(D|w), summed over the rows
-    tape: Tape  # of the network
-    residuals: Any  # of the likelihood
+    log_likelihood: Array  # (S,) log P(D|w), summed over the rows
+    tape: Tape  # intermediate arrays of the network
+    residuals: Any  # intermediate results of the likelihood
 
 
 class Joint(NamedTuple):
-    """Both log densities of one forward pass, and what the backward pass needs."""
+    """Log prior and log likelihood of one forward pass, with what the backward pass needs."""
 
-    log_prior: Array  # (S,)  log P(w)
-    log_likelihood: Array  # (S,)  log P(D|w), summed over the rows
+    log_prior: Array  # (S,) log P(w)
+    log_likelihood: Array  # (S,) log P(D|w), summed over the rows
     evaluation: Evaluation
-    prior: Any  # what the prior's own backward pass needs
+    prior: Any  # intermediate results for the backward pass of the prior
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ class Model:
     likelihood: Likelihood = GaussianLikelihood()
 
     def __post_init__(self) -> None:
+        """Raise an error unless the parts are valid and fit together; give the prior the sizes."""
         NETWORK("network", self.network)
         PRIOR("prior", self.prior)
         LIKELIHOOD("likelihood", self.likelihood)
@@ -84,7 +85,7 @@ class Model:
         return self.likelihood.targets(self.network.sizes[-1])
 
     def learned(self) -> Blocks:
-        """Return names and shapes of what prior and likelihood learn, in the order of theta."""
+        """Return names and shapes of the learned blocks of the prior, then of the likelihood."""
         return self.prior.blocks() + self.likelihood.blocks(self.outputs)
 
     def evaluate(
@@ -96,19 +97,23 @@ class Model:
         buffers: Buffers,
         sample_weight: Array | None = None,
     ) -> Evaluation:
-        """Return the log likelihood of weights, and what its backward pass needs.
+        """Return the log likelihood of S weight vectors, and what its backward pass needs.
 
         Parameters
         ----------
         w : ndarray (S, P)
             Flat weight vectors.
         params : dict of str to ndarray
-            The learned numbers of the likelihood, by name; further ones are ignored.
-        x, y : ndarray (B, d_in), (B, K)
+            Learned numbers of the likelihood by block name, (K,) or (S, K) each; others are
+            ignored.
+        x : ndarray (B, d_in)
+            Inputs.
+        y : ndarray (B, K)
+            Targets.
         buffers : Buffers
-            Memory of the activations.
+            Source of the memory of activations, which its owner reuses.
         sample_weight : ndarray (B,), optional
-            How often each row counts (D45).
+            Weight of each row's log likelihood; by default all are 1 (D45).
         """
         f, tape = network.forward(self.network, w, x, buffers)  # (S, B, heads)
         log_likelihood, saved = self.likelihood.log_likelihood(
@@ -125,19 +130,23 @@ class Model:
         buffers: Buffers,
         sample_weight: Array | None = None,
     ) -> Joint:
-        """Return log prior and log likelihood of weights, and what the backward pass needs.
+        """Return log prior and log likelihood of S weight vectors, for their backward pass too.
 
         Parameters
         ----------
         w : ndarray (S, P)
             Flat weight vectors.
         params : dict of str to ndarray
-            The learned numbers of prior and likelihood, by name.
-        x, y : ndarray (B, d_in), (B, K)
+            Learned numbers of prior and likelihood by block name: (K,), or (S, K), one row per
+            weight vector.
+        x : ndarray (B, d_in)
+            Inputs.
+        y : ndarray (B, K)
+            Targets.
         buffers : Buffers
-            Memory of the activations.
+            Source of the memory of activations, which its owner reuses.
         sample_weight : ndarray (B,), optional
-            How often each row counts (D45).
+            Weight of each row's log likelihood; by default all are 1 (D45).
         """
         evaluation = self.evaluate(w, params, x, y, buffers, sample_weight)
         log_prior, saved = self.prior.log_density(params, w, buffers)
@@ -150,22 +159,24 @@ class Model:
         d_params: Params,
         buffers: Buffers,
     ) -> Array:
-        """Return the gradient for the weights, of a cotangent of the log likelihood (K37-K42).
+        """Return the gradient for the weights, given one for the log likelihoods (K37-K42).
 
         Parameters
         ----------
         evaluation : Evaluation
-            From `evaluate`.
+            Result of `evaluate`.
         d_log_likelihood : ndarray (S,)
-            Derivatives of a value with respect to the log likelihoods.
+            Derivative of the loss with respect to the log likelihood of each weight vector.
         d_params : dict of str to ndarray
-            Receives the gradient for the likelihood's own numbers.
+            Gradients for the likelihood's learned blocks by name, each in its block's shape;
+            overwritten.
         buffers : Buffers
-            Memory of the result.
+            Source of the memory of the result, which its owner reuses.
 
         Returns
         -------
         ndarray (S, P)
+            Derivative of the loss with respect to the weights.
         """
         d_f = self.likelihood.log_likelihood_vjp(
             evaluation.residuals, d_log_likelihood, d_params
@@ -180,7 +191,7 @@ class Model:
         d_params: Params,
         buffers: Buffers,
     ) -> Array:
-        """Return the gradient for the weights, of cotangents of the two log densities.
+        """Return the gradient for the weights, given those for log prior and log likelihood.
 
         That of the likelihood is computed by backpropagation (K37-K42), that of the prior in
         closed form (K19).
@@ -188,32 +199,36 @@ class Model:
         Parameters
         ----------
         joint : Joint
-            From `forward`.
+            Result of `forward`.
         d_log_prior, d_log_likelihood : ndarray (S,)
-            Derivatives of a value with respect to the two log densities.
+            Derivatives of the loss with respect to the two log densities of each weight vector.
         d_params : dict of str to ndarray
-            Receives the gradient for the numbers that prior and likelihood learn.
+            Gradients for the learned blocks of prior and likelihood by name, each in its block's
+            shape; overwritten.
         buffers : Buffers
-            Memory of the result.
+            Source of the memory of the result, which its owner reuses.
 
         Returns
         -------
         ndarray (S, P)
+            Derivative of the loss with respect to the weights.
         """
         d_w = self.likelihood_vjp(joint.evaluation, d_log_likelihood, d_params, buffers)
         self.prior.add_vjp(joint.prior, d_log_prior, d_w, d_params)
         return d_w
 
     def predict(self, w: Array, x: Array, buffers: Buffers | None = None) -> Array:
-        """Return the outputs of the network.
+        """Return the outputs of the network for S weight vectors.
 
         Parameters
         ----------
         w : ndarray (S, P)
             Flat weight vectors.
         x : ndarray (B, d_in)
+            Inputs.
         buffers : Buffers, optional
-            Memory of the outputs, which the next call with it overwrites.
+            Source of the memory of the outputs, which the next use of it overwrites; by default new
+            memory.
 
         Returns
         -------

@@ -27,8 +27,9 @@ __all__ = [
     "proportional_kl_weights",
 ]
 
+# Function of the batch sizes of an epoch that returns the shares pi_i
 Shares = Callable[[Any], Array]
-# beta of an epoch, counted from 0, and their number
+# Function of an epoch, counted from 0, and the number of epochs that returns beta
 WarmUp = Callable[[int, int], float]
 SHARE_OF_EPOCHS = partial(
     real, low=1e-12, high=1.0 + 1e-12, expected="a number > 0 and <= 1"
@@ -36,44 +37,46 @@ SHARE_OF_EPOCHS = partial(
 
 
 def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
-    """Return pi_i = B_i / N for the minibatches of one epoch; they sum to 1 (D6).
+    """Return the shares pi_i = B_i / N of the minibatches of one epoch; they sum to 1 (D6).
 
     With one example per step this is the 1/n of K18; with a ragged last minibatch it stays
-    exact, where 1/M would not. A minibatch whose rows all have weight 0 (D45) pays nothing.
+    exact, where 1/M would not. A minibatch whose rows all have weight 0 (D45) has the share 0.
 
     Parameters
     ----------
     batch_sizes : array_like (M,)
-        Rows of each minibatch, or the sums of their weights; >= 0.
+        Number of rows of each minibatch, or sum of the weights of its rows; >= 0.
 
     Returns
     -------
     ndarray (M,)
+        Shares of the KL term, which sum to 1.
     """
     rows = np.asarray(batch_sizes, float)
     if rows.ndim != 1 or not (rows >= 0).all() or not 0 < rows.sum() < np.inf:
         raise ValueError(
-            "batch_sizes must be finite numbers >= 0, and not all of them 0: the KL term needs one "
-            f"minibatch to pay it; got {batch_sizes!r}"
+            "batch_sizes must be a vector of finite numbers >= 0, of which at least one is "
+            f"> 0; got {batch_sizes!r}"
         )
     return rows / rows.sum()
 
 
 @accepts(batch_sizes=Numbers((None,)))
 def geometric_kl_weights(batch_sizes: ArrayLike) -> Array:
-    """Return Blundell's pi_i = 2^(M-i) / (2^M - 1), i = 1..M, stable for any M (D6).
+    """Return Blundell's shares pi_i = 2^(M-i) / (2^M - 1), i = 1..M, stable for any M (D6).
 
-    The first minibatches are ruled by the prior, the last ones by the data (Blundell et
+    The prior dominates in the first minibatches, the data in the last ones (Blundell et
     al. 2015, Section 3.4).
 
     Parameters
     ----------
     batch_sizes : array_like (M,)
-        Only their number M matters.
+        Number of rows of each minibatch, of which only the number M of minibatches matters.
 
     Returns
     -------
     ndarray (M,)
+        Shares of the KL term, which sum to 1.
     """
     half_powers = 0.5 ** np.arange(1.0, len(np.asarray(batch_sizes)) + 1.0)
     return half_powers / half_powers.sum()
@@ -81,15 +84,16 @@ def geometric_kl_weights(batch_sizes: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class NoWarmUp:
-    """No warm-up: factor 1 in every epoch."""
+    """Factor of the KL term without a warm-up, 1 in every epoch."""
 
     def __call__(self, epoch: int, epochs: int) -> float:
+        """Return the factor 1 for every epoch."""
         return 1.0
 
 
 @dataclass(frozen=True)
 class LinearWarmUp:
-    """beta rises linearly to 1 over the first `share` of the epochs, then stays there (D24).
+    """Factor beta that rises linearly to 1 over the first `share` of the epochs, then stays (D24).
 
     Epoch e of a ramp of R epochs has beta = (e + 1) / R, so that no epoch ignores the KL term.
 
@@ -102,15 +106,25 @@ class LinearWarmUp:
     share: float = 0.5
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid."""
         check_fields(self, share=SHARE_OF_EPOCHS)
 
     def __call__(self, epoch: int, epochs: int) -> float:
+        """Return the factor beta of the KL term in an epoch, min((epoch + 1) / ramp, 1) (D24).
+
+        Parameters
+        ----------
+        epoch : int
+            Number of the epoch, counted from 0.
+        epochs : int
+            Number of epochs of the training.
+        """
         return min((epoch + 1) / max(self.share * epochs, 1.0), 1.0)
 
 
 @dataclass(frozen=True)
 class CyclicalWarmUp:
-    """The ramp of `LinearWarmUp`, started again in each of several cycles (D24; Fu et al. 2019).
+    """Ramp of `LinearWarmUp`, which starts again in each of several cycles (D24; Fu et al. 2019).
 
     Parameters
     ----------
@@ -124,9 +138,19 @@ class CyclicalWarmUp:
     share: float = 0.5
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid."""
         check_fields(self, cycles=COUNT, share=SHARE_OF_EPOCHS)
 
     def __call__(self, epoch: int, epochs: int) -> float:
+        """Return the factor beta of the KL term in an epoch, from the ramp of its cycle (D24).
+
+        Parameters
+        ----------
+        epoch : int
+            Number of the epoch, counted from 0.
+        epochs : int
+            Number of epochs of the training.
+        """
         length = max(epochs // self.cycles, 1)
         cycle = min(epoch // length, self.cycles - 1)
         return LinearWarmUp(self.share)(epoch - length * cycle, length)

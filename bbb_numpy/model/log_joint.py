@@ -35,11 +35,13 @@ from .joint import Model
 __all__ = ["LogJoint"]
 
 DEFAULT_HYPERPRIOR = LogNormal()
-# Activations of a layer, of one chain, that are computed together: 0.5 MB in float64
+# Largest number of activations of a layer that one block of rows has in one chain: 0.5 MB in
+# float64, which fits into the processor's cache
 MAX_ACTIVATIONS = 2**16
 
 
 def _float_array(name: str, value: Any) -> Array:
+    """Return `value` unchanged; raise an error that names it unless it is an array of floats."""
     return FLOATS(name, InstanceOf(np.ndarray)(name, value))
 
 
@@ -55,20 +57,24 @@ class LogJoint:
     Parameters
     ----------
     model : Model
-    x, y : ndarray (N, d_in), (N, K)
-        All the data.
+        Network, prior and likelihood.
+    x : ndarray (N, d_in)
+        Inputs of all the data.
+    y : ndarray (N, K)
+        Targets of all the data.
     hyperpriors : dict of str to LogNormal, HalfNormal or HalfCauchy
         By name of the block, e.g. ``{"log_noise": HalfNormal(1.0)}``. Blocks that are not named
         get ``LogNormal()``: within a factor of e of the value that the model was made with.
     power : float
-        beta in [0, 1], of the likelihood alone: 1 is the posterior, 0 the prior.
+        Exponent beta in [0, 1] of the likelihood: with 1 the density is that of the posterior, with
+        0 that of the prior.
     sample_weight : ndarray (N,), optional
-        How often each row counts, >= 0 (D45).
+        Weight >= 0 of each row's log likelihood; by default all are 1 (D45).
 
     Raises
     ------
     ValueError
-        If rows do not match, a name is no block of the model, or `power` is out of range.
+        If numbers of rows differ, a hyperprior names no learned block, or `power` is out of range.
     """
 
     model: Model
@@ -77,12 +83,14 @@ class LogJoint:
     hyperpriors: Mapping[str, Hyperprior] = field(default_factory=dict)
     power: float = 1.0
     sample_weight: Array | None = None
-    # By number of chains, as trees of NUTS end one by one; and of rows of a block
+    # Buffers by number of chains, which falls as trees of NUTS end one by one, and by number of
+    # rows of a block
     buffers: ThreadLocalBuffers = field(
         default_factory=ThreadLocalBuffers, init=False, repr=False
     )
 
     def __post_init__(self) -> None:
+        """Raise an error unless the arguments are valid and fit together."""
         InstanceOf(Model)("model", self.model)
         check_fields(self, x=_float_array, y=_float_array, power=SHARE)
         check_fields(self, hyperpriors=lambda _, value: check_hyperpriors(value))
@@ -96,9 +104,10 @@ class LogJoint:
         names = [name for name, _ in self.model.learned()]
         for name in self.hyperpriors:
             if name not in names:
-                listed = ", ".join(names) or "none: nothing is learned (learn=True)"
+                listed = ", ".join(names) or "none, as nothing is learned (learn=True)"
                 raise ValueError(
-                    f"hyperpriors names {name!r}; the model's blocks are {listed}"
+                    f"hyperpriors must name learned blocks of the model, which are {listed}; "
+                    f"got {name!r}"
                 )
 
     @cached_property
@@ -108,11 +117,12 @@ class LogJoint:
 
     @cached_property
     def _learned(self) -> Layout:
+        """Blocks of the learned numbers of prior and likelihood."""
         return Layout(self.model.learned())
 
     @cached_property
     def _initial_values(self) -> Params:
-        """The learned numbers that the model was made with."""
+        """Starting values of the learned numbers by block name, with which the model was made."""
         model = self.model
         flat = (
             model.prior.init(np.float64),
@@ -122,9 +132,9 @@ class LogJoint:
 
     @cached_property
     def _hyperpriors(self) -> list[tuple[Hyperprior, slice, Array]]:
-        """Hyperpriors, with the columns of a position and the initial values that each is for.
+        """Hyperpriors, each with its columns of a position and their initial values.
 
-        Blocks side by side with the same hyperprior are one: it looks at each number alone.
+        Adjacent blocks with the same hyperprior are merged, as it treats each number alone.
         """
         groups = []
         first_column = self.model.layout.size
@@ -142,9 +152,9 @@ class LogJoint:
 
     @cached_property
     def _row_blocks(self) -> list[tuple[Array, Array, Array | None]]:
-        """The rows and their weights, in blocks: equal rows once, if that halves their number.
+        """Inputs, targets and weights of blocks of rows; equal rows are merged if that halves them.
 
-        Blocks are so small that the activations of one are still in the processor's cache when
+        Blocks are so small that the activations of a block are still in the processor's cache when
         its backward pass needs them.
         """
         x, y, v = self.x, self.y, self.sample_weight
@@ -163,17 +173,17 @@ class LogJoint:
         return blocks
 
     def weights(self, position: Array) -> Array:
-        """Return a view of the weights (..., P) of positions (..., D)."""
+        """Return a view (..., P) of the weights in positions (..., D)."""
         return position[..., : self.model.layout.size]
 
     def params(self, position: Array) -> Params:
-        """Return views of the learned numbers of positions (..., D), by name of the block."""
+        """Return views of the learned numbers in positions (..., D), by block name."""
         return self._learned.views(position[..., self.model.layout.size :])
 
     def draw_rows(
         self, rng: np.random.Generator, chains: int, size: int
     ) -> Array | None:
-        """Draw the rows of a minibatch, with replacement, for each chain its own.
+        """Draw the rows of a minibatch with replacement, independently for each chain.
 
         Parameters
         ----------
@@ -186,7 +196,7 @@ class LogJoint:
         Returns
         -------
         ndarray (S, size) of int, or None
-            Indices of rows. None stands for all rows, if there are no more than `size`.
+            Indices of rows; None, which stands for all rows, if there are no more than `size`.
         """
         if size >= len(self.x):
             return None
@@ -195,28 +205,30 @@ class LogJoint:
     def __call__(
         self, position: Array, rows: Array | None = None
     ) -> tuple[Array, Array]:
-        """Return the log density and its gradient.
+        """Return the log density of S positions and its gradient.
 
         Threads may share one `LogJoint`.
 
         Parameters
         ----------
         position : ndarray (S, D)
-            As `layout` names it, one row per chain.
+            One row per chain: the weights, then the learned numbers, as `layout` names them.
         rows : ndarray (S, B), optional
-            A minibatch from `draw_rows`. The log likelihood is then N / B times that of each
-            chain's rows: over all draws of rows its mean, and the gradient's, are those of all N
-            (D64). By default all rows.
+            Indices of a minibatch, from `draw_rows`; by default all rows. The log likelihood of
+            each chain's rows is then multiplied by N / B: its mean over all draws of rows, and
+            that of its gradient, are those of all N rows (D64).
 
         Returns
         -------
-        ndarray (S,), ndarray (S, D)
-            In nats; fresh arrays. Not finite where the network overflows.
+        value : ndarray (S,)
+            Log density in nats, a new array; not finite if the network overflows.
+        gradient : ndarray (S, D)
+            Derivative of the log density with respect to the position, a new array.
 
         Raises
         ------
         ValueError
-            If `position` is no array of this shape.
+            If `position` is not an array of floats of this shape.
         """
         fits = isinstance(position, np.ndarray) and position.dtype.kind in "fc"
         if not fits or position.shape[1:] != (self.layout.size,):
@@ -233,10 +245,11 @@ class LogJoint:
             if row_weights is not None:
                 row_weights = row_weights[rows]
             blocks = [(self.x[rows], self.y[rows], row_weights)]
-        # w and the first block share a memory of their own, as w is used for all blocks
+        # The weights w are used for all blocks, so w and the first block share buffers that no
+        # other block rewinds
         buffers = buffers_by_rows[0 if rows is None else -1].rewind()
         weights = self.weights(position)
-        w = buffers.like(weights)  # in one piece, and the same array as the call before
+        w = buffers.like(weights)  # contiguous, and the same array in every call
         np.copyto(w, weights)
         gradient = np.empty_like(position)
         params, d_params = self.params(position), self.params(gradient)
@@ -265,12 +278,15 @@ class LogJoint:
         return value, gradient
 
     def rowwise(self, position: Array) -> Array:
-        """Return log P(y|x, w, u) (S, N) of every row, counted once, for positions (S, D)."""
+        """Return log P(y|x, w, u) (S, N) of every row, without row weights, for S positions."""
         f = self.model.predict(np.ascontiguousarray(self.weights(position)), self.x)
         return self.model.likelihood.log_density(self.params(position), f, self.y)[0]
 
     def log_likelihood(self, position: Array) -> Array:
-        """Return log P(D|w, u) (S,) for positions (S, D), to the power 1 whatever `power` is."""
+        """Return log P(D|w, u) (S,) for positions (S, D), with row weights.
+
+        The exponent `power` does not enter.
+        """
         log_likelihood = self.rowwise(position)
         if self.sample_weight is not None:
             log_likelihood = log_likelihood * self.sample_weight
@@ -280,7 +296,7 @@ class LogJoint:
     def draw_prior(
         self, rng: np.random.Generator, chains: int, dtype: Any = np.float64
     ) -> Array:
-        """Draw positions from hyperpriors and prior.
+        """Draw S positions from the hyperpriors and the prior.
 
         Parameters
         ----------
@@ -288,11 +304,12 @@ class LogJoint:
         chains : int
             Number S of positions.
         dtype : dtype
-            Of the result: float64 or float32.
+            Dtype of the result, float64 or float32.
 
         Returns
         -------
         ndarray (S, D)
+            One position in each row.
         """
         position = np.empty((chains, self.layout.size))
         for name, block in self.params(position).items():

@@ -50,13 +50,13 @@ __all__ = [
 class LogDensities(NamedTuple):
     """The three terms of the free energy (K5) for each of S weight samples, in nats."""
 
-    posterior: Array  # (S,)  log q(w|theta)
-    prior: Array  # (S,)  log P(w)
-    likelihood: Array  # (S,)  log P(D|w) of the rows of the minibatch
+    posterior: Array  # (S,) log q(w|theta)
+    prior: Array  # (S,) log P(w)
+    likelihood: Array  # (S,) log P(D|w) of the rows of the minibatch
 
 
 class Cotangents(NamedTuple):
-    """Derivatives of the value with respect to each log density, (S,) each."""
+    """Derivatives of the objective with respect to each log density, (S,) each."""
 
     posterior: Array
     prior: Array
@@ -68,19 +68,29 @@ Factors = tuple[float, float, float]
 
 
 class Linear:
-    """An objective that is a weighted sum of the means of the three terms over samples (D30)."""
+    """Base class of objectives that are weighted sums of the means of the three terms (D30)."""
 
-    factors: Any  # of pi_i log q, pi_i log P(w) and log P(D_i|w)
+    factors: Any  # factors of pi_i log q, pi_i log P(w) and log P(D_i|w)
 
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-        """Return sum_t weight_t mean_s(term_t), and the cotangents weight_t / S.
+        """Return the weighted sum of the means of the three terms, and its derivatives.
+
+        With weight_t for term t, the value is sum_t weight_t mean_s(term_t), and each cotangent
+        weight_t / S.
 
         Parameters
         ----------
         terms : LogDensities
-            Three arrays (S,); the likelihood is summed over the rows of the minibatch.
+            Log densities (S,); the likelihood is summed over the rows of the minibatch.
         kl_weight : float
-            The share pi_i of the KL term that this minibatch pays, see `kl_weights`.
+            Share pi_i of the KL term that this minibatch pays, see `kl_weights`.
+
+        Returns
+        -------
+        value : float
+            The objective in nats.
+        cotangents : Cotangents
+            Its derivatives with respect to the log densities, (S,) each.
         """
         n_samples = len(terms.prior)
         mean = np.full(n_samples, 1.0 / n_samples, terms.prior.real.dtype)
@@ -88,7 +98,7 @@ class Linear:
         posterior = posterior_factor * kl_weight * mean
         prior = prior_factor * kl_weight * mean
         likelihood = likelihood_factor * mean
-        value = posterior.dot(terms.posterior)  # as @, in half the time
+        value = posterior.dot(terms.posterior)  # `dot` takes half the time of @
         value += prior.dot(terms.prior)
         value += likelihood.dot(terms.likelihood)
         return value, Cotangents(posterior, prior, likelihood)
@@ -116,11 +126,12 @@ class FreeEnergy(Linear):
     beta: float = 1.0
 
     def __post_init__(self) -> None:
+        """Raise an error unless `beta` is valid."""
         check_fields(self, beta=not_negative)
 
     @property
     def factors(self) -> Factors:
-        """Factors of pi_i log q, pi_i log P(w) and log P(D_i|w)."""
+        """Factors of pi_i log q, pi_i log P(w) and log P(D_i|w), in this order."""
         return self.beta, -self.beta, -1.0  # K17, R1-R3, D8, D24
 
 
@@ -143,7 +154,7 @@ class MAP(Linear):
 
 @dataclass(frozen=True)
 class Term(Linear):
-    """One of the three terms of K5 alone, for gradient checks."""
+    """One of the three terms of K5 alone, as an objective for gradient checks."""
 
     factors: Factors
 
@@ -158,39 +169,48 @@ TERMS: dict[str, Objective] = {
 
 @dataclass(frozen=True)
 class PACBayes:
-    r"""A bound on the share of wrong classes, as an objective (Perez-Ortiz et al. 2021; D58).
+    r"""Bound on the share of wrong classes, as an objective (Perez-Ortiz et al. 2021; D58).
 
     .. math:: N \log 2\, \big(\sqrt{r + k} + \sqrt k\big)^2, \qquad
               r = -\frac{E_q[\log P(D|w)]}{N \log 2}, \qquad
               k = \frac{KL(q \| P(w)) + \log(2 \sqrt N / \delta)}{2N}
 
-    Whoever is wrong gave the right class at most 1/2, so r is no less than the share of wrong
-    classes in the rows, and the square is a bound on that of all classes to come, with probability
-    1 - delta over the rows. `FreeEnergy` of a beta that the bound itself chooses.
+    A wrong prediction gives the right class a probability of at most 1/2, so r is at least the
+    share of wrong classes in the rows, and with probability 1 - delta over the rows the square
+    bounds the share of wrong classes in new data. Its gradient is that of a `FreeEnergy` whose
+    beta depends on r and k.
 
     Parameters
     ----------
     rows : int
-        N >= 1, of all data; what minibatches pay is a share of it.
+        Number N >= 1 of rows of all data; a minibatch pays its share of the bound.
     delta : float
-        Probability in (0, 1) that the rows mislead.
+        Probability in (0, 1) that the bound does not hold, over draws of the rows.
     """
 
     rows: int = 1000
     delta: float = 0.025
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid."""
         check_fields(self, rows=COUNT, delta=proper_fraction)
 
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-        """Return the bound in nats, and its cotangents.
+        """Return the bound in nats, and its derivatives for the log densities (D58).
 
         Parameters
         ----------
         terms : LogDensities
-            Three arrays (S,). Samples share one KL, as the closed form has it.
+            Log densities (S,), of which log q - log P(w) is the same KL for all samples.
         kl_weight : float
-            The share pi_i of all rows that are in this minibatch.
+            Share pi_i of all rows that are in this minibatch.
+
+        Returns
+        -------
+        value : float
+            The objective in nats.
+        cotangents : Cotangents
+            Its derivatives with respect to the log densities, (S,) each.
         """
         n_samples = len(terms.prior)
         scale = kl_weight * self.rows * log(2.0)
@@ -198,9 +218,9 @@ class PACBayes:
         confidence = log(2.0 * self.rows**0.5 / self.delta)
         k = (mean.dot(terms.posterior - terms.prior) + confidence) / (2.0 * self.rows)
         root_k = np.sqrt(k)
-        root_rk = np.sqrt(k - mean.dot(terms.likelihood) / scale)  # of r + k
+        root_rk = np.sqrt(k - mean.dot(terms.likelihood) / scale)  # sqrt(r + k)
         total = root_k + root_rk
-        # d/dr = total / root_rk,  d/dk = total^2 / (root_k root_rk)
+        # The derivatives of total^2 are total / root_rk for r and total^2 / (root_k root_rk) for k
         slope = 0.5 * kl_weight * log(2.0) * (total * total / (root_k * root_rk))
         d_kl = mean * slope  # D58
         d_likelihood = mean * -(total / root_rk)
@@ -217,19 +237,20 @@ def log_weights(terms: LogDensities, kl_weight: float) -> Array:
     Parameters
     ----------
     terms : LogDensities
-        Three arrays (S,).
+        Log densities, (S,) each.
     kl_weight : float
-        The share pi_i > 0 of the KL term that this minibatch pays.
+        Share pi_i > 0 of the KL term that this minibatch pays.
 
     Returns
     -------
     ndarray (S,)
+        Log weights in nats.
     """
     return terms.prior - terms.posterior + terms.likelihood / kl_weight  # G1, D30
 
 
 def _self_normalised(logs: Array) -> Array:
-    """Return exp(logs) / sum exp(logs), the largest subtracted first (G7)."""
+    """Return exp(logs) / sum exp(logs) (S,) for real `logs` (S,), without overflow (G7)."""
     shares = np.exp(logs - logs.max())
     return shares / shares.sum()
 
@@ -254,12 +275,27 @@ class Renyi:
     alpha: float = 0.0
 
     def __post_init__(self) -> None:
+        """Raise an error unless `alpha` is valid."""
         check_fields(self, alpha=partial(real, low=-1e6, high=1e6))
 
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
         """Return the bound in nats, and its cotangents ``pi_i u``, ``-pi_i u`` and ``-u``.
 
-        With u = softmax((1 - alpha) log w) over the samples.
+        Here u = softmax((1 - alpha) log w) over the samples.
+
+        Parameters
+        ----------
+        terms : LogDensities
+            Log densities (S,); the likelihood is summed over the rows of the minibatch.
+        kl_weight : float
+            Share pi_i > 0 of the KL term that this minibatch pays.
+
+        Returns
+        -------
+        value : float
+            The objective in nats.
+        cotangents : Cotangents
+            Its derivatives with respect to the log densities, (S,) each.
         """
         order = 1.0 - self.alpha
         if order == 0.0:
@@ -292,10 +328,27 @@ class EUBO:
     """
 
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-        """Return the bound in nats, and cotangents ``-pi_i w^``, ``-pi_i w^`` and ``-w^``."""
+        """Return the bound in nats, and cotangents ``-pi_i w^``, ``-pi_i w^`` and ``-w^``.
+
+        Here w^ are the normalised importance weights.
+
+        Parameters
+        ----------
+        terms : LogDensities
+            Log densities (S,); the likelihood is summed over the rows of the minibatch.
+        kl_weight : float
+            Share pi_i > 0 of the KL term that this minibatch pays.
+
+        Returns
+        -------
+        value : float
+            The objective in nats.
+        cotangents : Cotangents
+            Derivatives of the surrogate with respect to the log densities, (S,) each.
+        """
         logs = log_weights(terms, kl_weight)
         share = _self_normalised(logs.real)  # G7
-        # a sample of density 0 has share 0: 0 (-inf) = 0
+        # A sample of density 0 has share 0, and its product 0 (-inf) is to be 0
         finite_logs = np.where(share > 0, logs, 0.0)
         cotangents = Cotangents(-kl_weight * share, -kl_weight * share, -share)  # G4
         return kl_weight * (share @ finite_logs), cotangents  # G2, G6
@@ -310,7 +363,8 @@ NAMED = {
         "eubo": EUBO(),
         "mle": MLE(),
         "map": MAP(),
-        # the bound depends on the number of rows, so it has no name that a user could give
+        # The bound depends on the number of rows, so no name stands for one that a user could
+        # choose
         "pac-bayes": (None, PACBayes(64, 0.25)),
     }
 }

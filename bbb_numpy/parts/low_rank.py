@@ -102,7 +102,7 @@ class LowRank(GaussianPosterior):
         """Return sigma, V, and M^-1 and log |M| with M = I + V^T V (D59)."""
         rho = blocks["rho"]
         v = blocks["v"]
-        # exact numbers of a proof, which are Python objects
+        # Exact numbers of a proof are Python objects
         exact = v.dtype.kind == "O"
         identity = np.eye(self.rank, dtype=None if exact else v.real.dtype)
         m = identity + v.T @ v

@@ -22,7 +22,7 @@ from .products import Delta, Layer, affine, affine_vjp, gated, with_ones
 __all__ = ["MLP", "Tape", "activate", "forward", "gates", "jvp", "open_gates", "vjp"]
 
 ACTIVATION = KeyOf(ACTIVATIONS)
-MAX_WEIGHTS = 10**9  # they take 8 GB in float64
+MAX_WEIGHTS = 10**9  # largest number of weights of a network: 8 GB in float64
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,14 @@ class MLP:
     Raises
     ------
     ValueError
-        If there are fewer than two sizes, one is below 1, or the activation is unknown.
+        If there are fewer than two sizes, a size is below 1, or the activation is unknown.
     """
 
     sizes: tuple[int, ...]
     activation: str = "relu"
 
     def __post_init__(self) -> None:
+        """Raise ValueError unless the sizes and the activation are valid."""
         try:
             sizes = tuple([whole("size", size, 1) for size in self.sizes])
         except (TypeError, ValueError):
@@ -76,7 +77,7 @@ class MLP:
         return Layout(tuple(blocks))
 
     def layers(self, flat: Array) -> list[Layer]:
-        """Return views of the flat weights (S, P) of every layer."""
+        """Return views of the weights (S, d_in, d_out) and biases of each layer in `flat`."""
         views = list(self.layout.views(flat).values())
         layers = [
             Layer(w, b[:, None, :], None)
@@ -90,32 +91,34 @@ class MLP:
 
     @property
     def bias_as_weight(self) -> bool:
-        """Whether the first layer takes its bias as the weights of a further input, 1."""
+        """Whether the first layer treats its bias as the weights of one more input, which is 1."""
         return self.sizes[0] > 1
 
 
 class Tape(NamedTuple):
     """Intermediate arrays of a forward pass, for `vjp` and `jvp`."""
 
-    w: Array  # (S, P)
-    layers: list[Layer]  # its views
-    # input a_{l-1} of every layer: x, or x with a column of 1; then (S, B, width)
+    w: Array  # (S, P) weights
+    layers: list[Layer]  # views of w
+    # Input a_{l-1} of each layer: x, or x with a column of 1, in the first, then (S, B, width)
     inputs: list[Array]
-    slopes: list[Array]  # activation'(z_l) (S, B, width); for ReLU the gate [z_l > 0]
+    # activation'(z_l) (S, B, width) of each hidden layer; for ReLU this is the gate [z_l > 0]
+    slopes: list[Array]
 
 
 def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape]:
-    """Return the outputs (S, B, K) for every weight sample at once, and the tape (K31-K36).
+    """Return the outputs (S, B, K) of S weight samples, and a tape for `vjp` and `jvp` (K31-K36).
 
     Parameters
     ----------
     net : MLP
+        The network.
     w : ndarray (S, P)
-        Flat weights of S samples.
+        S flat weight vectors.
     x : ndarray (B, d_in) or (S, B, d_in)
-        Rows, the same for all samples or of each sample its own; B may be 0.
+        Inputs, the same for all samples or with rows for each sample; B may be 0.
     buffers : Buffers
-        Memory for the tape.
+        Source of the memory for outputs and tape, which its owner reuses.
     """
     layers = buffers.views(w, net.layers)
     inputs: list[Array] = []
@@ -127,7 +130,8 @@ def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape
         )
     for layer, width in zip(layers, net.sizes[1:], strict=True):
         inputs.append(a)
-        a = buffers.array((len(w), x.shape[-2], width), w.dtype)  # (S, B, width)
+        # (S, B, width), for z_l
+        a = buffers.array((len(w), x.shape[-2], width), w.dtype)
         affine(inputs[-1], layer, out=a)  # K31, K33, K36: z_l = a_{l-1} w_l + b_l
         if len(inputs) < len(layers):
             slopes.append(
@@ -137,22 +141,23 @@ def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape
 
 
 def activate(net: MLP, z: Array, slope: Array) -> Array:
-    """Replace pre-activations by their activation; return the derivative.
+    """Replace pre-activations by their activation in place; return the derivative.
 
     Parameters
     ----------
     net : MLP
+        The network, whose activation is applied.
     z : ndarray (S, B, width)
-        Pre-activations, which are overwritten.
+        Pre-activations, which are overwritten by the activations.
     slope : ndarray (S, B, width)
-        Memory for the derivative.
+        Array that is overwritten by the derivative, and returned.
     """
     ACTIVATIONS[net.activation](z, slope)
     return slope
 
 
 def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
-    """Pull a cotangent of the outputs back to the weights (K37-K42, order corrected).
+    """Return the gradient for the weights, given one for the outputs (K37-K42, order corrected).
 
     With ``delta_{L-1} = d_f`` (for the unit-variance NLL: ``-(y - yhat)``, K37) ::
 
@@ -166,16 +171,18 @@ def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
     Parameters
     ----------
     net : MLP
+        The network.
     tape : Tape
         Second result of `forward`.
     d_f : ndarray (S, B, K)
-        Cotangent of the outputs.
+        Derivative of the loss for the outputs.
     buffers : Buffers
-        Memory for the result and intermediate arrays.
+        Source of the memory for the result and intermediate arrays, which its owner reuses.
 
     Returns
     -------
     ndarray (S, P)
+        Derivative of the loss for the weights.
     """
     w, layers, inputs, slopes = tape
     d_w = buffers.like(w)
@@ -196,7 +203,7 @@ def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
 
 
 def jvp(net: MLP, tape: Tape, d_w: Array, buffers: Buffers) -> Array:
-    """Push tangents of the weights forward to the outputs (D54).
+    """Return the derivatives of the outputs in the direction of tangents of the weights (D54).
 
     With ``da_l = activation'(z_l) o dz_l``, layer by layer ``dz_l = a_{l-1} dW_l + db_l +
     da_{l-1} W_l``.
@@ -204,16 +211,18 @@ def jvp(net: MLP, tape: Tape, d_w: Array, buffers: Buffers) -> Array:
     Parameters
     ----------
     net : MLP
+        The network.
     tape : Tape
-        Second result of `forward`, for S weight vectors, or one for all tangents.
+        Second result of `forward`, for S weight vectors, or for one that all tangents share.
     d_w : ndarray (S, P)
-        Tangents of the weights.
+        Tangents, directions in which the weights change.
     buffers : Buffers
-        Memory for the result and intermediate arrays.
+        Source of the memory for the result and intermediate arrays, which its owner reuses.
 
     Returns
     -------
     ndarray (S, B, K)
+        Tangents of the outputs.
     """
     d_a: Array = np.zeros(0)
     for index, (layer, d_layer) in enumerate(
@@ -229,7 +238,7 @@ def jvp(net: MLP, tape: Tape, d_w: Array, buffers: Buffers) -> Array:
 
 
 def gates(net: MLP, w: Array, x: Array) -> Array:
-    """Return which ReLU units are on, one flat bool array; empty for other activations.
+    """Return a flat bool array that says which ReLU units are on; empty for other activations.
 
     A finite difference across a change of gates compares two different linear pieces, so gradient
     checks count and skip such coordinates.
@@ -237,15 +246,16 @@ def gates(net: MLP, w: Array, x: Array) -> Array:
     Parameters
     ----------
     net : MLP
+        The network.
     w : ndarray (S, P)
-        Flat weights.
+        S flat weight vectors.
     x : ndarray (B, d_in)
-        Rows.
+        Inputs.
     """
     return open_gates(net, forward(net, w, x, Buffers())[1].slopes)
 
 
 def open_gates(net: MLP, slopes: list[Array]) -> Array:
-    """Return which ReLU units are open, the flat bools of `gates`, from the slopes on a tape."""
+    """Return the flat bools of `gates` for `slopes`, the (S, B, width) arrays of a tape."""
     on = [slope.ravel() != 0 for slope in slopes if net.activation == "relu"]
     return np.concatenate([*on, np.zeros(0, bool)])

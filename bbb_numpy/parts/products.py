@@ -28,38 +28,48 @@ __all__ = ["Delta", "Layer", "affine", "affine_vjp", "gated", "with_ones"]
 
 
 class Layer(NamedTuple):
-    """The weights of one layer, or their gradients: views of one flat array."""
+    """Weights and biases of one layer, or their gradients: views of one flat array."""
 
-    weight: Array  # (S, d_in, d_out)
-    bias: Array  # (S, 1, d_out)
-    # (S, d_in + 1, d_out)  weight above bias, if inputs end with a column of 1; else None
+    weight: Array  # (S, d_in, d_out) weights W
+    bias: Array  # (S, 1, d_out) biases b
+    # (S, d_in + 1, d_out) weights above biases, if inputs end with a column of 1; else None
     stacked: Array | None
 
 
 class Delta(NamedTuple):
-    """The cotangent of a layer's outputs: scale o rows o columns."""
+    """Cotangent of the outputs of a layer, the product scale o rows o columns."""
 
-    rows: Array  # (S, B, width)
-    columns: Array | None = None  # (S, 1, width), or None for ones
-    scale: Array | None = None  # (S, B, 1), or None for ones
+    rows: Array  # (S, B, width) factor
+    columns: Array | None = None  # (S, 1, width) factor, or None for ones
+    scale: Array | None = None  # (S, B, 1) factor, or None for ones
 
 
 def with_ones(x: Array, out: Array) -> Array:
-    """Return `x` (..., B, d_in) with a last column of 1, a view of `out` (..., d_in + 1, B)."""
+    """Return `x` (..., B, d_in) with a last column of 1, in memory by columns.
+
+    Parameters
+    ----------
+    x : ndarray (..., B, d_in)
+        Inputs.
+    out : ndarray (..., d_in + 1, B)
+        Memory that is overwritten; the result is its transpose (..., B, d_in + 1).
+    """
     out[..., :-1, :] = x.swapaxes(-1, -2)
     out[..., -1, :] = 1.0
     return out.swapaxes(-1, -2)
 
 
 def affine(a: Array, layer: Layer, out: Array) -> Array:
-    """Return a W + b, written into `out`.
+    """Return the outputs a W + b of a layer, written into `out`.
 
     Parameters
     ----------
     a : ndarray (B, d_in) or (S, B, d_in)
         Inputs, with a last column of 1 if the layer has `Layer.stacked`.
     layer : Layer
+        Weights and biases.
     out : ndarray (S, B, d_out)
+        Array that is overwritten, and returned.
     """
     weight, bias, stacked = layer
     if stacked is not None:
@@ -75,23 +85,24 @@ def affine(a: Array, layer: Layer, out: Array) -> Array:
 def affine_vjp(
     a: Array, delta: Delta, ones: Array, out: Layer, buffers: Buffers
 ) -> None:
-    """Write a^T delta and 1^T delta, the gradients for W and b, into `out`.
+    """Write the gradients for W and b of a layer, a^T delta and 1^T delta, into `out`.
 
     Parameters
     ----------
     a : ndarray (B, d_in) or (S, B, d_in)
-        Inputs of the layer in the forward pass.
+        Inputs of the layer in the forward pass, as `affine` took them.
     delta : Delta
-        Cotangent of its outputs.
+        Derivative of the loss for the outputs of the layer.
     ones : ndarray (1, B)
-        Ones, with which BLAS sums over rows.
+        Ones, with which BLAS sums over rows; of the dtype of delta.
     out : Layer
-        Gradients, which are written.
+        Gradients for W and b, which are overwritten.
     buffers : Buffers
+        Source of the memory of intermediate arrays.
     """
     rows, columns, scale = delta
     weight, bias, stacked = out
-    transposed = a.swapaxes(-1, -2)  # (d_in, B) or (S, d_in, B)
+    transposed = a.swapaxes(-1, -2)  # (d_in, B) or (S, d_in, B), a^T
     if scale is not None:  # a^T (scale o rows) = (scale o a)^T rows
         ones = scale.swapaxes(-1, -2)
         shape = (len(rows), *transposed.shape[-2:])
@@ -111,21 +122,24 @@ def affine_vjp(
 def gated(
     delta: Delta, weight: Array, slope: Array, narrow: bool, buffers: Buffers
 ) -> Delta:
-    """Return (delta W^T) o slope, the cotangent of the outputs of the layer below.
+    """Return (delta W^T) o slope, the cotangent of the pre-activations of the layer below.
 
     Parameters
     ----------
     delta : Delta
-        Cotangent of the outputs of a layer.
+        Derivative of the loss for the outputs of a layer.
     weight : ndarray (S, d_in, d_out)
-        Its weights.
+        Weights of that layer.
     slope : ndarray (S, B, d_in)
         Derivative of the activation of the layer below.
     narrow : bool
-        Whether the layer below is the first and its inputs are fewer than its outputs.
+        Whether the layer below is the first and its inputs are fewer than its outputs; then its
+        delta keeps a scale for the rows.
     buffers : Buffers
+        Source of the memory of the result.
     """
-    # a scale goes to the first layer alone, below which nothing is
+    # The scale of delta is not used: only the delta of the first layer has one, and no layer is
+    # below that
     rows, columns, _ = delta
     if columns is not None:
         weight = weight * columns

@@ -39,8 +39,8 @@ def renyi(alpha: Any) -> Any:
 def estimated(alphas: Any, samples: int, repeats: int, rng: np.random.Generator) -> Any:
     """Return the mean over `repeats` of the estimates of `Renyi` from `samples` samples."""
     mean, deviation = Q
-    places = rng.permuted(np.tile(np.arange(repeats), (samples, 1)), axis=1).T
-    uniform = (places + rng.uniform(size=places.shape)) / repeats  # a Latin hypercube: less error
+    strata = rng.permuted(np.tile(np.arange(repeats), (samples, 1)), axis=1).T
+    uniform = (strata + rng.uniform(size=strata.shape)) / repeats  # a Latin hypercube: less error
     noise = np.vectorize(NormalDist().inv_cdf)(uniform)
     w = mean + deviation * noise
     log_q, log_p = -0.5 * noise**2 - log(deviation), -0.5 * w**2
@@ -62,16 +62,16 @@ def bounds() -> Figure:
     """Draw exact bounds and the means of their estimates against alpha."""
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     ax = figure.subplots()
-    fine, some = np.linspace(-0.5, 3, 141), np.linspace(-0.5, 3, 15)
+    fine, coarse = np.linspace(-0.5, 3, 141), np.linspace(-0.5, 3, 15)
     ax.axhline(0, color=GREY, lw=1, ls=":", label="log evidence")
     ax.plot(fine, renyi(fine), color=BLACK, label="exact bound $\\mathcal{R}_\\alpha$")
     for samples, colour, dash, mark in (
         (50, BLUE, "--", "o"), (5, VERMILLION, "-.", "s"), (1, GREEN, ":", "^"),
     ):  # fmt: skip
-        means = estimated(some, samples, 1000, np.random.default_rng(samples))
+        means = estimated(coarse, samples, 1000, np.random.default_rng(samples))
         plural = "s" if samples > 1 else ""
         label = f"mean estimate, {samples} sample{plural}"
-        ax.plot(some, means, dash, color=colour, marker=mark, ms=4, lw=1.2, label=label)
+        ax.plot(coarse, means, dash, color=colour, marker=mark, ms=4, lw=1.2, label=label)
     ax.axvline(0, color=GREY, lw=0.6)
     ax.axvline(1, color=GREY, lw=0.6)
     ax.annotate("importance\nweighted", (0, -0.37), xytext=(3, 0), textcoords="offset points",
@@ -96,8 +96,8 @@ def two_gaps() -> tuple[float, float]:
     """Return KL(q || posterior) and KL(posterior || q) in nats, q as in NARROW (K18)."""
     mu, sigma = NARROW
 
-    def divergence(m: float, s: float, other: float, width: float) -> float:
-        return log(width / s) + (s**2 + (m - other) ** 2) / (2 * width**2) - 0.5
+    def divergence(m: float, s: float, mean: float, width: float) -> float:
+        return log(width / s) + (s**2 + (m - mean) ** 2) / (2 * width**2) - 0.5
 
     return divergence(mu, sigma, MEAN, WIDTH), divergence(MEAN, WIDTH, mu, sigma)
 
@@ -105,15 +105,15 @@ def two_gaps() -> tuple[float, float]:
 def by_samples(counts: Sequence[int], draws: int, rng: np.random.Generator) -> Any:
     """Return the mean estimates (2, counts) of the importance-weighted and the upper bound."""
     mu, sigma = NARROW
-    found = []
+    means = []
     for count in counts:
         logs = log_weight(mu + sigma * rng.standard_normal((draws, count)), mu, sigma)
-        most = logs.max(axis=1, keepdims=True)
-        weights = np.exp(logs - most)
+        largest = logs.max(axis=1, keepdims=True)
+        weights = np.exp(logs - largest)
         total = weights.sum(axis=1)
-        iwae = most[:, 0] + np.log(total / count)
-        found.append((iwae.mean(), np.mean(np.sum(weights * logs, axis=1) / total)))
-    return np.transpose(found)
+        iwae = largest[:, 0] + np.log(total / count)
+        means.append((iwae.mean(), np.mean(np.sum(weights * logs, axis=1) / total)))
+    return np.transpose(means)
 
 
 def two_averages() -> Figure:
@@ -197,12 +197,12 @@ def algorithm_1() -> Figure:
     """Draw three descents in the plane of mu and sigma."""
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     ax = figure.subplots()
-    for gradient, look, name in (
+    for gradient, style, name in (
         (corrected, {"color": BLUE, "ls": "-", "marker": "o"}, "corrected (G8)"),
         (equation_5, {"color": VERMILLION, "ls": "--", "marker": "s"}, "Equation 5 as printed"),
         (through_the_samples, {"color": BLACK, "ls": ":", "marker": "^"}, "through the samples"),
     ):
-        ax.plot(*followed(gradient, 600).T, **look, ms=4, markevery=30, label=name)
+        ax.plot(*followed(gradient, 600).T, **style, ms=4, markevery=30, label=name)
     ax.plot(MEAN, WIDTH, "*", color=GREEN, ms=15, mec=BLACK, label="the posterior")
     ax.set(xlim=(4.3, 5.5), ylim=(0, 1.0), xlabel="mean $\\mu$ of $q$ (cm per kg)")
     ax.set_ylabel("standard deviation $\\sigma$ of $q$ (cm per kg)")
@@ -230,14 +230,14 @@ def doubly() -> Figure:
     """Draw noise over signal of both gradients against the samples."""
     figure = Figure(figsize=(6.4, 3.7), layout="constrained")
     ax, counts, rng = figure.subplots(), (1, 3, 10, 30, 100, 300), np.random.default_rng(3)
-    found = [iwae_gradients(count, 20_000, rng) for count in counts]
-    signal = np.array([abs(two.mean()) for _, two in found])
-    for row, look, name in (
+    gradients = [iwae_gradients(count, 20_000, rng) for count in counts]
+    signal = np.array([abs(two.mean()) for _, two in gradients])
+    for row, style, name in (
         (0, {"color": BLUE, "ls": "--", "marker": "o"}, "reparameterised (D25)"),
         (1, {"color": VERMILLION, "ls": "-", "marker": "s"}, "doubly reparameterised (D26)"),
     ):
-        noise = np.array([each[row].std() for each in found])
-        ax.plot(counts, noise / signal, **look, ms=4, label=name)
+        noise = np.array([pair[row].std() for pair in gradients])
+        ax.plot(counts, noise / signal, **style, ms=4, label=name)
     ax.set(xscale="log", yscale="log", xlabel="samples $S$")
     ax.set_ylabel("standard deviation over |gradient|")
     plain_numbers(ax.xaxis, "3")
@@ -294,34 +294,34 @@ def by_rows(sizes: Sequence[int], repeats: int, rng: np.random.Generator) -> tup
     w = mean + sigma * eps
     kappa = log(sigma / 0.5) - 2 * (w - 5) ** 2 + eps**2 / 2
     rows = -0.5 * log(2 * pi) - (READINGS - 2 * w[:, :, None]) ** 2 / 2
-    found = []
+    means = []
     for size in sizes:
         share = size / len(READINGS)
         parts = rows.reshape(repeats, 300, -1, size).sum(axis=3) / share
         logs = kappa[:, :, None] + parts
-        most = logs.max(axis=1, keepdims=True)
-        weights = np.exp(logs - most)
+        largest = logs.max(axis=1, keepdims=True)
+        weights = np.exp(logs - largest)
         total = weights.sum(axis=1)
         upper = np.sum(weights * logs, axis=1) / total
-        iwae = most[:, 0] + np.log(total / 300)
-        found.append([logs.mean(), iwae.mean(), upper.mean()])
+        iwae = largest[:, 0] + np.log(total / 300)
+        means.append([logs.mean(), iwae.mean(), upper.mean()])
     at = -2 * (mean - 5) ** 2 - np.sum((READINGS - 2 * mean) ** 2) / 2 - 6 * log(2 * pi)
-    return np.transpose(found), float(at - log(0.5) - log(precision) / 2)
+    return np.transpose(means), float(at - log(0.5) - log(precision) / 2)
 
 
 def minibatches() -> Figure:
     """Draw what an epoch of minibatches says of each bound, against their rows."""
     figure = Figure(figsize=(6.4, 3.7), layout="constrained")
     ax, sizes = figure.subplots(), (1, 2, 3, 4, 6, 12)
-    found, evidence = by_rows(sizes, 400, np.random.default_rng(0))
+    means, evidence = by_rows(sizes, 400, np.random.default_rng(0))
     ax.axhline(0, color=GREY, lw=1, label="$\\log P(D)$")
-    for row, look, name in zip(
-        found - evidence,
+    for row, style, name in zip(
+        means - evidence,
         ({"color": BLACK, "marker": "o", "ls": ":"}, {"color": BLUE, "marker": "s", "ls": "--"},
          {"color": VERMILLION, "marker": "^", "ls": "-."}),
         ("ELBO", "importance-weighted", "$\\hat U$"), strict=True,
     ):  # fmt: skip
-        ax.plot(sizes, row, **look, ms=5, label=name)
+        ax.plot(sizes, row, **style, ms=5, label=name)
     ax.set(xlabel="rows of a minibatch, of 12", xticks=sizes)
     ax.set_ylabel("mean over an epoch\nminus $\\log P(D)$ (nats)")
     legend_above(ax, 4)

@@ -69,33 +69,33 @@ PRINTED = (0.8123, 0.8296, 0.8296, 0.8493)
 def powerball() -> Figure:
     """Draw both bins of 59 balls with the ceiling, and how far luck carries the best classifier."""
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     urn = exact(59)
     numbers = np.arange(1, 60)
     bin_3, bin_1 = 100 * urn.mass[:, 1:]
-    left.fill_between(numbers, np.maximum(bin_1, bin_3), color=PALE, lw=0,
+    left_ax.fill_between(numbers, np.maximum(bin_1, bin_3), color=PALE, lw=0,
                       label=f"sum of the larger: {100 * urn.accuracy:.1f} %")  # fmt: skip
-    left.plot(numbers, bin_1, "o-", color=GREEN, ms=2.5, lw=1, label="bin 1")
-    left.plot(numbers, bin_3, "s--", color=ORANGE, ms=2.5, lw=1, label="bin 3")
-    left.axvline(urn.limit + 0.5, color=BLACK, lw=0.8, ls=":", label="boundary")
-    left.set(xlim=(0, 60), ylim=(0, None), ylabel="probability of the pair (%)")
-    left.set_xlabel("number of the ball")
-    legend_above(left, 2)
-    titled(left, "59 balls: which bin and which number")
+    left_ax.plot(numbers, bin_1, "o-", color=GREEN, ms=2.5, lw=1, label="bin 1")
+    left_ax.plot(numbers, bin_3, "s--", color=ORANGE, ms=2.5, lw=1, label="bin 3")
+    left_ax.axvline(urn.limit + 0.5, color=BLACK, lw=0.8, ls=":", label="boundary")
+    left_ax.set(xlim=(0, 60), ylim=(0, None), ylabel="probability of the pair (%)")
+    left_ax.set_xlabel("number of the ball")
+    legend_above(left_ax, 2)
+    titled(left_ax, "59 balls: which bin and which number")
     best = 100 * urn.accuracy
-    for place, draws in enumerate((824, 300, 165)):
+    for row, draws in enumerate((824, 300, 165)):
         deviation = 100 * urn.draw_deviation / draws**0.5
-        right.errorbar(best, place, xerr=2 * deviation, color=BLACK, fmt="o", capsize=4, ms=4,
-                       label="best classifier, ±2 sd" if not place else None)  # fmt: skip
+        right_ax.errorbar(best, row, xerr=2 * deviation, color=BLACK, fmt="o", capsize=4, ms=4,
+                       label="best classifier, ±2 sd" if not row else None)  # fmt: skip
     for accuracy in sorted(set(PRINTED)):
-        right.axvline(100 * accuracy, color=VERMILLION, lw=1.2, ls="--",
+        right_ax.axvline(100 * accuracy, color=VERMILLION, lw=1.2, ls="--",
                       label="printed" if accuracy == PRINTED[0] else None)  # fmt: skip
-    right.set(xlim=(79.5, 89.5), ylim=(-0.5, 2.5), yticks=[0, 1, 2])
-    right.set_yticklabels(["824", "300", "165"])
-    right.set_ylabel("draws held out")
-    right.set_xlabel("right answers (%)")
-    legend_above(right, 1)
-    titled(right, "What luck does to the best of all")
+    right_ax.set(xlim=(79.5, 89.5), ylim=(-0.5, 2.5), yticks=[0, 1, 2])
+    right_ax.set_yticklabels(["824", "300", "165"])
+    right_ax.set_ylabel("draws held out")
+    right_ax.set_xlabel("right answers (%)")
+    legend_above(right_ax, 1)
+    titled(right_ax, "What luck does to the best of all")
     return figure
 
 
@@ -113,28 +113,28 @@ def stated(sigma: Any) -> tuple[Any, Any]:
 def crps() -> Figure:
     """Draw G and the step of one target, and the expected score against the stated width."""
     figure = Figure(figsize=(8.4, 3.7), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     (mean, deviation), y = STRETCH, 12.0
     x = np.linspace(5, 16, 441)
-    below = np.array([NormalDist(mean, deviation).cdf(each) for each in x])
+    below = np.array([NormalDist(mean, deviation).cdf(height) for height in x])
     step = (x >= y).astype(float)
-    left.fill_between(x, (below - step) ** 2, color=SKY, label="squared difference")
-    left.plot(x, below, color=BLACK, label="$G$, the forecast")
-    left.plot(x, step, "--", color=VERMILLION, label="step at the target")
-    left.set(
+    left_ax.fill_between(x, (below - step) ** 2, color=SKY, label="squared difference")
+    left_ax.plot(x, below, color=BLACK, label="$G$, the forecast")
+    left_ax.plot(x, step, "--", color=VERMILLION, label="step at the target")
+    left_ax.set(
         xlim=(5, 16), ylim=(0, 1.05), xlabel="stretch $x$ (cm)", ylabel="distribution function"
     )
-    legend_above(left, 3)
-    titled(left, "CRPS: the blue area, in cm")
+    legend_above(left_ax, 3)
+    titled(left_ax, "CRPS: the blue area, in cm")
     sigma = np.linspace(0, 3, 151)
     score, distance = stated(sigma)
-    right.plot(sigma, score, color=BLACK, label="CRPS")
-    right.plot(sigma, distance, "--", color=GREY, label="$E|X - y|$ alone")
-    right.plot(deviation, stated(deviation)[0], "o", color=VERMILLION, label="honest")
-    right.set(xlim=(0, 3), ylim=(0, 2.8), ylabel="expected score (cm)")
-    right.set_xlabel("standard deviation that is stated (cm)")
-    legend_above(right, 3)
-    titled(right, "The honest forecast has the least")
+    right_ax.plot(sigma, score, color=BLACK, label="CRPS")
+    right_ax.plot(sigma, distance, "--", color=GREY, label="$E|X - y|$ alone")
+    right_ax.plot(deviation, stated(deviation)[0], "o", color=VERMILLION, label="honest")
+    right_ax.set(xlim=(0, 3), ylim=(0, 2.8), ylabel="expected score (cm)")
+    right_ax.set_xlabel("standard deviation that is stated (cm)")
+    legend_above(right_ax, 3)
+    titled(right_ax, "The honest forecast has the least")
     return figure
 
 
@@ -147,8 +147,8 @@ def walk() -> list[tuple[str, Any, Any]]:
     dates = dates[np.is_busday(dates)]
     close = np.exp(0.01 * np.random.default_rng(0).standard_normal((len(dates), 1)).cumsum(axis=0))
     table = sp500.tabulate(sp500.Prices(dates, ("one",), close))
-    return [(one.name, table.known[one.train], table.known[one.test])
-            for one in sp500.splits(table, 2013)]  # fmt: skip
+    return [(split.name, table.target_date[split.train], table.target_date[split.test])
+            for split in sp500.splits(table, 2013)]  # fmt: skip
 
 
 def walk_forward() -> Figure:
@@ -156,14 +156,14 @@ def walk_forward() -> Figure:
     figure = Figure(figsize=(8.4, 2.6), layout="constrained")
     ax = figure.subplots()
     for row, (_, train, test) in enumerate(walk()):
-        for known, look in (
+        for dates, style in (
             (train, {"color": SKY, "label": "train"}),
             (test, {"color": VERMILLION, "hatch": "//", "label": "test"}),
         ):
             first, last = (date.astype("datetime64[D]").astype(int) / 365.25 + 1970
-                           for date in (known.min(), known.max()))  # fmt: skip
-            look = look if row == 0 else {**look, "label": None}
-            ax.barh(row, last - first, left=first, height=0.6, ec=BLACK, lw=0.6, **look)
+                           for date in (dates.min(), dates.max()))  # fmt: skip
+            style = style if row == 0 else {**style, "label": None}
+            ax.barh(row, last - first, left=first, height=0.6, ec=BLACK, lw=0.6, **style)
     ax.set_yticks(range(4), [f"forecasts of {name}" for name, *_ in walk()])
     ax.invert_yaxis()
     ax.set_xlabel("year in which the target of a row becomes known")

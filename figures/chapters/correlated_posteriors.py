@@ -97,7 +97,7 @@ def of_lines(covariance: Any, loads: Any) -> Any:
 def correlated() -> Figure:
     """Draw full rank and mean field over two weights, and their standard deviations of w x + b."""
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     mean, covariance, variances = zeroed()
     x = np.linspace(0, 10, 201)
     for name, matrix, colour, dash in (
@@ -109,17 +109,17 @@ def correlated() -> Figure:
         for size in (1, 2):
             width, height = 2 * size * np.sqrt(values[::-1])
             shape = Ellipse(mean, width, height, angle=angle, fc="none", ec=colour, ls=dash, lw=1.6)
-            left.add_patch(shape)
-        right.plot(x, of_lines(matrix, x), dash, color=colour, label=name)
+            left_ax.add_patch(shape)
+        right_ax.plot(x, of_lines(matrix, x), dash, color=colour, label=name)
     for load in LOADS:
-        right.axvline(load, color=GREY, lw=0.8, ls=":")
-    left.set(xlim=(4.5, 6), ylim=(-1.7, 2.3), xlabel="stretch per load $w$ (cm per kg)")
-    left.set_ylabel("zero of the ruler $b$ (cm)")
-    left.set_title("1 and 2 standard deviations of $q$", loc="left", fontsize="medium", pad=34)
-    right.set(xlim=(0, 10), ylim=(0, 2.5), xlabel="load $x$ (kg); dotted: three readings")
-    right.set_ylabel("standard deviation of $w x + b$ (cm)")
-    legend_above(right, 2)
-    titled(right, "What each says of the stretch")
+        right_ax.axvline(load, color=GREY, lw=0.8, ls=":")
+    left_ax.set(xlim=(4.5, 6), ylim=(-1.7, 2.3), xlabel="stretch per load $w$ (cm per kg)")
+    left_ax.set_ylabel("zero of the ruler $b$ (cm)")
+    left_ax.set_title("1 and 2 standard deviations of $q$", loc="left", fontsize="medium", pad=34)
+    right_ax.set(xlim=(0, 10), ylim=(0, 2.5), xlabel="load $x$ (kg); dotted: three readings")
+    right_ax.set_ylabel("standard deviation of $w x + b$ (cm)")
+    legend_above(right_ax, 2)
+    titled(right_ax, "What each says of the stretch")
     return figure
 
 
@@ -150,26 +150,28 @@ def logit_density(zeta: Any, heads: tuple[float, float]) -> Any:
 def jacobian() -> Figure:
     """Draw both densities of the coin's logit, the best Gaussian, and all carried back."""
     figure = Figure(figsize=(8.4, 3.7), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     zeta = np.linspace(-4, 2.2, 301)
     theta = 1 / (1 + np.exp(-zeta))
     mu, sigma = fitted()
     gauss = np.exp(-0.5 * ((zeta - mu) / sigma) ** 2) / (sigma * np.sqrt(2 * pi))
     without = logit_density(zeta, (HEADS[0] - 1, HEADS[1] - 1))
-    for density, name, look in (
+    for density, name, style in (
         (logit_density(zeta, HEADS), "posterior", {"color": BLACK}),
         (gauss, "best Gaussian $q$", {"color": PURPLE, "ls": "--", "lw": 2}),
         (without, "without the Jacobian", {"color": GREY, "ls": ":", "lw": 2}),
     ):
-        left.plot(zeta, density, label=name, **look)
-        right.plot(theta, density / (theta * (1 - theta)), **look)
-    left.set(xlim=(-4, 2.2), ylim=(0, None), xlabel="$\\zeta$, logit of the probability of heads")
-    left.set_ylabel("density of $\\zeta$")
-    right.set(xlim=(0, 0.8), ylim=(0, None), xlabel="$\\theta$, probability of heads")
-    right.set_ylabel("density of $\\theta$")
-    left.set_title("where the Gaussian is fitted", loc="left", fontsize="medium")
-    right.set_title("carried back", loc="left", fontsize="medium")
-    legend_of_figure(figure, left, 3)
+        left_ax.plot(zeta, density, label=name, **style)
+        right_ax.plot(theta, density / (theta * (1 - theta)), **style)
+    left_ax.set(
+        xlim=(-4, 2.2), ylim=(0, None), xlabel="$\\zeta$, logit of the probability of heads"
+    )
+    left_ax.set_ylabel("density of $\\zeta$")
+    right_ax.set(xlim=(0, 0.8), ylim=(0, None), xlabel="$\\theta$, probability of heads")
+    right_ax.set_ylabel("density of $\\theta$")
+    left_ax.set_title("where the Gaussian is fitted", loc="left", fontsize="medium")
+    right_ax.set_title("carried back", loc="left", fontsize="medium")
+    legend_of_figure(figure, left_ax, 3)
     return figure
 
 
@@ -179,35 +181,35 @@ def jacobian() -> Figure:
 def row_by_row() -> list[tuple[Any, Any, float]]:
     """Return mean, covariance and the row's log density before it was seen, after 0 to 3 rows."""
     mean, covariance = np.array([5.0, 0.0]), np.diag([0.5**2, 1.0])
-    found = [(mean, covariance, 0.0)]
+    posteriors = [(mean, covariance, 0.0)]
     for phi, y in zip(np.column_stack([LOADS, np.ones(3)]), STRETCHES, strict=True):
         column = covariance @ phi
         spread, miss = 1 + phi @ column, y - phi @ mean
         mean = mean + column / spread * miss
         covariance = covariance - np.outer(column, column) / spread
-        found.append((mean, covariance, -0.5 * (log(2 * pi * spread) + miss**2 / spread)))
-    return found
+        posteriors.append((mean, covariance, -0.5 * (log(2 * pi * spread) + miss**2 / spread)))
+    return posteriors
 
 
 def rows() -> Figure:
     """Draw the Gaussian over both weights after each row, and the standard deviation of a line."""
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     x = np.linspace(0, 10, 201)
     looks = (ORANGE, ":"), (GREEN, "-."), (BLUE, "--"), (BLACK, "-")
     for n, ((mean, covariance, _), (colour, dash)) in enumerate(
         zip(row_by_row(), looks, strict=True)
     ):
         label = "prior" if n == 0 else f"{n} row{'s' * (n > 1)}"
-        left.plot(*(mean[:, None] + ellipse(covariance, 1)), dash, color=colour, lw=1.6)
-        right.plot(x, of_lines(covariance, x), dash, color=colour, lw=1.6, label=label)
-    left.set(xlim=(4.3, 5.8), ylim=(-1.3, 1.3), xlabel="stretch per load $w$ (cm per kg)")
-    left.set_ylabel("zero of the ruler $b$ (cm)")
-    left.set_title("1 standard deviation", loc="left", fontsize="medium")
-    right.set(xlim=(0, 10), ylim=(0, 5.2), xlabel="load $x$ (kg)")
-    right.set_ylabel("standard deviation of $w x + b$ (cm)")
-    right.set_title("What is left of the doubt", loc="left", fontsize="medium")
-    legend_of_figure(figure, right, 4)
+        left_ax.plot(*(mean[:, None] + ellipse(covariance, 1)), dash, color=colour, lw=1.6)
+        right_ax.plot(x, of_lines(covariance, x), dash, color=colour, lw=1.6, label=label)
+    left_ax.set(xlim=(4.3, 5.8), ylim=(-1.3, 1.3), xlabel="stretch per load $w$ (cm per kg)")
+    left_ax.set_ylabel("zero of the ruler $b$ (cm)")
+    left_ax.set_title("1 standard deviation", loc="left", fontsize="medium")
+    right_ax.set(xlim=(0, 10), ylim=(0, 5.2), xlabel="load $x$ (kg)")
+    right_ax.set_ylabel("standard deviation of $w x + b$ (cm)")
+    right_ax.set_title("What is left of the doubt", loc="left", fontsize="medium")
+    legend_of_figure(figure, right_ax, 4)
     return figure
 
 
@@ -234,9 +236,9 @@ def best_low_rank(precision: Any, rank: int) -> tuple[Any, float]:
         sigma, v = np.exp(flat[:size]), flat[size:].reshape(size, rank)
         m, scaled = np.eye(rank) + v.T @ v, sigma[:, None] * precision * sigma
         spread = scaled @ v
-        own = np.diag(scaled) + np.sum(spread * v, axis=1)
-        value = 0.5 * own.sum() - flat[:size].sum() - 0.5 * np.linalg.slogdet(m)[1]
-        return value, np.concatenate([own - 1, (spread - v @ np.linalg.inv(m)).ravel()])
+        variances = np.diag(scaled) + np.sum(spread * v, axis=1)
+        value = 0.5 * variances.sum() - flat[:size].sum() - 0.5 * np.linalg.slogdet(m)[1]
+        return value, np.concatenate([variances - 1, (spread - v @ np.linalg.inv(m)).ravel()])
 
     start = np.random.default_rng(0).standard_normal(size * rank)
     start = np.concatenate([-0.5 * np.log(np.diag(precision)), 0.3 * start])
@@ -252,35 +254,35 @@ RANKS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
 def low_rank() -> Figure:
     """Draw the standard deviation of functions for three ranks, and the gap for more."""
     figure = Figure(figsize=(8.4, 4.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     phi, precision = last_layer()
-    found = {rank: best_low_rank(precision, rank) for rank in RANKS}
-    shown = [(found[rank][0], f"rank {rank}", look) for rank, look in
+    fit_by_rank = {rank: best_low_rank(precision, rank) for rank in RANKS}
+    curves = [(fit_by_rank[rank][0], f"rank {rank}", style) for rank, style in
              ((8, (PURPLE, "-.")), (2, (GREEN, ":")))]  # fmt: skip
-    shown = [(np.linalg.inv(precision), "exact", (BLACK, "-")), *shown]
-    shown.append((found[0][0], "mean field", (BLUE, "--")))
-    for covariance, name, (colour, dash) in shown:
+    curves = [(np.linalg.inv(precision), "exact", (BLACK, "-")), *curves]
+    curves.append((fit_by_rank[0][0], "mean field", (BLUE, "--")))
+    for covariance, name, (colour, dash) in curves:
         deviation = np.sqrt(np.sum(phi @ covariance * phi, axis=1))
-        left.plot(LINE[:, 0], deviation, dash, color=colour, lw=1.6, label=name)
-    left.axvspan(-2, 2, color=GREY, alpha=0.15, lw=0)
-    left.set(xlim=(-6, 6), ylim=(0, None), xlabel=f"{LOAD}; shaded: the data")
-    left.set_ylabel("standard deviation of $f(x)$ (mm)")
-    right.plot(
+        left_ax.plot(LINE[:, 0], deviation, dash, color=colour, lw=1.6, label=name)
+    left_ax.axvspan(-2, 2, color=GREY, alpha=0.15, lw=0)
+    left_ax.set(xlim=(-6, 6), ylim=(0, None), xlabel=f"{LOAD}; shaded: the data")
+    left_ax.set_ylabel("standard deviation of $f(x)$ (mm)")
+    right_ax.plot(
         RANKS,
-        [found[rank][1] for rank in RANKS],
+        [fit_by_rank[rank][1] for rank in RANKS],
         "o-",
         color=PURPLE,
         ms=5,
         label="best $q$ of each rank",
     )
-    right.axhline(0, color=BLACK, lw=1, label="exact")
-    right.set(
+    right_ax.axhline(0, color=BLACK, lw=1, label="exact")
+    right_ax.set(
         xlim=(-0.3, 16.3),
         xticks=range(0, 17, 4),
         xlabel="rank $R$",
         ylabel="gap to the log evidence (nats)",
     )
-    for ax, title in ((left, "Last layer of the opening network"), (right, "21 weights")):
+    for ax, title in ((left_ax, "Last layer of the opening network"), (right_ax, "21 weights")):
         legend_above(ax, 2)
         titled(ax, title)
     return figure

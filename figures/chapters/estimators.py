@@ -41,8 +41,8 @@ from chapters.shared import (
 def two_graphs() -> Figure:
     """Draw where the gradient is stopped by a random node, and where it is not."""
     figure = Figure(figsize=(8.4, 3.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for ax, reparameterised in ((left, False), (right, True)):
+    left_ax, right_ax = figure.subplots(1, 2)
+    for ax, reparameterised in ((left_ax, False), (right_ax, True)):
         node(ax, (0, 0), "$\\theta$", "D", 700)
         node(ax, (1.6, 0), "$w$", "D" if reparameterised else "o", 700 if reparameterised else 900)
         node(ax, (3.2, 0), "$f$", "D", 700)
@@ -58,8 +58,8 @@ def two_graphs() -> Figure:
         else:
             ax.text(0.8, 0.5, "?", color=VERMILLION, ha="center")
         ax.set(xlim=(-0.5, 3.7), ylim=(-1.1, 2))
-    blank(left, "Original: $w \\sim q(w \\mid \\theta)$")
-    blank(right, "Reparameterised: $w = t(\\theta, \\epsilon)$")
+    blank(left_ax, "Original: $w \\sim q(w \\mid \\theta)$")
+    blank(right_ax, "Reparameterised: $w = t(\\theta, \\epsilon)$")
     return figure
 
 
@@ -74,25 +74,28 @@ def strayed(mu: float, sigma: float, eps: Any) -> dict[str, Any]:
     score, w = eps / sigma, mu + sigma * eps
     d_w, cost = SPRING[1] * (w - MEAN), -log_weight(w, mu, sigma)
     pair = SPRING[1] * (mu + sigma * np.stack([eps[:, 0], -eps[:, 0]], axis=1) - MEAN)
-    found = (
+    estimates = (
         d_w, 4 * (mu - 5) + 4 * (w - 5.5), d_w - score, pair, cost * score,
         2 * (cost - cost.mean(axis=1, keepdims=True)) * score,
     )  # fmt: skip
-    return {name: each.mean(axis=1) for name, each in zip(ESTIMATORS, found, strict=True)}
+    return {
+        name: pair_estimates.mean(axis=1)
+        for name, pair_estimates in zip(ESTIMATORS, estimates, strict=True)
+    }
 
 
 def straying() -> Figure:
     """Draw 150 estimates by each estimator, on the way and at the posterior."""
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
     axes, rng = figure.subplots(1, 2, sharey=True), np.random.default_rng(0)
-    places = (
+    points = (
         ("On the way: $q = N(4.6, 0.2^2)$", (4.6, 0.2)),
         ("$q$ is the posterior", (MEAN, WIDTH)),
     )
-    for ax, (title, (mu, sigma)) in zip(axes, places, strict=True):
+    for ax, (title, (mu, sigma)) in zip(axes, points, strict=True):
         ax.axvline(SPRING[1] * (mu - MEAN), color=BLACK, lw=1, label="the gradient")
-        for row, found in enumerate(strayed(mu, sigma, rng.standard_normal((150, 2))).values()):
-            ax.plot(found, row + rng.uniform(-0.28, 0.28, 150), "o", color=BLUE, ms=2.5, alpha=0.5,
+        for row, values in enumerate(strayed(mu, sigma, rng.standard_normal((150, 2))).values()):
+            ax.plot(values, row + rng.uniform(-0.28, 0.28, 150), "o", color=BLUE, ms=2.5, alpha=0.5,
                     mew=0, label=None if row else "an estimate from two samples")  # fmt: skip
         ax.set(xlim=(-40, 30), ylim=(5.5, -0.5))
         ax.set_xlabel("estimate of $\\partial F / \\partial \\mu$ (nats per cm/kg)")
@@ -146,10 +149,17 @@ def antithetic() -> Figure:
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
     axes, eps = figure.subplots(1, 2, sharey=True), np.linspace(-2.5, 2.5, 101)
     for ax, mu, title in zip(axes, (MEAN - 1.5, MEAN), ("Far away", "At the optimum"), strict=True):
-        one, other = one_rho(mu, eps), one_rho(mu, -eps)
-        ax.plot(eps, one, color=BLUE, label="one sample $h(\\epsilon)$")
-        ax.plot(eps, other, ":", color=BLUE, label="its mirror image $h(-\\epsilon)$")
-        ax.plot(eps, (one + other) / 2, "--", color=VERMILLION, lw=2, label="the mean of the pair")
+        gradient, mirrored = one_rho(mu, eps), one_rho(mu, -eps)
+        ax.plot(eps, gradient, color=BLUE, label="one sample $h(\\epsilon)$")
+        ax.plot(eps, mirrored, ":", color=BLUE, label="its mirror image $h(-\\epsilon)$")
+        ax.plot(
+            eps,
+            (gradient + mirrored) / 2,
+            "--",
+            color=VERMILLION,
+            lw=2,
+            label="the mean of the pair",
+        )
         ax.set(xlabel="noise $\\epsilon$ (no unit)", xlim=(-2.5, 2.5))
         ratio = f"{title}: variance {pair_ratio(mu):.1f} times that of two"
         ax.set_title(ratio, loc="left", fontsize="medium")
@@ -163,18 +173,18 @@ def antithetic() -> Figure:
 SHARING = ("one $w$ for all rows", "outputs drawn by row (D21)", "signs by row (D22)")
 
 
-def drawn_outputs(way: str, theta: Any, rows: Any, rng: np.random.Generator) -> Any:
+def drawn_outputs(sharing: str, theta: Any, rows: Any, rng: np.random.Generator) -> Any:
     """Return outputs (B,) of the example's network, with its noise shared in one of three ways."""
     mean, spread = (plain.unpack(NET, part[None]) for part in np.split(theta, 2))
     a = rows
     for layer, ((W, b), (V, c)) in enumerate(zip(mean, spread, strict=True)):
         a, V, c = a * (a > 0) if layer else a, plain.softplus(V[0]), plain.softplus(c[0])
         z = a @ W[0] + b[0]
-        if way == SHARING[1]:
+        if sharing == SHARING[1]:
             z = z + np.sqrt(a**2 @ V**2 + c**2) * rng.standard_normal(z.shape)
         else:
             inputs, outputs, bias = (
-                rng.choice([-1.0, 1.0], size) if way == SHARING[2] else 1.0
+                rng.choice([-1.0, 1.0], size) if sharing == SHARING[2] else 1.0
                 for size in (a.shape, z.shape, z.shape)
             )
             z = z + ((a * inputs) @ (V * rng.standard_normal(V.shape))) * outputs
@@ -186,9 +196,9 @@ def drawn_outputs(way: str, theta: Any, rows: Any, rng: np.random.Generator) -> 
 def gradient_noise(theta: Any, counts: Sequence[int], draws: int = 2000) -> Any:
     """Return the variance (3, counts) of the gradient for mu, summed, with so many rows."""
     model, (x, y, _) = Model(MLP(NET), GaussianPrior(1.0), GaussianLikelihood(NOISE)), data()
-    found = []
-    for kind in (ClosedFormKL, LocalReparameterisation, Flipout):
-        estimator, rng, row = kind(model), np.random.default_rng(2), []
+    variances = []
+    for estimator_class in (ClosedFormKL, LocalReparameterisation, Flipout):
+        estimator, rng, row = estimator_class(model), np.random.default_rng(2), []
         for count in counts:
             grads = [
                 estimator.value_and_grad(theta, estimator.draw(rng, 1, rows=count), x[:count],
@@ -196,8 +206,8 @@ def gradient_noise(theta: Any, counts: Sequence[int], draws: int = 2000) -> Any:
                 for _ in range(draws)
             ]  # fmt: skip
             row.append(np.var(grads, axis=0).sum())
-        found.append(row)
-    return np.array(found)
+        variances.append(row)
+    return np.array(variances)
 
 
 def shared_noise() -> Figure:
@@ -206,24 +216,25 @@ def shared_noise() -> Figure:
     (*draws, last) = figure.subplots(2, 2).ravel()
     (theta,), rows = thetas([300]), np.sort(data()[0][::3], axis=0)
     middle = predicted(theta, rows).mean[:, 0]
-    for ax, way in zip(draws, SHARING, strict=True):
+    for ax, sharing in zip(draws, SHARING, strict=True):
         rng = np.random.default_rng(5)
         ax.axhline(0, color=GREY, lw=0.8)
         for colour, mark in ((BLUE, "o"), (VERMILLION, "s"), (BLACK, "^")):
-            ax.plot(rows[:, 0], drawn_outputs(way, theta, rows, rng) - middle, mark, color=colour,
-                    ms=3.5, ls="-" if way == SHARING[0] else "", lw=0.8)  # fmt: skip
+            outputs = drawn_outputs(sharing, theta, rows, rng)
+            ax.plot(rows[:, 0], outputs - middle, mark, color=colour, ms=3.5,
+                    ls="-" if sharing == SHARING[0] else "", lw=0.8)  # fmt: skip
         ax.set(xlabel=LOAD, ylim=(-0.65, 0.65))
         ax.set_ylabel("output minus its mean (mm)")
-        ax.set_title(f"Three draws: {way}", loc="left", fontsize="medium")
+        ax.set_title(f"Three draws: {sharing}", loc="left", fontsize="medium")
     counts = (1, 3, 10, 30, 100)
     noise = gradient_noise(theta, counts)
-    for row, look, name in zip(
+    for row, style, name in zip(
         noise / noise[0],
         ({"ls": "--", "color": GREY}, {"marker": "o", "color": BLUE},
          {"marker": "s", "ls": "-.", "color": VERMILLION}),
         SHARING, strict=True,
     ):  # fmt: skip
-        last.plot(counts, row, **look, label=name.removesuffix(" for all rows"))
+        last.plot(counts, row, **style, label=name.removesuffix(" for all rows"))
     last.set(xscale="log", ylim=(0, 1.2), xlabel="rows of the minibatch")
     last.set_ylabel("relative variance")
     last.set_xticks(counts, [str(count) for count in counts])

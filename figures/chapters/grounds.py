@@ -29,12 +29,12 @@ def luminance(colour: Any) -> Any:
     return linear @ [0.2126, 0.7152, 0.0722]
 
 
-def of_luminance(colour: Any, wanted: float) -> Any:
+def of_luminance(colour: Any, target: float) -> Any:
     """Return a colour (3,), mixed with black or white until it is as light as wanted."""
-    end = 1.0 if luminance(colour) < wanted else 0.0
+    extreme = 1.0 if luminance(colour) < target else 0.0
     shares = np.linspace(0, 1, 512)[:, None]
-    mixed = shares * end + (1 - shares) * colour
-    return mixed[np.argmin(np.abs(luminance(mixed) - wanted))]
+    mixed = shares * extreme + (1 - shares) * colour
+    return mixed[np.argmin(np.abs(luminance(mixed) - target))]
 
 
 def on_both(artist: Artist, part: str, colour: Any) -> Any:
@@ -50,9 +50,9 @@ def on_both(artist: Artist, part: str, colour: Any) -> Any:
         return (*rgb, opacity)
     if rgb.min() > 0.8 and part == "facecolor":  # white, or a light grey
         return (0.5, 0.5, 0.5, 2 * opacity * (1 - rgb.mean()))
-    least, most = LINES
-    wanted = most if name == GREY else min(max(luminance(rgb), least), most)
-    return (*of_luminance(rgb, wanted), opacity)
+    smallest, largest = LINES
+    target = largest if name == GREY else min(max(luminance(rgb), smallest), largest)
+    return (*of_luminance(rgb, target), opacity)
 
 
 def recolour(artist: Artist) -> None:
@@ -61,22 +61,25 @@ def recolour(artist: Artist) -> None:
         if getattr(artist, "colors", None) is None:
             return  # a map has its own
         artist.set_array(None)  # contours in one colour
-    found = {}
+    new_colours = {}
     for part in PARTS:
         get = getattr(artist, f"get_{part}", None)
         if get and hasattr(artist, f"set_{part}"):
-            now, alpha = get(), artist.get_alpha()
-            many = isinstance(now, np.ndarray) and now.ndim == 2
-            each = [on_both(artist, part, to_rgba(c, alpha)) for c in (now if many else [now])]
-            found[part] = each if many else each[0]
+            colours, alpha = get(), artist.get_alpha()
+            is_several = isinstance(colours, np.ndarray) and colours.ndim == 2
+            recoloured = [
+                on_both(artist, part, to_rgba(c, alpha))
+                for c in (colours if is_several else [colours])
+            ]
+            new_colours[part] = recoloured if is_several else recoloured[0]
     filled = isinstance(artist, Patch) and not isinstance(artist, FancyArrowPatch)
     if filled and artist.get_facecolor() == artist.get_edgecolor():
-        found["edgecolor"] = "none"
+        new_colours["edgecolor"] = "none"
     artist.set_alpha(None)
-    for part, colour in found.items():
+    for part, colour in new_colours.items():
         getattr(artist, f"set_{part}")(colour)
     if isinstance(artist, Text):
-        artist.set_path_effects([withStroke(linewidth=0.5, foreground=found["color"])])
+        artist.set_path_effects([withStroke(linewidth=0.5, foreground=new_colours["color"])])
 
 
 def for_both_grounds(figure: Figure) -> Figure:

@@ -77,8 +77,8 @@ def in_the_funnel(sampler: Any) -> Any:
 def unadjusted(draws: int = 2000) -> Any:
     """Return (draws, 4) the mean square of 100 numbers N(0, 1) as MCLMC draws them."""
     start = np.random.default_rng(0).standard_normal((4, 100))
-    found = quietly(standard, start, MCLMC(energy_variance=5e-3), draws, draws // 4)
-    return np.mean(found.positions**2, axis=2)
+    run = quietly(standard, start, MCLMC(energy_variance=5e-3), draws, draws // 4)
+    return np.mean(run.positions**2, axis=2)
 
 
 def judged(values: Any) -> dict[str, float]:
@@ -101,26 +101,26 @@ def e_bfmi(draws: Any) -> Any:
 def traces(ax: Axes, values: Any, label: str) -> None:
     """Draw chains (T, S) against the number of the draw."""
     looks = zip((BLACK, VERMILLION, BLUE, SKY), ("-", "--", "-.", ":"), strict=True)
-    for one, (colour, style) in zip(values.T, looks, strict=True):
-        ax.plot(one, style, color=colour, lw=0.7)
+    for chain, (colour, style) in zip(values.T, looks, strict=True):
+        ax.plot(chain, style, color=colour, lw=0.7)
     ax.set(xlabel="draw", ylabel=label)
 
 
 def one_mode() -> Figure:
     """Draw chains that all sit in one of two modes, and what they say."""
     figure, draws = Figure(figsize=(8.4, 3.3), layout="constrained"), stuck()
-    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(1.7, 1))
-    values, place = draws.positions[:, :, 0], np.linspace(-7.5, 7.5, 200)
-    traces(left, values, "$\\theta$")
-    said = judged(values)
-    left.set_title(f"R-hat {said['R-hat']:.3f}, ESS {said['ESS']:,.0f} of 2,000", loc="left",
-                   fontsize="medium")  # fmt: skip
-    density = np.exp(two_modes(place[:, None])[0]) / (2 * np.sqrt(2 * pi))
+    left_ax, right_ax = figure.subplots(1, 2, sharey=True, width_ratios=(1.7, 1))
+    values, theta = draws.positions[:, :, 0], np.linspace(-7.5, 7.5, 200)
+    traces(left_ax, values, "$\\theta$")
+    summary = judged(values)
+    title = f"R-hat {summary['R-hat']:.3f}, ESS {summary['ESS']:,.0f} of 2,000"
+    left_ax.set_title(title, loc="left", fontsize="medium")
+    density = np.exp(two_modes(theta[:, None])[0]) / (2 * np.sqrt(2 * pi))
     counts, edges = np.histogram(values, 60, (-7.5, 7.5), density=True)
-    right.stairs(counts, edges, orientation="horizontal", color=PALE, fill=True, label="draws")
-    right.plot(density, place, color=BLACK, label="target")
-    right.set(xlabel="density")
-    legend_above(right, 2)
+    right_ax.stairs(counts, edges, orientation="horizontal", color=PALE, fill=True, label="draws")
+    right_ax.plot(density, theta, color=BLACK, label="target")
+    right_ax.set(xlabel="density")
+    legend_above(right_ax, 2)
     return figure
 
 
@@ -137,14 +137,14 @@ def functions_and_weights() -> Figure:
     weights = np.ascontiguousarray(draws.target.weights(draws.flat))
     outputs = draws.target.model.predict(weights, np.array([[1.0]]))
     shape = draws.positions.shape[:2]
-    for ax, values, label, what in (
+    for ax, values, label, title in (
         (0, outputs.reshape(shape), "$f(1)$", "A function"),
         (1, draws.block("W0")[:, :, 0, 0], "first weight", "A weight"),
     ):
         axes = figure.add_subplot(1, 2, ax + 1)
         traces(axes, values, label)
-        said = judged(values)["R-hat"]
-        axes.set_title(f"{what}: R-hat {said:.2f}", loc="left", fontsize="medium")
+        r_hat = judged(values)["R-hat"]
+        axes.set_title(f"{title}: R-hat {r_hat:.2f}", loc="left", fontsize="medium")
     return figure
 
 
@@ -154,10 +154,10 @@ def same_sizes() -> Figure:
     for ax, power, label in zip(
         figure.subplots(1, 2), (1, 2), ("$\\theta$", "$\\theta^2$"), strict=True
     ):
-        found = values[:, :, 0] ** power
-        traces(ax, found[:60], label)
-        said = judged(found)["ESS"]
-        ax.set_title(f"{label}: ESS {said:,.0f} of 2,000", loc="left", fontsize="medium")
+        powers = values[:, :, 0] ** power
+        traces(ax, powers[:60], label)
+        ess = judged(powers)["ESS"]
+        ax.set_title(f"{label}: ESS {ess:,.0f} of 2,000", loc="left", fontsize="medium")
     return figure
 
 
@@ -188,10 +188,10 @@ def energies() -> Figure:
         ((in_the_funnel(HMC()), "The funnel"), (stuck(), "One of two modes")), 1
     ):
         ax, energy = figure.add_subplot(1, 2, number), draws.stats["energy"]
-        each = energy - energy.mean(axis=0)
-        both = np.concatenate([each, np.diff(energy, axis=0)])
-        edges = np.linspace(*np.quantile(both, (0.001, 0.999)), 50)
-        density_of_draws(ax, each, edges, color=PALE, fill=True, label="energy less its mean")
+        centred = energy - energy.mean(axis=0)
+        pooled = np.concatenate([centred, np.diff(energy, axis=0)])
+        edges = np.linspace(*np.quantile(pooled, (0.001, 0.999)), 50)
+        density_of_draws(ax, centred, edges, color=PALE, fill=True, label="energy less its mean")
         density_of_draws(ax, np.diff(energy, axis=0), edges, color=VERMILLION, lw=1.4,
                          label="its change from draw to draw")  # fmt: skip
         ax.set(xlabel="nats", ylabel="density")
@@ -214,8 +214,8 @@ def sure_and_wrong() -> Figure:
     ax.set(ylim=(-1, None))
     plain_numbers(ax.xaxis, "25")
     legend_above(ax, 2)
-    said = judged(values)["R-hat"]
-    titled(ax, f"100 numbers $N(0, 1)$: R-hat {said:.2f}")
+    r_hat = judged(values)["R-hat"]
+    titled(ax, f"100 numbers $N(0, 1)$: R-hat {r_hat:.2f}")
     return figure
 
 

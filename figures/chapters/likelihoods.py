@@ -39,40 +39,40 @@ def pulls(residual: Any) -> dict[str, tuple[Any, Any]]:
 def residuals() -> Figure:
     """Draw what a residual costs under three kinds of noise, and how it pulls at the mean."""
     figure = Figure(figsize=(8.4, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     r = np.linspace(0.2, 6, 291)
     looks = (BLACK, "-"), (GREEN, "--"), (BLUE, "-.")
     for (name, (price, pull)), (colour, dash) in zip(pulls(r).items(), looks, strict=True):
-        left.plot(r, price, dash, color=colour, lw=1.8, label=name)
-        right.plot(r, pull, dash, color=colour, lw=1.8)
-    left.set(xlim=(0, 6), ylim=(-1.2, 8), ylabel="$-\\log P$ and a constant (nats)")
-    right.set(
+        left_ax.plot(r, price, dash, color=colour, lw=1.8, label=name)
+        right_ax.plot(r, pull, dash, color=colour, lw=1.8)
+    left_ax.set(xlim=(0, 6), ylim=(-1.2, 8), ylabel="$-\\log P$ and a constant (nats)")
+    right_ax.set(
         xlim=(0, 6), ylim=(0, 5.2), ylabel="pull on the mean, $\\partial \\log P/\\partial f$"
     )
-    titles = (left, "What a residual costs"), (right, "How it pulls")
+    titles = (left_ax, "What a residual costs"), (right_ax, "How it pulls")
     for ax, title in titles:
         ax.set_xlabel("residual $y - f$, in units of the scale")
         ax.set_title(title, loc="left", fontsize="medium")
-    legend_of_figure(figure, left, 3)
+    legend_of_figure(figure, left_ax, 3)
     return figure
 
 
 def discrete() -> Figure:
     """Draw the price of two classes against the logit, and of counts against the log rate."""
     figure = Figure(figsize=(8.4, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     z, f = np.linspace(-6, 6, 241), np.linspace(-2, 4, 241)
     for y, colour, dash in ((1, BLUE, "-"), (0, VERMILLION, "--")):
         price = softplus_parts(z).softplus - y * z
-        left.plot(z, price, dash, color=colour, lw=1.8, label=f"$y = {y}$")
+        left_ax.plot(z, price, dash, color=colour, lw=1.8, label=f"$y = {y}$")
     for y, colour, dash in ((0, VERMILLION, "--"), (3, BLUE, "-"), (10, BLACK, "-.")):
         price = np.exp(f) - y * f + log_factorial(y)
-        right.plot(f, price, dash, color=colour, lw=1.8, label=f"$y = {y}$")
+        right_ax.plot(f, price, dash, color=colour, lw=1.8, label=f"$y = {y}$")
         if y:
-            right.plot(log(y), y - y * log(y) + log_factorial(y), "o", color=colour, ms=6)
-    left.set(xlim=(-6, 6), ylim=(0, 6.5), xlabel="logit $z$", ylabel="$-\\log P$ (nats)")
-    right.set(xlim=(-2, 4), ylim=(0, 20), xlabel="log rate $f$", ylabel="$-\\log P$ (nats)")
-    for ax, title in ((left, "Two classes"), (right, "Counts: least at $e^f = y$")):
+            right_ax.plot(log(y), y - y * log(y) + log_factorial(y), "o", color=colour, ms=6)
+    left_ax.set(xlim=(-6, 6), ylim=(0, 6.5), xlabel="logit $z$", ylabel="$-\\log P$ (nats)")
+    right_ax.set(xlim=(-2, 4), ylim=(0, 20), xlabel="log rate $f$", ylabel="$-\\log P$ (nats)")
+    for ax, title in ((left_ax, "Two classes"), (right_ax, "Counts: least at $e^f = y$")):
         legend_above(ax, 3)
         titled(ax, title)
     return figure
@@ -89,29 +89,32 @@ def left_out(z: float) -> Any:
 
 def digits_lost(nu: Any) -> Any:
     """Return how far the difference of two log Gammas is from g(nu) (D41)."""
-    apart = [lgamma((one + 1) / 2) - lgamma(one / 2) - log(one / 2) / 2 for one in nu]
+    apart = [lgamma((df + 1) / 2) - lgamma(df / 2) - log(df / 2) / 2 for df in nu]
     return np.abs(apart - gamma_half_step(nu).value)
 
 
 def constants() -> Figure:
     """Draw the bound on Stirling's error, and the digits that a difference loses."""
     figure = Figure(figsize=(8.4, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     for z, colour, mark in ((1, VERMILLION, "s--"), (3, GREY, "^-."), (9, BLUE, "o-")):
-        left.plot(range(len(STIRLING)), left_out(z), mark, color=colour, ms=5,
+        left_ax.plot(range(len(STIRLING)), left_out(z), mark, color=colour, ms=5,
                   label=f"$z = {z}$")  # fmt: skip
-    left.axhline(2.0**-53, color=BLACK, ls=":", label="double precision")
-    left.axvline(6, color=GREY, lw=0.7)
-    left.set(
+    left_ax.axhline(2.0**-53, color=BLACK, ls=":", label="double precision")
+    left_ax.axvline(6, color=GREY, lw=0.7)
+    left_ax.set(
         yscale="log", xlabel="terms of the series", ylabel="error is at most", ylim=(1e-19, 10)
     )
     nu = np.geomspace(1, 1e12, 241)
-    right.plot(nu, np.maximum(digits_lost(nu), 1e-18), ".", color=VERMILLION, ms=4,
+    right_ax.plot(nu, np.maximum(digits_lost(nu), 1e-18), ".", color=VERMILLION, ms=4,
                label="error of the difference")  # fmt: skip
-    right.plot(nu, -gamma_half_step(nu).value, color=BLACK, label="$-g(\\nu)$, as one function")
-    right.set(xscale="log", yscale="log", xlabel="degrees of freedom $\\nu$", ylim=(1e-17, 10))
-    right.set_ylabel("size (dimensionless)")
-    titles = (left, "Stirling: six terms, from $z = 9$ on"), (right, "The constant of Student's t")
+    right_ax.plot(nu, -gamma_half_step(nu).value, color=BLACK, label="$-g(\\nu)$, as one function")
+    right_ax.set(xscale="log", yscale="log", xlabel="degrees of freedom $\\nu$", ylim=(1e-17, 10))
+    right_ax.set_ylabel("size (dimensionless)")
+    titles = (
+        (left_ax, "Stirling: six terms, from $z = 9$ on"),
+        (right_ax, "The constant of Student's t"),
+    )
     for ax, title in titles:
         legend_above(ax, 2)
         titled(ax, title)
@@ -133,9 +136,9 @@ def shadows() -> Figure:
     axes = figure.subplot_mosaic([["map", "line"], ["map", "error"]], height_ratios=(3, 1))
     scene = path_loss.Scene()
     image = path_loss.field(scene, path_loss.grid(scene, 200)).reshape(200, 200)
-    shown = axes["map"].imshow(image, origin="lower", extent=(0, 100, 0, 100), cmap="cividis",
+    map_image = axes["map"].imshow(image, origin="lower", extent=(0, 100, 0, 100), cmap="cividis",
                                vmin=-85, vmax=-35)  # fmt: skip
-    figure.colorbar(shown, ax=axes["map"], label="power (dBm)", shrink=0.7)
+    figure.colorbar(map_image, ax=axes["map"], label="power (dBm)", shrink=0.7)
     for a, b, c, d, _ in scene.buildings:
         axes["map"].plot([a, c, c, a, a], [b, b, d, d, b], color="white", lw=1)
     axes["map"].plot(*scene.transmitters[0], "^", color="white", mec=BLACK, ms=8)

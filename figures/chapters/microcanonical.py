@@ -21,31 +21,31 @@ def steered(steps: int = 24, step_size: float = 0.25) -> Any:
     path, work, first = [], 0.0, phase.log_density[0]
     for _ in range(steps + 1):
         path.append((*phase.position[0], first - phase.log_density[0], work))
-        phase, more = isokinetic(target, metric, phase, step_size)
-        work += more[0]
+        phase, energy_terms = isokinetic(target, metric, phase, step_size)
+        work += energy_terms[0]
     return np.array(path)
 
 
 def constant_speed() -> Figure:
     """Draw a path of constant speed beside one of constant energy, and its two accounts."""
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     x, y = np.meshgrid(np.linspace(-3.6, 3.6, 90), np.linspace(-2.4, 2.4, 90))
     density = target(np.column_stack([x.ravel(), y.ravel()]))[0].reshape(x.shape)
-    left.contour(x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid")
+    left_ax.contour(x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid")
     path = steered()
-    left.plot(*trajectory()[0].T, "s--", color=GREY, mfc="none", ms=3.5, lw=1,
+    left_ax.plot(*trajectory()[0].T, "s--", color=GREY, mfc="none", ms=3.5, lw=1,
               label="constant energy (HMC)")  # fmt: skip
-    left.plot(*path[:, :2].T, "o-", color=VERMILLION, ms=3.5, lw=1, label="constant speed")
-    left.plot(*path[0, :2], "*", color=BLACK, ms=12)
-    left.set(xlim=(-3.6, 3.6), ylim=(-2.4, 2.4), aspect="equal", xlabel="$\\theta_1$")
-    left.set_ylabel("$\\theta_2$")
+    left_ax.plot(*path[:, :2].T, "o-", color=VERMILLION, ms=3.5, lw=1, label="constant speed")
+    left_ax.plot(*path[0, :2], "*", color=BLACK, ms=12)
+    left_ax.set(xlim=(-3.6, 3.6), ylim=(-2.4, 2.4), aspect="equal", xlabel="$\\theta_1$")
+    left_ax.set_ylabel("$\\theta_2$")
     steps, (fall, work) = np.arange(len(path)), path[:, 2:].T
-    right.plot(steps, fall, "--", color=BLUE, label="fall of $\\log P$")
-    right.plot(steps, work, ":", color=GREEN, lw=1.8, label="work")
-    right.plot(steps, fall + work, color=BLACK, label="sum $\\Delta$")
-    right.set(xlabel="step", ylabel="nats")
-    for ax, title in ((left, "24 steps of 0.25 from the star"), (right, "What is kept")):
+    right_ax.plot(steps, fall, "--", color=BLUE, label="fall of $\\log P$")
+    right_ax.plot(steps, work, ":", color=GREEN, lw=1.8, label="work")
+    right_ax.plot(steps, fall + work, color=BLACK, label="sum $\\Delta$")
+    right_ax.set(xlabel="step", ylabel="nats")
+    for ax, title in ((left_ax, "24 steps of 0.25 from the star"), (right_ax, "What is kept")):
         legend_above(ax, 3)
         titled(ax, title)
     return figure

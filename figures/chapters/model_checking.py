@@ -45,24 +45,24 @@ def weights_after(y: Any, draws: int, rng: np.random.Generator) -> Any:
 def quantities(name: str, y: Any, weights: Any, rng: np.random.Generator) -> tuple[Any, Any]:
     """Return a test quantity of the data and of replications (draws,) for the line's weights."""
     mean = (weights @ INPUTS.T)[:, :, None]
-    again = mean + SCATTER * rng.standard_normal(mean.shape)
+    replications = mean + SCATTER * rng.standard_normal(mean.shape)
     deviation = np.full_like(mean, SCATTER)
     quantity = QUANTITIES[name]
-    seen = quantity(np.broadcast_to(y[None, :, None], mean.shape), mean, deviation)
-    return seen, quantity(again, mean, deviation)
+    observed = quantity(np.broadcast_to(y[None, :, None], mean.shape), mean, deviation)
+    return observed, quantity(replications, mean, deviation)
 
 
 def p_values(sets: int, rng: np.random.Generator, draws: int = 200) -> Any:
     """Return p of the largest target for data from the line, before and after them (2, sets)."""
-    found = np.empty((2, sets))
+    p = np.empty((2, sets))
     for number in range(sets):
         y = INPUTS @ rng.standard_normal(2) + SCATTER * rng.standard_normal(12)
         for row, weights in enumerate(
             (rng.standard_normal((draws, 2)), weights_after(y, draws, rng))
         ):
-            seen, again = quantities("largest y", y, weights, rng)
-            found[row, number] = np.mean(again > seen)
-    return found
+            observed, replicated = quantities("largest y", y, weights, rng)
+            p[row, number] = np.mean(replicated > observed)
+    return p
 
 
 def bent(rng: np.random.Generator) -> Any:
@@ -73,27 +73,31 @@ def bent(rng: np.random.Generator) -> Any:
 def predictive_checks() -> Figure:
     """Draw the histograms of p before and after the data, and a check that sees a misfit."""
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     edges = np.linspace(0, 1, 21)
-    before, after = p_values(4000, np.random.default_rng(22))
-    density_of_draws(left, after, edges, fill=True, color=SKY, ec=BLUE,
+    p_before, p_after = p_values(4000, np.random.default_rng(22))
+    density_of_draws(left_ax, p_after, edges, fill=True, color=SKY, ec=BLUE,
                      label="weights of the posterior")  # fmt: skip
-    density_of_draws(left, before, edges, color=BLACK, ls="--", lw=1.4,
+    density_of_draws(left_ax, p_before, edges, color=BLACK, ls="--", lw=1.4,
                      label="weights of the prior")  # fmt: skip
-    left.set(xlim=(0, 1), ylim=(0, None), xlabel="predictive p-value", ylabel="density")
-    legend_above(left, 2)
-    titled(left, "4000 data sets of the right model")
+    left_ax.set(xlim=(0, 1), ylim=(0, None), xlabel="predictive p-value", ylabel="density")
+    legend_above(left_ax, 2)
+    titled(left_ax, "4000 data sets of the right model")
     rng = np.random.default_rng(3)
     y = bent(rng)
-    seen, again = quantities("residuals of neighbours", y, weights_after(y, 20_000, rng), rng)
+    observed, replicated = quantities(
+        "residuals of neighbours", y, weights_after(y, 20_000, rng), rng
+    )
     edges = np.linspace(-1.5, 3, 46)
-    density_of_draws(right, again, edges, fill=True, color=SKY, ec=BLUE, label="replications")
-    density_of_draws(right, seen, edges, color=BLACK, lw=1.4, label="the data")
-    right.set(xlim=(-1.5, 3), ylim=(0, None), ylabel="density")
-    right.set_xlabel("mean product of neighbouring residuals")
-    legend_above(right, 2)
-    share = np.mean(again > seen)
-    titled(right, f"A line for data that bend: $p = {share:.3f}$")
+    density_of_draws(
+        right_ax, replicated, edges, fill=True, color=SKY, ec=BLUE, label="replications"
+    )
+    density_of_draws(right_ax, observed, edges, color=BLACK, lw=1.4, label="the data")
+    right_ax.set(xlim=(-1.5, 3), ylim=(0, None), ylabel="density")
+    right_ax.set_xlabel("mean product of neighbouring residuals")
+    legend_above(right_ax, 2)
+    share = np.mean(replicated > observed)
+    titled(right_ax, f"A line for data that bend: $p = {share:.3f}$")
     return figure
 
 
@@ -119,7 +123,7 @@ def annealed(steps: int, chains: int, rng: np.random.Generator, moves: bool) -> 
 def annealing() -> Figure:
     """Draw the densities between prior and posterior, and the weights against their number."""
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     w = np.linspace(3.2, 7.3, 301)
     for beta, colour, dash in (
         (0, ORANGE, "--"),
@@ -129,32 +133,34 @@ def annealing() -> Figure:
     ):
         mean, deviation = tempered(beta)
         density = np.exp(-0.5 * ((w - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * pi))
-        left.plot(w, density, dash, color=colour, lw=1.6, label=f"$\\beta = {beta}$")
-    left.set(
+        left_ax.plot(w, density, dash, color=colour, lw=1.6, label=f"$\\beta = {beta}$")
+    left_ax.set(
         xlim=(3.2, 7.3), ylim=(0, None), xlabel="$w$ (cm per kg)", ylabel="density (kg per cm)"
     )
-    legend_above(left, 4)
-    titled(left, "Prior, path, posterior")
+    legend_above(left_ax, 4)
+    titled(left_ax, "Prior, path, posterior")
     counts = (1, 2, 4, 8, 16, 32, 64)
     for moves, name, colour, mark in (
         (False, "no moves", GREY, "s"),
         (True, "moves that mix", BLUE, "o"),
     ):
-        found = np.array([annealed(n, 20_000, np.random.default_rng(n), moves) for n in counts])
-        found -= LOG_EVIDENCE
-        shift, look = 1.0 if moves else 0.93, {"color": colour, "capsize": 3, "ms": 5}
-        right.errorbar(
-            np.multiply(counts, shift), found.mean(axis=1), found.std(axis=1),
-            fmt=mark, label=f"$\\log \\omega$, mean ± standard deviation: {name}", **look,
+        log_weights = np.array(
+            [annealed(n, 20_000, np.random.default_rng(n), moves) for n in counts]
+        )
+        log_weights -= LOG_EVIDENCE
+        shift, style = 1.0 if moves else 0.93, {"color": colour, "capsize": 3, "ms": 5}
+        right_ax.errorbar(
+            np.multiply(counts, shift), log_weights.mean(axis=1), log_weights.std(axis=1),
+            fmt=mark, label=f"$\\log \\omega$, mean ± standard deviation: {name}", **style,
         )  # fmt: skip
-        mean = np.log(np.exp(found).mean(axis=1))
-        right.plot(counts, mean, "x", color=colour, label=f"$\\log$ mean of $\\omega$: {name}")
-    right.axhline(0, color=BLACK, lw=1)
-    right.set(xscale="log", xlabel="powers $T$", ylabel="nats above $\\log P(D)$")
-    right.set_xticks(counts, [str(count) for count in counts])
-    right.minorticks_off()
-    legend_above(right, 1)
-    right.set_title(
+        mean = np.log(np.exp(log_weights).mean(axis=1))
+        right_ax.plot(counts, mean, "x", color=colour, label=f"$\\log$ mean of $\\omega$: {name}")
+    right_ax.axhline(0, color=BLACK, lw=1)
+    right_ax.set(xscale="log", xlabel="powers $T$", ylabel="nats above $\\log P(D)$")
+    right_ax.set_xticks(counts, [str(count) for count in counts])
+    right_ax.minorticks_off()
+    legend_above(right_ax, 1)
+    right_ax.set_title(
         "The mean of $\\omega$ is right for any $T$", loc="left", fontsize="medium", pad=70
     )
     return figure
@@ -169,17 +175,18 @@ def evidence_by_changes(nodes: int = 61) -> dict[str, Any]:
     Integrals over a weight are sums over so many nodes.
     """
     number = occam.count_label_changes(occam.LABEL_VECTORS)
-    found = {"degree 7": np.full(256, 2.0**-8)}
+    probabilities = {"degree 7": np.full(256, 2.0**-8)}
     for name, degree in (("line", 1), ("parabola", 2)):
         model = Model(
             MLP((degree, 1)), GaussianPrior(occam.LOGISTIC_PRIOR_SCALE), BernoulliLikelihood()
         )
         w, shares = occam.prior_grid(degree + 1, nodes, occam.LOGISTIC_PRIOR_SCALE)
-        found[name] = occam.label_probabilities(
+        probabilities[name] = occam.label_probabilities(
             model, occam.polynomial_features(8, degree), w, shares
         )[0]
     return {
-        name: np.bincount(number, of_all) / np.bincount(number) for name, of_all in found.items()
+        name: np.bincount(number, of_all) / np.bincount(number)
+        for name, of_all in probabilities.items()
     }
 
 
@@ -188,9 +195,9 @@ def razor() -> Figure:
     figure = Figure(figsize=(6.0, 3.6), layout="constrained")
     ax = figure.subplots()
     means = evidence_by_changes()
-    for name, colour, look in (("line", BLUE, "o-"), ("parabola", VERMILLION, "s--"),
+    for name, colour, style in (("line", BLUE, "o-"), ("parabola", VERMILLION, "s--"),
                                ("degree 7", BLACK, "^:")):  # fmt: skip
-        ax.semilogy(range(8), means[name], look, color=colour, label=name)
+        ax.semilogy(range(8), means[name], style, color=colour, label=name)
     ax.set(ylim=(1e-5, 0.3), xlabel="label changes along the line: how complex the data are")
     ax.set_ylabel("mean evidence $P(D|m)$ of a data set")
     legend_above(ax, 3)
@@ -209,8 +216,8 @@ def removed() -> tuple[Any, Any, dict[str, Any]]:
     x = np.linspace(-2, 2, 101)[:, None]
     counts, errors = np.arange(0, mu.size + 1, 3), {}
     for name, order in (("signal-to-noise", ratios), ("size", np.abs(mu))):
-        kept = np.argsort(np.argsort(order)) >= counts[:, None]
-        f = plain.forward(NET, kept * mu, x)[0][:, :, 0]
+        mask = np.argsort(np.argsort(order)) >= counts[:, None]
+        f = plain.forward(NET, mask * mu, x)[0][:, :, 0]
         errors[name] = np.sqrt(np.mean((f - x[:, 0] ** 2) ** 2, axis=1))
     return ratios, counts / mu.size, errors
 
@@ -218,19 +225,19 @@ def removed() -> tuple[Any, Any, dict[str, Any]]:
 def pruning() -> Figure:
     """Draw the signal-to-noise ratios of plain.py's weights, and its error without the lowest."""
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     ratios, shares, errors = removed()
     edges = np.geomspace(0.01, 100, 25)
-    left.stairs(np.histogram(ratios, edges)[0], edges, fill=True, color=SKY, ec=BLUE)
-    left.axvline(1, color=BLACK, lw=1, ls="--")
-    left.set(xscale="log", xlabel="signal-to-noise ratio $|\\mu| / \\sigma$", ylabel="weights")
-    left.set_title("61 weights of the band", loc="left", fontsize="medium", pad=34)
-    for name, colour, look in (("signal-to-noise", BLUE, "-"), ("size", GREY, "--")):
-        right.plot(100 * shares, errors[name], look, color=colour, label=f"lowest by {name}")
-    right.set(xlim=(0, 100), ylim=(0, None), xlabel="weights removed (%)")
-    right.set_ylabel("error of the mean network (mm)")
-    legend_above(right, 2)
-    titled(right, "What is left of the fit")
+    left_ax.stairs(np.histogram(ratios, edges)[0], edges, fill=True, color=SKY, ec=BLUE)
+    left_ax.axvline(1, color=BLACK, lw=1, ls="--")
+    left_ax.set(xscale="log", xlabel="signal-to-noise ratio $|\\mu| / \\sigma$", ylabel="weights")
+    left_ax.set_title("61 weights of the band", loc="left", fontsize="medium", pad=34)
+    for name, colour, style in (("signal-to-noise", BLUE, "-"), ("size", GREY, "--")):
+        right_ax.plot(100 * shares, errors[name], style, color=colour, label=f"lowest by {name}")
+    right_ax.set(xlim=(0, 100), ylim=(0, None), xlabel="weights removed (%)")
+    right_ax.set_ylabel("error of the mean network (mm)")
+    legend_above(right_ax, 2)
+    titled(right_ax, "What is left of the fit")
     return figure
 
 

@@ -35,27 +35,27 @@ def naive_ratio(rho: Any) -> Any:
 def softplus() -> Figure:
     """Draw softplus and sigmoid, and their ratio computed in two ways."""
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     rho = np.linspace(-6, 4, 201)
     parts = softplus_parts(rho)
-    left.plot(rho, parts.softplus, color=BLUE, label="$\\sigma = \\log(1 + e^\\rho)$")
-    left.plot(rho, parts.sigmoid, "--", color=VERMILLION, label="its slope $s(\\rho)$")
-    left.plot(rho, np.maximum(rho, 0), ":", color=GREY, label="max$(\\rho, 0)$")
-    left.set_xlabel("$\\rho$")
-    left.set_ylabel("standard deviation, slope (no unit)")
-    legend_above(left, 3)
-    titled(left, "Softplus is positive everywhere")
-    far = np.linspace(-40, -28, 301)
-    naive = naive_ratio(far)
+    left_ax.plot(rho, parts.softplus, color=BLUE, label="$\\sigma = \\log(1 + e^\\rho)$")
+    left_ax.plot(rho, parts.sigmoid, "--", color=VERMILLION, label="its slope $s(\\rho)$")
+    left_ax.plot(rho, np.maximum(rho, 0), ":", color=GREY, label="max$(\\rho, 0)$")
+    left_ax.set_xlabel("$\\rho$")
+    left_ax.set_ylabel("standard deviation, slope (no unit)")
+    legend_above(left_ax, 3)
+    titled(left_ax, "Softplus is positive everywhere")
+    z_far = np.linspace(-40, -28, 301)
+    naive = naive_ratio(z_far)
     finite = np.isfinite(naive)
-    right.plot(far[finite], naive[finite], color=VERMILLION, lw=0.9, label="as written")
-    right.plot(far, softplus_parts(far).ratio, "--", color=BLACK, label="as computed (D7)")
-    right.axvspan(far[0], far[finite][0], color="#E6E6E6", label="as written: infinite")
-    right.set(xlim=(-40, -28), ylim=(0, 2.5))
-    right.set_xlabel("$\\rho$")
-    right.set_ylabel("$s(\\rho) / \\sigma$")
-    legend_above(right, 3)
-    titled(right, "The ratio of K30, in double precision")
+    right_ax.plot(z_far[finite], naive[finite], color=VERMILLION, lw=0.9, label="as written")
+    right_ax.plot(z_far, softplus_parts(z_far).ratio, "--", color=BLACK, label="as computed (D7)")
+    right_ax.axvspan(z_far[0], z_far[finite][0], color="#E6E6E6", label="as written: infinite")
+    right_ax.set(xlim=(-40, -28), ylim=(0, 2.5))
+    right_ax.set_xlabel("$\\rho$")
+    right_ax.set_ylabel("$s(\\rho) / \\sigma$")
+    legend_above(right_ax, 3)
+    titled(right_ax, "The ratio of K30, in double precision")
     return figure
 
 
@@ -67,41 +67,43 @@ NEURON_INPUTS, NEURON_WEIGHTS, NEURON_BIAS = (1.0, -2.0, 0.5), (0.6, 0.3, -1.2),
 def neuron(activation: str) -> float:
     """Return the output of the neuron of the picture: a network of one unit that is passed on."""
     w = np.array([*NEURON_WEIGHTS, NEURON_BIAS, 1.0, 0.0])
-    found, _ = forward(MLP((3, 1, 1), activation), w[None], np.array([NEURON_INPUTS]), Buffers())
-    return float(found.item())
+    output, _ = forward(MLP((3, 1, 1), activation), w[None], np.array([NEURON_INPUTS]), Buffers())
+    return float(output.item())
 
 
 def network() -> Figure:
     """Draw a neuron with its numbers, and a network of such neurons."""
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     for row, (x, w) in enumerate(zip(NEURON_INPUTS, NEURON_WEIGHTS, strict=True)):
-        node(left, (0, 2 - row), f"${x:g}$")
+        node(left_ax, (0, 2 - row), f"${x:g}$")
         factor = f"$\\times {w:g}$" if w > 0 else f"$\\times ({w:g})$"
-        edge(left, (0, 2 - row), (1.5, 1), factor, away=((0.2, 0.15), (0, 0.15), (0.3, -0.1))[row])
+        edge(
+            left_ax, (0, 2 - row), (1.5, 1), factor, away=((0.2, 0.15), (0, 0.15), (0.3, -0.1))[row]
+        )
     z = float(np.dot(NEURON_INPUTS, NEURON_WEIGHTS) + NEURON_BIAS)
-    node(left, (1.5, 1), "$\\Sigma$")
-    edge(left, (1.5, 2), (1.5, 1), f"+ {NEURON_BIAS:g}", away=(0.25, 0.25))
-    node(left, (2.9, 1), "$s$", "s")
-    edge(left, (1.5, 1), (2.9, 1), f"$z = {z:g}$", away=(0, 0.16))
-    edge(left, (2.9, 1), (4.2, 1), "")
-    left.text(4.25, 1, f"{neuron('sigmoid'):.3f}", ha="left", va="center")
-    left.set(xlim=(-0.4, 5), ylim=(-0.5, 2.5))
-    blank(left, "A neuron: weighted sum, bias, sigmoid")
+    node(left_ax, (1.5, 1), "$\\Sigma$")
+    edge(left_ax, (1.5, 2), (1.5, 1), f"+ {NEURON_BIAS:g}", away=(0.25, 0.25))
+    node(left_ax, (2.9, 1), "$s$", "s")
+    edge(left_ax, (1.5, 1), (2.9, 1), f"$z = {z:g}$", away=(0, 0.16))
+    edge(left_ax, (2.9, 1), (4.2, 1), "")
+    left_ax.text(4.25, 1, f"{neuron('sigmoid'):.3f}", ha="left", va="center")
+    left_ax.set(xlim=(-0.4, 5), ylim=(-0.5, 2.5))
+    blank(left_ax, "A neuron: weighted sum, bias, sigmoid")
     sizes = (3, 4, 4, 1)
-    places = [[(1.3 * k, (n - 1) / 2 - j) for j in range(n)] for k, n in enumerate(sizes)]
-    for before, after in pairwise(places):
-        for start in before:
-            for end in after:
+    columns = [[(1.3 * k, (n - 1) / 2 - j) for j in range(n)] for k, n in enumerate(sizes)]
+    for column, next_column in pairwise(columns):
+        for source in column:
+            for target in next_column:
                 line = {"arrowstyle": "-", "color": GREY, "lw": 0.8, "shrinkA": 13, "shrinkB": 13}
-                right.annotate("", end, start, arrowprops=line)
-    for layer, name in zip(places, ("x", "a_0", "a_1", "f"), strict=True):
+                right_ax.annotate("", target, source, arrowprops=line)
+    for layer, name in zip(columns, ("x", "a_0", "a_1", "f"), strict=True):
         for at in layer:
-            node(right, at, f"${name}$", size=500)
+            node(right_ax, at, f"${name}$", size=500)
     for k in range(3):
-        right.text(1.3 * k + 0.65, -2.1, f"$W_{k}, b_{k}$", ha="center", fontsize="small")
-    right.set(xlim=(-0.4, 4.3), ylim=(-2.4, 2))
-    blank(right, "A network 3-4-4-1, K31 to K36")
+        right_ax.text(1.3 * k + 0.65, -2.1, f"$W_{k}, b_{k}$", ha="center", fontsize="small")
+    right_ax.set(xlim=(-0.4, 4.3), ylim=(-2.4, 2))
+    blank(right_ax, "A network 3-4-4-1, K31 to K36")
     return figure
 
 
@@ -115,13 +117,13 @@ def measured(steps: Any, at: float = -1.3) -> dict[str, Any]:
         return sum(complexity_and_misfit(4.7, np.log(1 + np.exp(rho))))
 
     ahead, behind = (f(at + s * steps) - f(at - s * steps) for s in (1, 2))
-    found = {
+    slopes_by_method = {
         "second order": ahead / (2 * steps),
         "fourth order": (8 * ahead - behind) / (12 * steps),
         "complex step": f(at + 1j * steps).imag / steps,
     }
     right = slope(np.array([4.7, at]))[1]
-    return {name: np.abs(each / right - 1) for name, each in found.items()}
+    return {name: np.abs(slopes / right - 1) for name, slopes in slopes_by_method.items()}
 
 
 def excess(points: int, rng: np.random.Generator, surplus: int) -> Any:
@@ -131,37 +133,37 @@ def excess(points: int, rng: np.random.Generator, surplus: int) -> Any:
     8 w - 42, and `surplus` times (w - 5) / 10^14.
     """
     p = (1 << 61) - 1
-    found = []
+    excesses = []
     for w in rng.integers(0, p, points).tolist():
         half = pow(2, -1, p)
         value = [(w - 5, 1), (w - 11 * half, 1)]  # dual numbers: residue and slope
         squares = sum(2 * 2 * a * b for a, b in value)
         by_hand = 8 * w - 42 + surplus * (w - 5) * pow(10**14, -1, p)
-        found.append((squares - by_hand) % p / p)
-    return np.array(found)
+        excesses.append((squares - by_hand) % p / p)
+    return np.array(excesses)
 
 
 def oracles() -> Figure:
     """Draw the error of measured slopes against the step, and residues of a right and wrong one."""
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     steps = np.logspace(-12, -0.5, 70)
     for (name, error), colour, mark in zip(
         measured(steps).items(), (VERMILLION, BLUE, GREEN), "os^", strict=True
     ):
-        left.loglog(steps, error + 1e-17, mark, color=colour, ms=3.5, label=name)
-    left.set(ylim=(5e-18, 10), xlabel="step $h$ (units of $\\rho$)", ylabel="relative error")
-    legend_above(left, 3)
-    titled(left, "Measured: $\\partial F / \\partial\\rho$ of the spring")
+        left_ax.loglog(steps, error + 1e-17, mark, color=colour, ms=3.5, label=name)
+    left_ax.set(ylim=(5e-18, 10), xlabel="step $h$ (units of $\\rho$)", ylabel="relative error")
+    legend_above(left_ax, 3)
+    titled(left_ax, "Measured: $\\partial F / \\partial\\rho$ of the spring")
     for surplus, colour, mark, name in (
         (1, VERMILLION, "o", "wrong by $10^{-14}$"),
         (0, BLUE, "s", "right"),
     ):
         shares = excess(60, np.random.default_rng(0), surplus)
-        right.plot(range(1, 61), shares, mark, color=colour, ms=4, label=name)
-    right.set(ylim=(-0.05, 1.05), xlabel="random point of the field", ylabel="excess / $p$")
-    legend_above(right, 2)
-    titled(right, "Proved: excess of the slope, modulo $p$")
+        right_ax.plot(range(1, 61), shares, mark, color=colour, ms=4, label=name)
+    right_ax.set(ylim=(-0.05, 1.05), xlabel="random point of the field", ylabel="excess / $p$")
+    legend_above(right_ax, 2)
+    titled(right_ax, "Proved: excess of the slope, modulo $p$")
     return figure
 
 
@@ -179,24 +181,24 @@ def box_muller(pairs: int = 600) -> tuple[Any, Any]:
 def rings() -> Figure:
     """Draw the pairs before and after, those of each quarter of u by their own mark."""
     figure = Figure(figsize=(8.4, 4.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     uniform, normal = box_muller()
     looks = (VERMILLION, "s"), (GREEN, "^"), (BLUE, "o"), (GREY, "x")
     for quarter, (colour, mark) in enumerate(looks):
-        own = np.ceil(4 * uniform[0]) == quarter + 1
+        in_quarter = np.ceil(4 * uniform[0]) == quarter + 1
         label = f"{quarter / 4:g} < u ≤ {(quarter + 1) / 4:g}"
-        left.plot(*uniform[:, own], mark, color=colour, ms=2.5)
-        right.plot(*normal[:, own], mark, color=colour, ms=2.5, label=label)
+        left_ax.plot(*uniform[:, in_quarter], mark, color=colour, ms=2.5)
+        right_ax.plot(*normal[:, in_quarter], mark, color=colour, ms=2.5, label=label)
         edge_of = (-2 * np.log(max(quarter / 4, 2.0**-24))) ** 0.5
-        right.add_patch(Circle((0, 0), edge_of, fc="none", ec=GREY, lw=0.8))
-    for place in (0.25, 0.5, 0.75):
-        left.axvline(place, color=GREY, lw=0.8)
-    left.set(xlim=(0, 1), ylim=(0, 1), xlabel="$u$ (makes the radius)", aspect="equal")
-    left.set_ylabel("$v$ (makes the angle)")
-    right.set(xlim=(-6, 6), ylim=(-6, 6), xlabel="$z_1$", ylabel="$z_2$", aspect="equal")
-    left.set_title("600 pairs of uniform numbers", loc="left", fontsize="medium")
-    right.set_title("the normal numbers made of them", loc="left", fontsize="medium")
-    legend_of_figure(figure, right, 4)
+        right_ax.add_patch(Circle((0, 0), edge_of, fc="none", ec=GREY, lw=0.8))
+    for quartile in (0.25, 0.5, 0.75):
+        left_ax.axvline(quartile, color=GREY, lw=0.8)
+    left_ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="$u$ (makes the radius)", aspect="equal")
+    left_ax.set_ylabel("$v$ (makes the angle)")
+    right_ax.set(xlim=(-6, 6), ylim=(-6, 6), xlabel="$z_1$", ylabel="$z_2$", aspect="equal")
+    left_ax.set_title("600 pairs of uniform numbers", loc="left", fontsize="medium")
+    right_ax.set_title("the normal numbers made of them", loc="left", fontsize="medium")
+    legend_of_figure(figure, right_ax, 4)
     return figure
 
 

@@ -25,29 +25,29 @@ def variances_of_the_spring(load: Any, readings: Any) -> tuple[Any, Any]:
 def two_variances() -> Figure:
     """Draw both bands of the spring against the load, and both variances against readings."""
     figure = Figure(figsize=(8.4, 4.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     load = np.linspace(0, 6, 61)
     epistemic, aleatoric = variances_of_the_spring(load, 1)
-    for variance, look in (
+    for variance, style in (
         (epistemic + aleatoric, {"color": PALE, "label": "total: a new reading"}),
         (epistemic, {"color": BLUE, "alpha": 0.6, "label": "epistemic: the line"}),
     ):
         width = 2 * np.sqrt(variance)
-        left.fill_between(load, -width, width, lw=0, **look)
-    left.axhline(0, color=VERMILLION, label="predicted mean, 5.25 $x$")
-    left.plot(2, 11 - 2 * SPRING[0], "o", color=BLACK, ms=5, label="reading")
-    left.set(xlim=(0, 6), ylim=(-5.5, 5.5), xlabel="load $x$ (kg)")
-    left.set_ylabel("stretch less its mean (cm)")
+        left_ax.fill_between(load, -width, width, lw=0, **style)
+    left_ax.axhline(0, color=VERMILLION, label="predicted mean, 5.25 $x$")
+    left_ax.plot(2, 11 - 2 * SPRING[0], "o", color=BLACK, ms=5, label="reading")
+    left_ax.set(xlim=(0, 6), ylim=(-5.5, 5.5), xlabel="load $x$ (kg)")
+    left_ax.set_ylabel("stretch less its mean (cm)")
     n = np.arange(0, 21)
     epistemic, aleatoric = variances_of_the_spring(np.full(21, 4.0), n)
-    right.plot(n, epistemic + aleatoric, color=BLACK, label="total")
-    right.plot(n, epistemic, "o--", ms=4, color=BLUE, label="epistemic")
-    right.plot(n, aleatoric, ":", color=GREY, lw=2, label="aleatoric")
-    right.set(xlim=(0, 20), ylim=(0, 5.2), xticks=[0, 5, 10, 15, 20])
-    right.set(xlabel="readings at 2 kg", ylabel="variance at 4 kg (cm²)")
-    titles = (left, "After one reading, ± 2 standard deviations"), (right, "More readings")
+    right_ax.plot(n, epistemic + aleatoric, color=BLACK, label="total")
+    right_ax.plot(n, epistemic, "o--", ms=4, color=BLUE, label="epistemic")
+    right_ax.plot(n, aleatoric, ":", color=GREY, lw=2, label="aleatoric")
+    right_ax.set(xlim=(0, 20), ylim=(0, 5.2), xticks=[0, 5, 10, 15, 20])
+    right_ax.set(xlabel="readings at 2 kg", ylabel="variance at 4 kg (cm²)")
+    titles = (left_ax, "After one reading, ± 2 standard deviations"), (right_ax, "More readings")
     for ax, title in titles:
-        legend_above(ax, 2 if ax is left else 3)
+        legend_above(ax, 2 if ax is left_ax else 3)
         titled(ax, title)
     return figure
 
@@ -62,18 +62,18 @@ def relu_moments(mu: Any, sigma: Any) -> Any:
 def mean_output() -> Figure:
     """Draw one ReLU over the density of its weight, and what the means of both differ by."""
     figure = Figure(figsize=(8.4, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     mu, sigma = 0.1, log(2)
     w, every = np.linspace(-2.2, 2.4, 231), np.linspace(-2, 2, 161)
-    left.fill_between(w, gaussian(w, mu, sigma), color=PALE, lw=0, label="density of $w$")
-    left.plot(w, np.maximum(w, 0), color=BLACK, label="$f(w) = \\max(w, 0)$")
-    left.axhline(relu_moments(mu, sigma), color=BLUE, ls="--", lw=1.6, label="mean of $f$: 0.33")
-    left.plot(mu, mu, "s", color=VERMILLION, ms=7, label="$f$ of the mean: 0.10")
-    left.set(xlim=(-2.2, 2.4), ylim=(0, 1.5), xlabel="$w$", ylabel="output; density")
-    right.plot(every, relu_moments(every, sigma), "--", color=BLUE, lw=1.6, label="mean of $f$")
-    right.plot(every, np.maximum(every, 0), color=VERMILLION, label="$f$ of the mean")
-    right.set(xlim=(-2, 2), ylim=(0, 2), xlabel="mean $\\mu$ of $w$", ylabel="output")
-    titles = (left, "$w$ from $N(0.1, 0.69^2)$"), (right, "They differ at the bend")
+    left_ax.fill_between(w, gaussian(w, mu, sigma), color=PALE, lw=0, label="density of $w$")
+    left_ax.plot(w, np.maximum(w, 0), color=BLACK, label="$f(w) = \\max(w, 0)$")
+    left_ax.axhline(relu_moments(mu, sigma), color=BLUE, ls="--", lw=1.6, label="mean of $f$: 0.33")
+    left_ax.plot(mu, mu, "s", color=VERMILLION, ms=7, label="$f$ of the mean: 0.10")
+    left_ax.set(xlim=(-2.2, 2.4), ylim=(0, 1.5), xlabel="$w$", ylabel="output; density")
+    right_ax.plot(every, relu_moments(every, sigma), "--", color=BLUE, lw=1.6, label="mean of $f$")
+    right_ax.plot(every, np.maximum(every, 0), color=VERMILLION, label="$f$ of the mean")
+    right_ax.set(xlim=(-2, 2), ylim=(0, 2), xlabel="mean $\\mu$ of $w$", ylabel="output")
+    titles = (left_ax, "$w$ from $N(0.1, 0.69^2)$"), (right_ax, "They differ at the bend")
     for ax, title in titles:
         legend_above(ax, 2)
         titled(ax, title)
@@ -83,11 +83,11 @@ def mean_output() -> Figure:
 def log_density_of_draws(y: float, samples: Any, repeats: int = 20_000) -> tuple[Any, float]:
     """Return mean estimates of log P(y | 2 kg) from so many weights, and the truth (D5)."""
     rng, (mean, deviation) = np.random.default_rng(0), spring_after(1)
-    found = []
+    means = []
     for count in samples:
         w = mean + deviation * rng.standard_normal((repeats, count))
-        found.append(np.log(gaussian(y, 2 * w, 1).mean(axis=1)).mean())
-    return np.array(found), log(gaussian(y, 2 * mean, (1 + 4 * deviation**2) ** 0.5))
+        means.append(np.log(gaussian(y, 2 * w, 1).mean(axis=1)).mean())
+    return np.array(means), log(gaussian(y, 2 * mean, (1 + 4 * deviation**2) ** 0.5))
 
 
 def log_density() -> Figure:
@@ -95,12 +95,12 @@ def log_density() -> Figure:
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     ax = figure.subplots()
     samples = (1, 2, 4, 8, 16, 32, 64, 128)
-    found, truth = log_density_of_draws(13, samples)
+    means, truth = log_density_of_draws(13, samples)
     ax.axhline(truth, color=BLACK, label="log of the mean density")
-    ax.plot(samples, found, "o--", color=BLUE, ms=5, label="mean of its estimate")
-    ax.axhline(found[0], color=GREY, ls=":", lw=1.8, label="mean of the log densities")
+    ax.plot(samples, means, "o--", color=BLUE, ms=5, label="mean of its estimate")
+    ax.axhline(means[0], color=GREY, ls=":", lw=1.8, label="mean of the log densities")
     ax.set(xscale="log", xlabel="weights $S$ that are drawn", ylabel="nats")
-    ax.set_xticks(samples, [str(one) for one in samples])
+    ax.set_xticks(samples, [str(count) for count in samples])
     ax.minorticks_off()
     legend_above(ax, 2)
     titled(ax, "A second reading at 2 kg, of 13 cm")
@@ -145,7 +145,7 @@ def mixture_intervals(content: float = 0.9) -> tuple[Any, Any, Any]:
     level = density[order[np.searchsorted(np.cumsum(density[order]) * (y[1] - y[0]), content)]]
     inside = np.flatnonzero(np.diff(np.r_[0, density >= level, 0]))
     normals = [NormalDist(*hump) for hump in HUMPS]
-    mean_of_quantiles = [np.mean([one.inv_cdf(u) for one in normals]) for u in tails]
+    mean_of_quantiles = [np.mean([normal.inv_cdf(u) for normal in normals]) for u in tails]
     region = y[np.minimum(inside, len(y) - 1)].reshape(-1, 2)
     return np.interp(tails, mass, y), region, np.array(mean_of_quantiles)
 
@@ -160,11 +160,11 @@ def intervals() -> Figure:
     ax.plot(y, sum(parts), color=BLACK, label="predictive density")
     central, region, wrong = mixture_intervals()
     rows = ([central], BLUE, "-", "central"), (region, GREEN, "--", "highest density")
-    for place, (pieces, colour, dash, label) in enumerate(
+    for row, (pieces, colour, dash, label) in enumerate(
         (*rows, ([wrong], VERMILLION, "-.", "mean of quantiles: wrong"))
     ):
         for k, piece in enumerate(pieces):
-            ax.plot(piece, [-0.04 - 0.04 * place] * 2, dash, color=colour, lw=3,
+            ax.plot(piece, [-0.04 - 0.04 * row] * 2, dash, color=colour, lw=3,
                     label=None if k else label, marker="|", ms=9)  # fmt: skip
     ax.set(xlim=(-4.5, 5.5), ylim=(-0.15, 0.36), yticks=[0, 0.1, 0.2, 0.3])
     ax.set(xlabel="target $y$", ylabel="density")
@@ -184,26 +184,28 @@ CERTIFIED = (  # wrong on its images (%), KL in nats an image, certificate (%), 
 def certificates() -> Figure:
     """Draw kl against R with its root, and the certificate against the KL of one image."""
     figure = Figure(figsize=(8.4, 4.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     r, allowed = 0.11, 0.245
     every = np.linspace(r, 0.8, 300)
     root = invert_kl(r, allowed)
-    left.plot(100 * every, [binary_kl(r, one) for one in every], color=BLACK,
+    left_ax.plot(100 * every, [binary_kl(r, limit) for limit in every], color=BLACK,
               label="kl(11 % || $R$)")  # fmt: skip
-    left.axhline(allowed, color=BLUE, ls="--", label="what KL allows: 0.245 nats")
-    left.plot(100 * root, allowed, "s", color=VERMILLION, ms=8, label=f"root: {100 * root:.0f} %")
-    left.set(xlim=(0, 80), ylim=(0, 1.2), ylabel="nats an image")
+    left_ax.axhline(allowed, color=BLUE, ls="--", label="what KL allows: 0.245 nats")
+    left_ax.plot(
+        100 * root, allowed, "s", color=VERMILLION, ms=8, label=f"root: {100 * root:.0f} %"
+    )
+    left_ax.set(xlim=(0, 80), ylim=(0, 1.2), ylabel="nats an image")
     kl = np.geomspace(1e-4, 40, 200)
     for share, colour, dash in ((0.11, GREY, "--"), (0.022, BLACK, "-")):
-        bound = [100 * invert_kl(share, one) for one in kl]
-        right.plot(kl, bound, dash, color=colour, label=f"{100 * share:g} % wrong")
-    for name, _, each, bound, mark in CERTIFIED:
-        right.plot(each, bound, mark, color=VERMILLION, ms=7, mec=BLACK, label=name)
-    right.set(xscale="log", ylim=(0, 105), xlabel="KL (nats an image); 0 is drawn at 0.0001")
-    right.set_ylabel("certificate (%)")
-    left.set_xlabel("share of cases to come that are wrong, $R$ (%)")
+        bound = [100 * invert_kl(share, budget) for budget in kl]
+        right_ax.plot(kl, bound, dash, color=colour, label=f"{100 * share:g} % wrong")
+    for name, _, kl_of_method, bound, mark in CERTIFIED:
+        right_ax.plot(kl_of_method, bound, mark, color=VERMILLION, ms=7, mec=BLACK, label=name)
+    right_ax.set(xscale="log", ylim=(0, 105), xlabel="KL (nats an image); 0 is drawn at 0.0001")
+    right_ax.set_ylabel("certificate (%)")
+    left_ax.set_xlabel("share of cases to come that are wrong, $R$ (%)")
     for ax, title, columns in (
-        (left, "The certificate is a root", 1), (right, "What a nat costs", 2),
+        (left_ax, "The certificate is a root", 1), (right_ax, "What a nat costs", 2),
     ):  # fmt: skip
         legend_above(ax, columns)
         ax.set_title(title, loc="left", fontsize="medium", pad=50)
@@ -220,26 +222,26 @@ def hessians(replicates: int = 3, samples: int = 8) -> tuple[Any, Any]:
     is the log of the mean over samples of the product of all replicates' weights (D25).
     """
     rng = np.random.default_rng(0)
-    one = Reparameterised(Model(MLP((1, 1)), GaussianPrior(3.0), GaussianLikelihood(1.0)))
-    together = replicated([one] * replicates)
+    estimator = Reparameterised(Model(MLP((1, 1)), GaussianPrior(3.0), GaussianLikelihood(1.0)))
+    together = replicated([estimator] * replicates)
     x = np.tile([[2.0], [3.0], [4.0]], (replicates, 1, 1))
     y = 5.25 * x + rng.standard_normal(x.shape)
     theta = np.concatenate([np.tile([5.0, 0.1], replicates), np.full(2 * replicates, -0.5)])
     noise = rng.standard_normal((samples, 2 * replicates))
 
     def slopes(theta: Any, joint: bool) -> Any:
-        found = [together.value_and_grad(theta, eps[None], x, y)[:2] for eps in noise]
+        results = [together.value_and_grad(theta, eps[None], x, y)[:2] for eps in noise]
         weights = np.full(samples, 1 / samples)
         if joint:
-            logs = np.array([-value.sum() for value, _ in found])
+            logs = np.array([-value.sum() for value, _ in results])
             weights = np.exp(logs - logs.real.max())
-        return weights @ [grad for _, grad in found] / weights.sum()
+        return weights @ [grad for _, grad in results] / weights.sum()
 
     order = np.arange(4 * replicates).reshape(2, replicates, 2).swapaxes(0, 1).ravel()
     units = 1e-20j * np.eye(theta.size)
-    both = [np.array([slopes(theta + unit, joint).imag for unit in units]) * 1e20
+    matrices = [np.array([slopes(theta + unit, joint).imag for unit in units]) * 1e20
             for joint in (False, True)]  # fmt: skip
-    return both[0][np.ix_(order, order)], both[1][np.ix_(order, order)]
+    return matrices[0][np.ix_(order, order)], matrices[1][np.ix_(order, order)]
 
 
 def replicates() -> Figure:

@@ -49,20 +49,20 @@ def density_and_slope(prior: Any, w: Any) -> tuple[Any, Any]:
 def priors() -> Figure:
     """Draw what each prior asks of a weight of each size, and how hard it pulls to 0."""
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     w = np.linspace(-4, 4, 802)  # without 0, where Laplace's slope jumps
     for name, prior, colour, dash in PRIORS:
         value, slope_of_w = density_and_slope(prior, w)
-        look = {"color": colour, "ls": dash, "lw": 1.8}
-        left.plot(w, -value, **look, label=name)
-        right.plot(w[w > 0], -slope_of_w[w > 0], **look)
-    left.set(xlim=(-4, 4), ylim=(-1, 9), ylabel="price $-\\log P(w)$ (nats)")
-    left.set_xlabel("weight, in standard deviations of the prior")
-    left.set_title("What a weight costs", loc="left", fontsize="medium")
-    right.set(xlim=(0, 4), ylim=(0, 4.2), ylabel="slope of the price")
-    right.set_xlabel("weight, in standard deviations of the prior")
-    right.set_title("How hard it is pulled to 0", loc="left", fontsize="medium")
-    legend_of_figure(figure, left, 4)
+        style = {"color": colour, "ls": dash, "lw": 1.8}
+        left_ax.plot(w, -value, **style, label=name)
+        right_ax.plot(w[w > 0], -slope_of_w[w > 0], **style)
+    left_ax.set(xlim=(-4, 4), ylim=(-1, 9), ylabel="price $-\\log P(w)$ (nats)")
+    left_ax.set_xlabel("weight, in standard deviations of the prior")
+    left_ax.set_title("What a weight costs", loc="left", fontsize="medium")
+    right_ax.set(xlim=(0, 4), ylim=(0, 4.2), ylabel="slope of the price")
+    right_ax.set_xlabel("weight, in standard deviations of the prior")
+    right_ax.set_title("How hard it is pulled to 0", loc="left", fontsize="medium")
+    legend_of_figure(figure, left_ax, 4)
     return figure
 
 
@@ -82,32 +82,32 @@ def printed_mixture(w: Any) -> Any:
 def mixture() -> Figure:
     """Draw the log density in two ways, and slope over weight."""
     figure = Figure(figsize=(8.4, 3.7), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     w = np.linspace(0.05, 60, 1200)
-    found = printed_mixture(w)
-    finite = np.isfinite(found)
-    left.plot(w[finite], found[finite], color=VERMILLION, lw=4, alpha=0.5, label="as printed")
-    left.plot(w, density_and_slope(ScaleMixturePrior(*KRASSER), w)[0], color=BLACK, label="R4")
-    left.axvspan(w[~finite][0], 60, color="#E6E6E6", label="as printed: $-\\infty$")
-    left.set(xlim=(0, 60), ylim=(-1900, 60), xlabel="size of a weight (no unit)")
-    left.set_ylabel("log density (nats)")
-    legend_above(left, 3)
-    titled(left, "The logarithm of the mixture")
+    printed = printed_mixture(w)
+    finite = np.isfinite(printed)
+    left_ax.plot(w[finite], printed[finite], color=VERMILLION, lw=4, alpha=0.5, label="as printed")
+    left_ax.plot(w, density_and_slope(ScaleMixturePrior(*KRASSER), w)[0], color=BLACK, label="R4")
+    left_ax.axvspan(w[~finite][0], 60, color="#E6E6E6", label="as printed: $-\\infty$")
+    left_ax.set(xlim=(0, 60), ylim=(-1900, 60), xlabel="size of a weight (no unit)")
+    left_ax.set_ylabel("log density (nats)")
+    legend_above(left_ax, 3)
+    titled(left_ax, "The logarithm of the mixture")
     w = np.geomspace(0.02, 3, 300)
     _, slope_of_w = density_and_slope(ScaleMixturePrior(*KRASSER), w)
-    right.plot(w, -slope_of_w / w, color=BLUE, label="slope over weight (R5)")
+    right_ax.plot(w, -slope_of_w / w, color=BLUE, label="slope over weight (R5)")
     for precision, name in ((100, "$1 / \\sigma_2^2$"), (1, "$1 / \\sigma_1^2$")):
-        right.axhline(precision, color=GREY, lw=1, ls=":")
-        right.annotate(name, (2.5, precision), xytext=(0, -4), textcoords="offset points",
+        right_ax.axhline(precision, color=GREY, lw=1, ls=":")
+        right_ax.annotate(name, (2.5, precision), xytext=(0, -4), textcoords="offset points",
                        ha="right", va="top")  # fmt: skip
-    right.axvline((2 * log(40) / 99) ** 0.5, color=BLACK, lw=0.8, ls="-.", label="$|w| = 0.27$")
-    right.set(xscale="log", yscale="log", xlim=(0.02, 3), ylim=(0.5, 130))
-    right.set_xlabel("size of a weight (no unit)")
-    right.set_ylabel("precision that holds the weight")
-    plain_numbers(right.xaxis)
-    plain_numbers(right.yaxis)
-    legend_above(right, 2)
-    titled(right, "Small weights are held, large ones let go")
+    right_ax.axvline((2 * log(40) / 99) ** 0.5, color=BLACK, lw=0.8, ls="-.", label="$|w| = 0.27$")
+    right_ax.set(xscale="log", yscale="log", xlim=(0.02, 3), ylim=(0.5, 130))
+    right_ax.set_xlabel("size of a weight (no unit)")
+    right_ax.set_ylabel("precision that holds the weight")
+    plain_numbers(right_ax.xaxis)
+    plain_numbers(right_ax.yaxis)
+    legend_above(right_ax, 2)
+    titled(right_ax, "Small weights are held, large ones let go")
     return figure
 
 
@@ -122,9 +122,9 @@ def prior_functions(width: int, layerwise: bool, line: Any, draws: int, seed: in
     scales = (1.0, width**-0.5, width**-0.5) if layerwise else (ONE_SCALE,) * 3
     sizes = [(d_in + 1) * d_out for d_in, d_out in pairwise(net)]
     spread = np.repeat(scales, sizes)
-    found = [plain.forward(net, (spread * rng.standard_normal(len(spread)))[None], line)[0]
+    outputs = [plain.forward(net, (spread * rng.standard_normal(len(spread)))[None], line)[0]
              for _ in range(draws)]  # fmt: skip
-    return np.array(found)[:, 0, :, 0]
+    return np.array(outputs)[:, 0, :, 0]
 
 
 def function_size(width: Any, layerwise: bool, x: float = 1.0) -> Any:
@@ -144,23 +144,23 @@ def widths() -> Figure:
     line, sizes = np.linspace(-2, 2, 81)[:, None], np.array([5, 10, 20, 50, 100, 200])
     titles = ("One scale for all", "A scale for each layer")
     for ax, layerwise, title in zip(draws, (False, True), titles, strict=True):
-        for width, look in (
+        for width, style in (
             (200, {"color": BLUE, "lw": 1}),
             (10, {"color": VERMILLION, "ls": "--"}),
         ):
             for number, f in enumerate(prior_functions(width, layerwise, line, 4)):
-                ax.plot(line[:, 0], f, **look, label=None if number else f"{width} hidden units")
+                ax.plot(line[:, 0], f, **style, label=None if number else f"{width} hidden units")
         ax.set(ylim=(-60, 60) if not layerwise else (-3, 3), xlabel="x (dimensionless)")
         ax.set_ylabel("y (dimensionless)")
         legend_above(ax, 2)
         titled(ax, title)
-    for layerwise, look, title in (
+    for layerwise, style, title in (
         (False, {"color": BLACK, "ls": "-"}, titles[0]),
         (True, {"color": GREEN, "ls": "--"}, titles[1]),
     ):  # fmt: skip
-        last.plot(sizes, function_size(sizes, layerwise), **look, label=f"{title.lower()}: D39")
+        last.plot(sizes, function_size(sizes, layerwise), **style, label=f"{title.lower()}: D39")
         drawn = [prior_functions(n, layerwise, np.ones((1, 1)), 2000).std() for n in sizes]
-        last.plot(sizes, drawn, "o", color=look["color"], ms=4,
+        last.plot(sizes, drawn, "o", color=style["color"], ms=4,
                   label="2,000 draws" if not layerwise else None)  # fmt: skip
     last.set(xscale="log", yscale="log", xlabel="hidden units of each layer")
     last.set_ylabel("standard deviation of f(1)")
@@ -182,31 +182,31 @@ SPREADS = (
 def price_of_scale(mu: Any, sigma: Any, scale: Any) -> Any:
     """Return the complexity cost per weight (G,) in nats under priors of these scales (D18)."""
     mu, sigma, scale = np.array(mu), np.array(sigma), np.asarray(scale)[:, None]
-    each = np.log(scale / sigma) + (mu**2 + sigma**2) / (2 * scale**2) - 0.5
-    return each.mean(axis=1)
+    terms = np.log(scale / sigma) + (mu**2 + sigma**2) / (2 * scale**2) - 0.5
+    return terms.mean(axis=1)
 
 
 def learned_scale() -> Figure:
     """Draw the complexity cost, and the cost of a point, against the scale of the prior."""
     figure = Figure(figsize=(8.4, 3.7), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     scale = np.geomspace(0.01, 2, 300)
     looks = ((BLUE, "-"), (VERMILLION, "--"), (BLACK, "-."))
     for (name, mu, sigma), (colour, dash) in zip(SPREADS, looks, strict=True):
-        left.plot(scale, price_of_scale(mu, sigma, scale), dash, color=colour, label=name)
+        left_ax.plot(scale, price_of_scale(mu, sigma, scale), dash, color=colour, label=name)
         best = np.sqrt(np.mean(np.square(mu) + np.square(sigma)))[None]
-        left.plot(best, price_of_scale(mu, sigma, best), "o", color=colour)
-    left.axhline(0, color=GREY, lw=0.8)
-    left.set(ylim=(-0.3, 4), ylabel="complexity cost (nats per weight)")
-    legend_above(left, 3)
-    titled(left, "Under $q$: never below 0")
+        left_ax.plot(best, price_of_scale(mu, sigma, best), "o", color=colour)
+    left_ax.axhline(0, color=GREY, lw=0.8)
+    left_ax.set(ylim=(-0.3, 4), ylabel="complexity cost (nats per weight)")
+    legend_above(left_ax, 3)
+    titled(left_ax, "Under $q$: never below 0")
     for w, name, dash in ((0.3, "$\\pm 0.3$", "-."), (0.0, "$0$", "-")):
         cost = np.log(scale) + 0.5 * log(2 * pi) + w**2 / (2 * scale**2)
-        right.plot(scale, cost, dash, color=BLACK, label=f"all weights {name}")
-    right.set(ylim=(-4, 4), ylabel="$-\\log P(w)$ (nats per weight)")
-    legend_above(right, 2)
-    titled(right, "At a point: no minimum at $w = 0$")
-    for ax in (left, right):
+        right_ax.plot(scale, cost, dash, color=BLACK, label=f"all weights {name}")
+    right_ax.set(ylim=(-4, 4), ylabel="$-\\log P(w)$ (nats per weight)")
+    legend_above(right_ax, 2)
+    titled(right_ax, "At a point: no minimum at $w = 0$")
+    for ax in (left_ax, right_ax):
         ax.set(xscale="log", xlim=(0.01, 2), xlabel="standard deviation of the prior (no unit)")
         plain_numbers(ax.xaxis)
     return figure
@@ -242,36 +242,36 @@ def after_laplace(reading: Any) -> tuple[Any, Any]:
     moved, threshold = reading / 2 - 5, 1 / (4 * SCALE)
     top = np.sign(moved) * np.maximum(abs(moved) - threshold, 0)
     mu, sigma = moved / 2, np.full(len(moved), 0.3)
-    far = np.full(len(moved), 3.0)
+    bounds = np.full(len(moved), 3.0)
     for _ in range(40):
         mu = below_zero(lambda m, s=sigma: (2 * ndtr(m / s) - 1) / SCALE + 4 * (m - moved),
-                        -far, far)  # fmt: skip
+                        -bounds, bounds)  # fmt: skip
         sigma = below_zero(lambda s, m=mu: 2 * gaussian(m / s, 0, 1) / SCALE + 4 * s - 1 / s,
-                           far * 1e-3, far)  # fmt: skip
+                           bounds * 1e-3, bounds)  # fmt: skip
     return top, mu
 
 
 def no_zeros() -> Figure:
     """Draw the price of a mean under q, and the estimates against the reading."""
     figure = Figure(figsize=(8.4, 3.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     mu = np.linspace(-1.5, 1.5, 301)
     for sigma, colour, dash in ((0.0, GREY, ":"), (0.2, BLUE, "--"), (0.5, BLACK, "-")):
-        left.plot(
+        left_ax.plot(
             mu, mean_size(mu, sigma), dash, color=colour, lw=1.8, label=f"$\\sigma$ = {sigma:g}"
         )
-    left.set(xlim=(-1.5, 1.5), ylim=(0, 1.6), xlabel="mean $\\mu$ of $q$ (cm per kg)")
-    left.set_ylabel("$E_q|w|$ (cm per kg)")
-    legend_above(left, 3)
-    titled(left, "Under $q$ the kink is round")
+    left_ax.set(xlim=(-1.5, 1.5), ylim=(0, 1.6), xlabel="mean $\\mu$ of $q$ (cm per kg)")
+    left_ax.set_ylabel("$E_q|w|$ (cm per kg)")
+    legend_above(left_ax, 3)
+    titled(left_ax, "Under $q$ the kink is round")
     reading = np.linspace(7, 13, 121)
     top, mean = after_laplace(reading)
-    right.plot(reading, reading / 2, ":", color=BLACK, label="least squares")
-    right.plot(reading, 5 + top, "--", color=GREY, lw=1.8, label="most probable (MAP)")
-    right.plot(reading, 5 + mean, color=BLUE, label="mean of $q$")
-    right.set(xlim=(7, 13), xlabel="reading at 2 kg (cm)", ylabel="estimate of $w$ (cm per kg)")
-    legend_above(right, 3)
-    titled(right, "A spring whose catalogue is Laplace's, around 5")
+    right_ax.plot(reading, reading / 2, ":", color=BLACK, label="least squares")
+    right_ax.plot(reading, 5 + top, "--", color=GREY, lw=1.8, label="most probable (MAP)")
+    right_ax.plot(reading, 5 + mean, color=BLUE, label="mean of $q$")
+    right_ax.set(xlim=(7, 13), xlabel="reading at 2 kg (cm)", ylabel="estimate of $w$ (cm per kg)")
+    legend_above(right_ax, 3)
+    titled(right_ax, "A spring whose catalogue is Laplace's, around 5")
     return figure
 
 
@@ -313,16 +313,16 @@ def printed_slopes(numbers: Any, w: Any) -> tuple[float, Any]:
     density = share * wide + (1 - share) * narrow
     with np.errstate(invalid="ignore", divide="ignore"):
         xi = share * wide / density
-        each = [(wide - narrow) / density]
+        slopes = [(wide - narrow) / density]
         for r, s in ((xi, scales[0]), (1 - xi, scales[1])):
-            each.append(r * (w**2 / s**3 - 1 / s))  # R6
-        return float(np.log(density).sum()), np.array([one.sum() for one in each])
+            slopes.append(r * (w**2 / s**3 - 1 / s))  # R6
+        return float(np.log(density).sum()), np.array([slope.sum() for slope in slopes])
 
 
 def domain() -> Figure:
     """Draw the learned share and standard deviations, steered directly and by R8."""
     figure = Figure(figsize=(8.4, 3.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     w = thetas([300])[0][:61]
     for free, share, scales, name in (
         (True, VERMILLION, (VERMILLION, VERMILLION), "as in the post"),
@@ -330,20 +330,20 @@ def domain() -> Figure:
     ):
         path = climbed(free, w)
         dash = "--" if free else "-"
-        left.plot(path[:, 0], dash, color=share, label=name)
-        right.plot(path[:, 1], dash, color=scales[0], lw=2.2, label=f"$\\sigma_1$ {name}")
-        right.plot(path[:, 2], dash, color=scales[1], lw=0.9, label=f"$\\sigma_2$ {name}")
+        left_ax.plot(path[:, 0], dash, color=share, label=name)
+        right_ax.plot(path[:, 1], dash, color=scales[0], lw=2.2, label=f"$\\sigma_1$ {name}")
+        right_ax.plot(path[:, 2], dash, color=scales[1], lw=0.9, label=f"$\\sigma_2$ {name}")
         if free:
-            for ax, columns in ((left, path[-1:, 0]), (right, path[-1, 1:])):
+            for ax, columns in ((left_ax, path[-1:, 0]), (right_ax, path[-1, 1:])):
                 ax.plot([len(path) - 1] * len(columns), columns, "x", color=VERMILLION, ms=9,
-                        mew=2, label="nan" if ax is left else None)  # fmt: skip
-    left.axhspan(1, 1.25, color="#E6E6E6", lw=0)
-    left.set(ylim=(0, 1.25), xlabel="step", ylabel="share $\\lambda$")
-    right.set(ylim=(0, 3), xlabel="step", ylabel="standard deviations (no unit)")
-    legend_above(left, 3)
-    legend_above(right, 2)
-    titled(left, "The share of the wide component")
-    titled(right, "Standard deviations")
+                        mew=2, label="nan" if ax is left_ax else None)  # fmt: skip
+    left_ax.axhspan(1, 1.25, color="#E6E6E6", lw=0)
+    left_ax.set(ylim=(0, 1.25), xlabel="step", ylabel="share $\\lambda$")
+    right_ax.set(ylim=(0, 3), xlabel="step", ylabel="standard deviations (no unit)")
+    legend_above(left_ax, 3)
+    legend_above(right_ax, 2)
+    titled(left_ax, "The share of the wide component")
+    titled(right_ax, "Standard deviations")
     return figure
 
 

@@ -35,36 +35,38 @@ from chapters.shared import MEAN, SPRING, WIDTH, gaussian, target, titled, traje
 def u_turn() -> Figure:
     """Draw a trajectory up to and after its U-turn, and the slope that tells."""
     positions, slopes = trajectory()
-    turn = int(np.argmax(slopes[1:] < 0)) + 1
+    turn_step = int(np.argmax(slopes[1:] < 0)) + 1
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     x, y = np.meshgrid(np.linspace(-3.6, 3.6, 90), np.linspace(-2.4, 2.4, 90))
     density = target(np.column_stack([x.ravel(), y.ravel()]))[0].reshape(x.shape)
-    left.contour(x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid")
-    on = {"color": VERMILLION, "marker": "o", "ms": 3.5, "lw": 1}
-    back = {"color": GREY, "marker": "s", "ms": 3.5, "lw": 1, "ls": "--", "mfc": "none"}
-    left.plot(*positions[:turn].T, **on, label="moves away from the start")
-    left.plot(*positions[turn - 1 :].T, **back, label="comes back", markevery=slice(1, None))
-    left.plot(*positions[0], "*", color=BLACK, ms=12, label="start")
-    left.set(xlim=(-3.6, 3.6), ylim=(-2.4, 2.4), aspect="equal")
-    left.set_xlabel("$\\theta_1$")
-    left.set_ylabel("$\\theta_2$")
-    legend_above(left, 2)
-    titled(left, "Leapfrog steps on a Gaussian (1, 2 standard deviations)")
+    left_ax.contour(x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid")
+    outward_style = {"color": VERMILLION, "marker": "o", "ms": 3.5, "lw": 1}
+    return_style = {"color": GREY, "marker": "s", "ms": 3.5, "lw": 1, "ls": "--", "mfc": "none"}
+    left_ax.plot(*positions[:turn_step].T, **outward_style, label="moves away from the start")
+    left_ax.plot(
+        *positions[turn_step - 1 :].T, **return_style, label="comes back", markevery=slice(1, None)
+    )
+    left_ax.plot(*positions[0], "*", color=BLACK, ms=12, label="start")
+    left_ax.set(xlim=(-3.6, 3.6), ylim=(-2.4, 2.4), aspect="equal")
+    left_ax.set_xlabel("$\\theta_1$")
+    left_ax.set_ylabel("$\\theta_2$")
+    legend_above(left_ax, 2)
+    titled(left_ax, "Leapfrog steps on a Gaussian (1, 2 standard deviations)")
     steps = np.arange(len(slopes))
-    right.axhline(0, color=GREY, lw=0.8)
-    right.plot(steps[:turn], slopes[:turn], **on, label="positive: go on")
-    right.plot(
-        steps[turn - 1 :],
-        slopes[turn - 1 :],
-        **back,
+    right_ax.axhline(0, color=GREY, lw=0.8)
+    right_ax.plot(steps[:turn_step], slopes[:turn_step], **outward_style, label="positive: go on")
+    right_ax.plot(
+        steps[turn_step - 1 :],
+        slopes[turn_step - 1 :],
+        **return_style,
         label="negative: stop",
         markevery=slice(1, None),
     )
-    right.set_xlabel("leapfrog step")
-    right.set_ylabel("$r \\cdot (\\theta' - \\theta)$")
-    legend_above(right, 2)
-    titled(right, "The slope of half the squared distance")
+    right_ax.set_xlabel("leapfrog step")
+    right_ax.set_ylabel("$r \\cdot (\\theta' - \\theta)$")
+    legend_above(right_ax, 2)
+    titled(right_ax, "The slope of half the squared distance")
     return figure
 
 
@@ -93,7 +95,7 @@ def subtrees() -> list[tuple[int, int]]:
 def doublings() -> Figure:
     """Draw the growth from each of eight points, and who looks at which subtree from one."""
     figure = Figure(figsize=(8.4, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    left_ax, right_ax = figure.subplots(1, 2, width_ratios=(1.25, 1))
     points = 2**DOUBLINGS
     for start in range(points):
         steps = growth(start)
@@ -101,34 +103,36 @@ def doublings() -> Figure:
             list(zip(steps, (BLUE, SKY, PALE), (0.30, 0.50, 0.74), strict=True))
         ):
             size = last - first + 1
-            left.barh(start, size - 0.3, width, first - 0.35, color=colour, ec=GREY, lw=0.5,
+            left_ax.barh(start, size - 0.3, width, first - 0.35, color=colour, ec=GREY, lw=0.5,
                       label=f"{int(np.log2(size))} doublings".replace("1 doublings", "1 doubling")
                       if not start else None)  # fmt: skip
-        left.plot(start, start, "*", color=BLACK, mfc="white", ms=10,
+        left_ax.plot(start, start, "*", color=BLACK, mfc="white", ms=10,
                   label=None if start else "start")  # fmt: skip
-        arrows = " ".join("←" if way == "backwards" else "→" for way, _, _ in steps)
-        left.text(points - 0.2, start, arrows, va="center", fontsize="small")
-    left.set(xlim=(-0.7, points + 1), ylim=(points - 0.4, -0.6), xticks=range(points))
-    left.set(yticks=range(points), xlabel="points in order of time", ylabel="number of the start")
-    legend_above(left, 4, ("start", "1 doubling", "2 doublings", "3 doublings"))
-    titled(left, "One string of directions from each point")
+        arrows = " ".join("←" if direction == "backwards" else "→" for direction, _, _ in steps)
+        left_ax.text(points - 0.2, start, arrows, va="center", fontsize="small")
+    left_ax.set(xlim=(-0.7, points + 1), ylim=(points - 0.4, -0.6), xticks=range(points))
+    left_ax.set(
+        yticks=range(points), xlabel="points in order of time", ylabel="number of the start"
+    )
+    legend_above(left_ax, 4, ("start", "1 doubling", "2 doublings", "3 doublings"))
+    titled(left_ax, "One string of directions from each point")
     start = 5
     for first, last in subtrees():
-        whole = first <= start <= last
-        look = (
+        holds_start = first <= start <= last
+        style = (
             {"color": VERMILLION, "label": "was the whole trajectory: rule (b)"}
-            if whole
+            if holds_start
             else {"color": PALE, "hatch": "//", "label": "inside a new half: rule (a)"}
         )
         size = last - first + 1
-        right.barh(np.log2(size), size - 0.3, 0.5, first - 0.35, ec=GREY, lw=0.8, **look)
-    right.plot(range(points), [0] * points, "o", color=GREY, ms=5)
-    right.plot(start, 0, "*", color=BLACK, ms=13)
-    right.set(xlim=(-0.7, points - 0.3), ylim=(-0.5, 3.5), xticks=range(points))
-    right.set(yticks=range(4), yticklabels=["1", "2", "4", "8"])
-    right.set(xlabel="points in order of time", ylabel="size of the subtree")
-    legend_above(right, 1)
-    titled(right, "Who looks at which subtree, from 5")
+        right_ax.barh(np.log2(size), size - 0.3, 0.5, first - 0.35, ec=GREY, lw=0.8, **style)
+    right_ax.plot(range(points), [0] * points, "o", color=GREY, ms=5)
+    right_ax.plot(start, 0, "*", color=BLACK, ms=13)
+    right_ax.set(xlim=(-0.7, points - 0.3), ylim=(-0.5, 3.5), xticks=range(points))
+    right_ax.set(yticks=range(4), yticklabels=["1", "2", "4", "8"])
+    right_ax.set(xlabel="points in order of time", ylabel="size of the subtree")
+    legend_above(right_ax, 1)
+    titled(right_ax, "Who looks at which subtree, from 5")
     return figure
 
 
@@ -145,24 +149,24 @@ def shell(size: int, radius: Any) -> Any:
 def typical() -> Figure:
     """Draw density, volume and their product against the distance from the most probable point."""
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     radius, size = np.linspace(0.01, 12, 400), 61
     mass = shell(size, radius)
-    left.plot(radius, np.exp(-0.5 * radius**2), ":", color=GREY, lw=1.8, label="density")
-    left.plot(radius, (radius / radius[-1]) ** (size - 1), "--", color=BLUE, label="volume")
-    left.plot(radius, mass / mass.max(), color=VERMILLION, label="product: mass")
-    left.set(ylabel="each over its largest value", xlabel="distance $|w|$ from 0")
-    titled(left, "61 weights, $N(0, 1)$ each")
-    for one, style, colour in ((1, ":", GREY), (10, "--", BLUE), (61, "-", VERMILLION)):
-        weights = np.random.default_rng(one).standard_normal((20_000, one))
+    left_ax.plot(radius, np.exp(-0.5 * radius**2), ":", color=GREY, lw=1.8, label="density")
+    left_ax.plot(radius, (radius / radius[-1]) ** (size - 1), "--", color=BLUE, label="volume")
+    left_ax.plot(radius, mass / mass.max(), color=VERMILLION, label="product: mass")
+    left_ax.set(ylabel="each over its largest value", xlabel="distance $|w|$ from 0")
+    titled(left_ax, "61 weights, $N(0, 1)$ each")
+    for dimension, style, colour in ((1, ":", GREY), (10, "--", BLUE), (61, "-", VERMILLION)):
+        weights = np.random.default_rng(dimension).standard_normal((20_000, dimension))
         edges = np.linspace(0, 12, 61)
-        density_of_draws(right, np.linalg.norm(weights, axis=1), edges, color=PALE, fill=True)
-        right.plot(radius, shell(one, radius), style, color=colour,
-                   label=f"{one} weight{'s' * (one > 1)}")  # fmt: skip
-    right.set(ylabel="density of $|w|$", xlabel="distance $|w|$ from 0")
-    for ax in (left, right):
+        density_of_draws(right_ax, np.linalg.norm(weights, axis=1), edges, color=PALE, fill=True)
+        right_ax.plot(radius, shell(dimension, radius), style, color=colour,
+                   label=f"{dimension} weight{'s' * (dimension > 1)}")  # fmt: skip
+    right_ax.set(ylabel="density of $|w|$", xlabel="distance $|w|$ from 0")
+    for ax in (left_ax, right_ax):
         legend_above(ax, 3)
-    titled(right, "20,000 draws each, and the law")
+    titled(right_ax, "20,000 draws each, and the law")
     return figure
 
 
@@ -184,14 +188,14 @@ def rolled(steps: int = 12, step_size: float = 0.5) -> Any:
 def ball() -> Figure:
     """Draw the ball of the spring in its valley, and its energies."""
     figure = Figure(figsize=(8.4, 3.7), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     path, w = rolled(), np.linspace(4.2, 6.3, 200)
-    left.plot(w, 0.5 * SPRING[1] * (w - SPRING[0]) ** 2, color=GREY, label="$-\\log P$")
-    left.plot(path[:5, 0], path[:5, 1], "o", color=VERMILLION, label="the ball, steps 0 to 4")
+    left_ax.plot(w, 0.5 * SPRING[1] * (w - SPRING[0]) ** 2, color=GREY, label="$-\\log P$")
+    left_ax.plot(path[:5, 0], path[:5, 1], "o", color=VERMILLION, label="the ball, steps 0 to 4")
     for step, (at, height) in enumerate(path[:5, :2]):
-        left.annotate(f"{step}", (at, height), xytext=(0, 7), textcoords="offset points",
+        left_ax.annotate(f"{step}", (at, height), xytext=(0, 7), textcoords="offset points",
                       ha="center", fontsize="small")  # fmt: skip
-    left.set(xlabel="stretch per load $w$ (cm per kg)", ylabel="potential energy (nats)")
+    left_ax.set(xlabel="stretch per load $w$ (cm per kg)", ylabel="potential energy (nats)")
     time = 0.5 * np.arange(len(path))
     potential, kinetic = path[:, 1:].T
     for values, style, colour, label in (
@@ -199,9 +203,12 @@ def ball() -> Figure:
         (potential, "o--", VERMILLION, "potential"),
         (kinetic, "s:", BLUE, "kinetic"),
     ):
-        right.plot(time, values, style, color=colour, ms=4, label=label)
-    right.set(xlabel="time (a period is $2 \\pi$)", ylabel="energy (nats)", ylim=(0, None))
-    for ax, title in ((left, "The spring's posterior, upside down"), (right, "Energy is kept")):
+        right_ax.plot(time, values, style, color=colour, ms=4, label=label)
+    right_ax.set(xlabel="time (a period is $2 \\pi$)", ylabel="energy (nats)", ylim=(0, None))
+    for ax, title in (
+        (left_ax, "The spring's posterior, upside down"),
+        (right_ax, "Energy is kept"),
+    ):
         legend_above(ax, 3)
         titled(ax, title)
     return figure
@@ -314,37 +321,37 @@ def means(proposal: Any, steps: int = 16, chains: int = 4000) -> Any:
     """Return the mean (steps + 1,) over chains that all start at `FROM`."""
     kernel, rng = MetropolisHastings(proposal), np.random.default_rng(0)
     state = kernel.init(spring_density, np.full((chains, 1), FROM))
-    found = [FROM]
+    means_of_steps = [FROM]
     for _ in range(steps):
         state, _ = kernel.step(spring_density, rng, state)
-        found.append(state.position.mean())
-    return np.array(found)
+        means_of_steps.append(state.position.mean())
+    return np.array(means_of_steps)
 
 
 def flowing() -> Figure:
     """Draw the flows between one weight and all others, and the means of three balanced chains."""
     figure = Figure(figsize=(8.4, 3.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     to = np.linspace(4.0, 7.4, 300)
-    ahead, back = flows(to)
-    left.fill_between(to, np.minimum(ahead, back), color=SKY, lw=0, label="after acceptance")
-    left.plot(to, ahead, "--", color=BLUE, label="proposed from $x$ to $x'$")
-    left.plot(to, back, ":", color=VERMILLION, lw=2, label="proposed from $x'$ to $x$")
-    left.plot(FROM, 0, "*", color=BLACK, ms=12, clip_on=False, label="$x$")
-    left.set(xlim=(4.0, 7.4), ylim=(0, None), ylabel="flow (kg² per cm²)")
-    left.set_xlabel("the other weight $x'$ (cm per kg)")
-    legend_above(left, 2)
-    titled(left, "Flows between $x = 5.8$ and other weights")
-    for proposal, look, label in (
+    ahead, backward = flows(to)
+    left_ax.fill_between(to, np.minimum(ahead, backward), color=SKY, lw=0, label="after acceptance")
+    left_ax.plot(to, ahead, "--", color=BLUE, label="proposed from $x$ to $x'$")
+    left_ax.plot(to, backward, ":", color=VERMILLION, lw=2, label="proposed from $x'$ to $x$")
+    left_ax.plot(FROM, 0, "*", color=BLACK, ms=12, clip_on=False, label="$x$")
+    left_ax.set(xlim=(4.0, 7.4), ylim=(0, None), ylabel="flow (kg² per cm²)")
+    left_ax.set_xlabel("the other weight $x'$ (cm per kg)")
+    legend_above(left_ax, 2)
+    titled(left_ax, "Flows between $x = 5.8$ and other weights")
+    for proposal, style, label in (
         (GaussianWalk(WALK), {"ls": "-", "color": BLACK}, "walk"),
         (OneSide(), {"ls": "--", "color": BLUE}, "one half only"),
         (Mirror(), {"ls": ":", "color": VERMILLION, "marker": "o", "ms": 3}, "mirror images"),
     ):
-        right.plot(means(proposal), **look, label=label)
-    right.axhline(MEAN, color=GREY, lw=0.8)
-    right.set(xlabel="step", xticks=(0, 5, 10, 15), ylabel="mean of 4,000 chains (cm per kg)")
-    legend_above(right, 3)
-    titled(right, "Three balanced kernels; one arrives")
+        right_ax.plot(means(proposal), **style, label=label)
+    right_ax.axhline(MEAN, color=GREY, lw=0.8)
+    right_ax.set(xlabel="step", xticks=(0, 5, 10, 15), ylabel="mean of 4,000 chains (cm per kg)")
+    legend_above(right_ax, 3)
+    titled(right_ax, "Three balanced kernels; one arrives")
     return figure
 
 
@@ -365,43 +372,45 @@ def chain(steps: int = 60) -> tuple[Any, Any]:
     """Return the places (steps + 1,) of one chain from 3.5, and which steps moved it."""
     kernel, rng = MetropolisHastings(GaussianWalk(WALK)), np.random.default_rng(0)
     state = kernel.init(spring_density, np.array([[3.5]]))
-    places, moved = [3.5], []
+    positions, moved = [3.5], []
     for _ in range(steps):
         state, info = kernel.step(spring_density, rng, state)
-        places.append(state.position.item())
+        positions.append(state.position.item())
         moved.append(info.accepted.item())
-    return np.array(places), np.array(moved)
+    return np.array(positions), np.array(moved)
 
 
 def accepting() -> Figure:
     """Draw proposals under and above the density, and one chain that moves and stays."""
     figure = Figure(figsize=(8.4, 3.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     w = np.linspace(3.0, 6.8, 200)
     to, heights, accepted = proposals()
-    left.plot(w, gaussian(w, MEAN, WIDTH), color=BLACK, label="posterior")
-    left.plot(to[accepted], heights[accepted], "o", color=BLUE, ms=3, label="accepted")
-    left.plot(to[~accepted], heights[~accepted], "x", color=VERMILLION, ms=4, label="rejected")
-    left.plot(4.8, gaussian(4.8, MEAN, WIDTH), "*", color=BLACK, ms=12, label="$x$")
-    left.set(xlim=(3.0, 6.8), ylim=(0, 1.2), xlabel="weight (cm per kg)")
-    left.set_ylabel("density (kg per cm)")
-    legend_above(left, 4)
-    titled(left, "150 proposals from $x$, at heights $U P(x)$")
-    places, moved = chain()
-    steps = np.arange(len(places))
-    right.plot(steps, places, color=GREY, lw=0.8, drawstyle="steps-post")
-    right.plot(steps[1:][moved], places[1:][moved], "o", color=BLUE, ms=3.5, label="moves")
-    right.plot(steps[1:][~moved], places[1:][~moved], "x", color=VERMILLION, ms=4.5, label="stays")
-    right.axhspan(
+    left_ax.plot(w, gaussian(w, MEAN, WIDTH), color=BLACK, label="posterior")
+    left_ax.plot(to[accepted], heights[accepted], "o", color=BLUE, ms=3, label="accepted")
+    left_ax.plot(to[~accepted], heights[~accepted], "x", color=VERMILLION, ms=4, label="rejected")
+    left_ax.plot(4.8, gaussian(4.8, MEAN, WIDTH), "*", color=BLACK, ms=12, label="$x$")
+    left_ax.set(xlim=(3.0, 6.8), ylim=(0, 1.2), xlabel="weight (cm per kg)")
+    left_ax.set_ylabel("density (kg per cm)")
+    legend_above(left_ax, 4)
+    titled(left_ax, "150 proposals from $x$, at heights $U P(x)$")
+    positions, moved = chain()
+    steps = np.arange(len(positions))
+    right_ax.plot(steps, positions, color=GREY, lw=0.8, drawstyle="steps-post")
+    right_ax.plot(steps[1:][moved], positions[1:][moved], "o", color=BLUE, ms=3.5, label="moves")
+    right_ax.plot(
+        steps[1:][~moved], positions[1:][~moved], "x", color=VERMILLION, ms=4.5, label="stays"
+    )
+    right_ax.axhspan(
         MEAN - WIDTH, MEAN + WIDTH, color=PALE, lw=0, label="posterior, ± 1 standard deviation"
     )
-    right.set(xlabel="step", ylabel="weight (cm per kg)")
-    legend_above(right, 2, ("moves", "stays"))
-    titled(right, "One chain from 3.5")
+    right_ax.set(xlabel="step", ylabel="weight (cm per kg)")
+    legend_above(right_ax, 2, ("moves", "stays"))
+    titled(right_ax, "One chain from 3.5")
     return figure
 
 
-def rolling(step_size: float, time: float, way: str = "leapfrog", starts: Any = None) -> Any:
+def rolling(step_size: float, time: float, method: str = "leapfrog", starts: Any = None) -> Any:
     """Return weights and momenta (steps + 1, S, 2) of the spring's ball after each step.
 
     The metric is that of `rolled`. Euler's way has one slope for place and momentum.
@@ -411,7 +420,7 @@ def rolling(step_size: float, time: float, way: str = "leapfrog", starts: Any = 
     phase = Phase(starts[:, :1], starts[:, 1:], *spring_density(starts[:, :1]))
     path = [starts]
     for _ in range(round(time / step_size)):
-        if way == "leapfrog":
+        if method == "leapfrog":
             phase = leapfrog(spring_density, metric, phase, step_size)
         else:
             w = phase.position + step_size * metric.velocity(phase.momentum)
@@ -424,8 +433,8 @@ def energy_error(path: Any) -> Any:
     """Return by how many nats the energy of the first ball (steps + 1,) is off its first."""
     metric = DiagonalMetric(np.array([1 / SPRING[1]]))
     w, r = path[:, :1, 0], path[:, :1, 1]
-    found = hamiltonian(metric, Phase(w, r, *spring_density(w)))
-    return found - found[0]
+    energies = hamiltonian(metric, Phase(w, r, *spring_density(w)))
+    return energies - energies[0]
 
 
 PATCH = np.array([[4.55, 1.6], [4.85, 1.6], [4.85, 3.4], [4.55, 3.4]])  # corners of starts
@@ -440,33 +449,33 @@ def area(corners: Any) -> Any:
 def leaping() -> Figure:
     """Draw what becomes of a patch of starts, and the error of the energy against time."""
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for way, look, label in (
+    left_ax, right_ax = figure.subplots(1, 2)
+    for method, style, label in (
         ("leapfrog", {"fc": PALE, "ec": BLUE, "lw": 1}, "leapfrog"),
         ("Euler", {"fill": False, "ec": VERMILLION, "ls": "--"}, "Euler"),
     ):
-        for step, corners in enumerate(rolling(0.25, 4.5, way, PATCH)[::6]):
-            left.add_patch(Polygon(corners, **look, label=None if step else label))
-            if way == "leapfrog":
-                left.annotate(f"{6 * step}", corners.mean(axis=0), ha="center", va="center",
+        for step, corners in enumerate(rolling(0.25, 4.5, method, PATCH)[::6]):
+            left_ax.add_patch(Polygon(corners, **style, label=None if step else label))
+            if method == "leapfrog":
+                left_ax.annotate(f"{6 * step}", corners.mean(axis=0), ha="center", va="center",
                               fontsize="small")  # fmt: skip
-    left.set(xlim=(4.2, 6.7), ylim=(-11.5, 8), xlabel="weight $w$ (cm per kg)")
-    left.set_ylabel("momentum $r$ (nats per cm/kg)")
-    legend_above(left, 2)
-    titled(left, "A patch of starts, after 0 to 18 steps")
-    for step_size, way, look in (
+    left_ax.set(xlim=(4.2, 6.7), ylim=(-11.5, 8), xlabel="weight $w$ (cm per kg)")
+    left_ax.set_ylabel("momentum $r$ (nats per cm/kg)")
+    legend_above(left_ax, 2)
+    titled(left_ax, "A patch of starts, after 0 to 18 steps")
+    for step_size, method, style in (
         (0.5, "leapfrog", {"color": BLUE, "ls": "-"}),
         (0.25, "leapfrog", {"color": BLACK, "ls": "--"}),
         (0.01, "Euler", {"color": VERMILLION, "ls": ":", "lw": 2}),
     ):
-        error = energy_error(rolling(step_size, 19, way))
+        error = energy_error(rolling(step_size, 19, method))
         time = step_size * np.arange(len(error))
-        right.plot(time, error, **look, label=f"{way}, {step_size}")
-    right.axhline(0, color=GREY, lw=0.8)
-    right.set(xlim=(0, 19), ylim=(-0.15, 0.4), xlabel="time (a period is $2 \\pi$)")
-    right.set_ylabel("error of the energy (nats)")
-    legend_above(right, 3)
-    titled(right, "The ball's energy, by way and step size")
+        right_ax.plot(time, error, **style, label=f"{method}, {step_size}")
+    right_ax.axhline(0, color=GREY, lw=0.8)
+    right_ax.set(xlim=(0, 19), ylim=(-0.15, 0.4), xlabel="time (a period is $2 \\pi$)")
+    right_ax.set_ylabel("error of the energy (nats)")
+    legend_above(right_ax, 3)
+    titled(right_ax, "The ball's energy, by way and step size")
     return figure
 
 
@@ -480,36 +489,36 @@ def acceptance(step_size: float, draws: int = 20_000) -> float:
 def warm_up(draws: int = 300) -> tuple[Any, Any, Any]:
     """Return step size and acceptance of each draw of one chain, and the average after it."""
     rng, averaging = np.random.default_rng(3), DualAveraging.start(0.1)
-    state, found = State(np.array([[MEAN]]), *spring_density(np.array([[MEAN]]))), []
+    state, rows = State(np.array([[MEAN]]), *spring_density(np.array([[MEAN]]))), []
     for _ in range(draws):
         step_size = exp(averaging.log_step)
         state, info = MetropolisHastings(Langevin(step_size)).step(spring_density, rng, state)
         averaging = averaging.update(Langevin.target_accept - info.acceptance.item())
-        found.append((step_size, info.acceptance.item(), exp(averaging.log_mean)))
-    tried, seen, average = np.array(found).T
-    return tried, seen, average
+        rows.append((step_size, info.acceptance.item(), exp(averaging.log_mean)))
+    tried, acceptance, average = np.array(rows).T
+    return tried, acceptance, average
 
 
 def tuning() -> Figure:
     """Draw acceptances against the step size, and the step size while it is found."""
     figure = Figure(figsize=(8.4, 3.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     sizes = np.linspace(0.02, 1.2, 60)
-    tried, seen, average = warm_up()
-    left.plot(tried, seen, "o", color=BLUE, ms=3, alpha=0.5, mew=0, label="one draw")
-    left.plot(sizes, [acceptance(each) for each in sizes], color=BLACK, label="mean")
-    left.axhline(Langevin.target_accept, color=GREY, lw=0.8, ls="--", label="wanted")
-    left.plot(average[-1], acceptance(average[-1]), "*", color=BLACK, ms=12, label="found")
-    left.set(xlim=(0, 1.2), ylim=(0, 1.05), xlabel="step size $\\varepsilon$ (cm per kg)")
-    left.set_ylabel("acceptance")
-    legend_above(left, 4)
-    titled(left, "What one draw of Langevin's proposal tells")
-    right.plot(tried, color=BLUE, lw=0.8, label="step size tried")
-    right.plot(average, color=VERMILLION, lw=2, ls="--", label="its average")
-    right.set(xlabel="draw of the warm-up", ylabel="step size $\\varepsilon$ (cm per kg)")
-    right.set(ylim=(0, 1.6))
-    legend_above(right, 2)
-    titled(right, "A warm-up")
+    tried, accepted, average = warm_up()
+    left_ax.plot(tried, accepted, "o", color=BLUE, ms=3, alpha=0.5, mew=0, label="one draw")
+    left_ax.plot(sizes, [acceptance(size) for size in sizes], color=BLACK, label="mean")
+    left_ax.axhline(Langevin.target_accept, color=GREY, lw=0.8, ls="--", label="wanted")
+    left_ax.plot(average[-1], acceptance(average[-1]), "*", color=BLACK, ms=12, label="found")
+    left_ax.set(xlim=(0, 1.2), ylim=(0, 1.05), xlabel="step size $\\varepsilon$ (cm per kg)")
+    left_ax.set_ylabel("acceptance")
+    legend_above(left_ax, 4)
+    titled(left_ax, "What one draw of Langevin's proposal tells")
+    right_ax.plot(tried, color=BLUE, lw=0.8, label="step size tried")
+    right_ax.plot(average, color=VERMILLION, lw=2, ls="--", label="its average")
+    right_ax.set(xlabel="draw of the warm-up", ylabel="step size $\\varepsilon$ (cm per kg)")
+    right_ax.set(ylim=(0, 1.6))
+    legend_above(right_ax, 2)
+    titled(right_ax, "A warm-up")
 
 
 # D32, D33: the spring, if nobody knows how far to believe the catalogue
@@ -523,7 +532,7 @@ HYPERPRIORS = {
 
 def log_joint(w: Any, u: Any, hyperprior: Any = None) -> Any:
     """Return log P(w, u, D): N(5, e^2u) for w, 11 cm under 2 kg, and p(u), which may be flat."""
-    w, u = (np.reshape(each, (-1, 1)) for each in np.broadcast_arrays(w, u))
+    w, u = (np.reshape(values, (-1, 1)) for values in np.broadcast_arrays(w, u))
     prior, noise = GaussianPrior(0.5, learn=True), GaussianLikelihood(1.0)
     of_w, _ = prior.log_density({"prior_log_scale": u}, w - 5, Buffers())
     of_y, _ = noise.log_likelihood({}, 2 * w[:, :, None], np.array([[11.0]]))
@@ -532,8 +541,8 @@ def log_joint(w: Any, u: Any, hyperprior: Any = None) -> Any:
 
 def slopes_of_joint(w: Any, u: Any, hyperprior: Any) -> tuple[Any, Any]:
     """Return its slopes for w and u: steps of K19, D17 and D32."""
-    far = ((w - 5) / np.exp(u)) ** 2
-    d_u = far - 1 + hyperprior.slope(np.reshape(u, (-1, 1)), np.zeros((1, 1)))[:, 0]
+    squared_distance = ((w - 5) / np.exp(u)) ** 2
+    d_u = squared_distance - 1 + hyperprior.slope(np.reshape(u, (-1, 1)), np.zeros((1, 1)))[:, 0]
     return -(w - 5) / np.exp(2 * u) + 2 * (11 - 2 * w), d_u
 
 
@@ -545,32 +554,32 @@ def evidence_of_scale(u: Any) -> Any:
 def scales() -> Figure:
     """Draw the posterior of u under four hyperpriors, and the joint density over (u, w)."""
     figure = Figure(figsize=(9.2, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     u = np.linspace(-8, 4, 601)
     flat = evidence_of_scale(u)
-    left.plot(u, flat, color=BLACK, ls=":", lw=2, label="flat: never falls")
+    left_ax.plot(u, flat, color=BLACK, ls=":", lw=2, label="flat: never falls")
     looks = (BLUE, "--"), (VERMILLION, "-"), (GREEN, "-.")
     for (name, hyperprior), (colour, dash) in zip(HYPERPRIORS.items(), looks, strict=True):
         density = flat * np.exp(hyperprior.log_density(u[:, None], np.zeros(1))[:, 0])
-        left.plot(u, density / np.trapezoid(density, u), dash, color=colour, label=name)
-    left.set(xlim=(-8, 4), ylim=(0, 0.62), xlabel="$u = \\log s$")
-    left.set_ylabel("posterior density of $u$")
-    legend_above(left, 2)
-    titled(left, "The catalogue's $s$ is not known")
+        left_ax.plot(u, density / np.trapezoid(density, u), dash, color=colour, label=name)
+    left_ax.set(xlim=(-8, 4), ylim=(0, 0.62), xlabel="$u = \\log s$")
+    left_ax.set_ylabel("posterior density of $u$")
+    legend_above(left_ax, 2)
+    titled(left_ax, "The catalogue's $s$ is not known")
     hyperprior = HYPERPRIORS["half-normal"]
     at_w, at_u = np.linspace(3.6, 7, 120), np.linspace(-4.2, 1.2, 120)
     grid_u, grid_w = np.meshgrid(at_u, at_w)
     density = log_joint(grid_w.ravel(), grid_u.ravel(), hyperprior).reshape(grid_w.shape)
     levels = density.max() - np.array([6, 4, 2, 1, 0.3])
-    right.contour(grid_u, grid_w, density, levels=levels, colors=GREY, linewidths=0.8,
+    right_ax.contour(grid_u, grid_w, density, levels=levels, colors=GREY, linewidths=0.8,
                   linestyles="solid")  # fmt: skip
     chains_w = np.array([4.2, 5.06, 6.4, 5.9, 4.93])
     chains_u = np.array([-0.4, -2.8, -0.2, 0.8, -1.6])
     d_w, d_u = slopes_of_joint(chains_w, chains_u, hyperprior)
     size = 5 * np.hypot(d_u / 5.4, d_w / 3.4)
-    right.quiver(chains_u, chains_w, d_u / size, d_w / size, color=VERMILLION, angles="xy",
+    right_ax.quiver(chains_u, chains_w, d_u / size, d_w / size, color=VERMILLION, angles="xy",
                  scale_units="xy", scale=1, width=0.008)  # fmt: skip
-    right.plot(
+    right_ax.plot(
         chains_u,
         chains_w,
         "o",
@@ -578,10 +587,10 @@ def scales() -> Figure:
         ms=5,
         label="a chain, and where its gradient leads",
     )
-    right.set(xlim=(-4.2, 1.2), ylim=(3.6, 7), xlabel="$u = \\log s$")
-    right.set_ylabel("stretch per load $w$ (cm per kg)")
-    legend_above(right, 1)
-    titled(right, "Log joint density, $s$ half-normal")
+    right_ax.set(xlim=(-4.2, 1.2), ylim=(3.6, 7), xlabel="$u = \\log s$")
+    right_ax.set_ylabel("stretch per load $w$ (cm per kg)")
+    legend_above(right_ax, 1)
+    titled(right_ax, "Log joint density, $s$ half-normal")
     return figure
 
 

@@ -51,12 +51,12 @@ def thetas(epochs: Sequence[int], rho: float = -2) -> list[Any]:
 @cache
 def _trained(epochs: tuple[int, ...], rho: float) -> list[Any]:
     x, y, rng = data()
-    found, theta, now = [], plain.init(NET, rng, rho), 0
-    for then in epochs:
-        theta = plain.fit(NET, theta, x, y, 1.0, NOISE, RATE, then - now, 10, 1, rng)
-        now = then
-        found.append(theta)
-    return found
+    thetas, theta, epoch = [], plain.init(NET, rng, rho), 0
+    for next_epoch in epochs:
+        theta = plain.fit(NET, theta, x, y, 1.0, NOISE, RATE, next_epoch - epoch, 10, 1, rng)
+        epoch = next_epoch
+        thetas.append(theta)
+    return thetas
 
 
 def predicted(theta: Any, line: Any = LINE) -> Predictive:
@@ -151,17 +151,17 @@ def node(ax: Axes, at: tuple[float, float], text: str, shape: str = "o", size: f
 def edge(
     ax: Axes,
     start: tuple[float, float],
-    end: tuple[float, float],
+    target: tuple[float, float],
     text: str = "",
     colour: str = BLACK,
     bend: float = 0.0,
     away: tuple[float, float] = (0, 0.1),
 ) -> None:
     """Draw an arrow between two nodes, with a text at its middle."""
-    way = {"arrowstyle": "->", "color": colour, "shrinkA": 17, "shrinkB": 17,
+    arrow = {"arrowstyle": "->", "color": colour, "shrinkA": 17, "shrinkB": 17,
            "connectionstyle": f"arc3,rad={bend}"}  # fmt: skip
-    ax.annotate("", end, start, arrowprops=way)
-    middle = [(a + b) / 2 + c for a, b, c in zip(start, end, away, strict=True)]
+    ax.annotate("", target, start, arrowprops=arrow)
+    middle = [(a + b) / 2 + c for a, b, c in zip(start, target, away, strict=True)]
     ax.text(*middle, text, color=colour, ha="center", va="center", fontsize="small")
 
 

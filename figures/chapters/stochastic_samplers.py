@@ -73,14 +73,14 @@ class Quartic(NoisyTarget):
 def told(target: Any, h: float) -> tuple[float, float, float]:
     """Return E |r|^2, E [-theta g] and E theta^2 of draws with steps h and friction 1 (D65)."""
     kernel, rng = SGHMC(h, 1.0, steps=20), np.random.default_rng(0)
-    state, found = kernel.init(target, np.zeros((2000, 1))), []
+    state, averages = kernel.init(target, np.zeros((2000, 1))), []
     for draw in range(24):
         state, info = kernel.step(target, rng, state)
         if draw >= 4:
             kinetic = info.energy + state.log_density
             theta, slope = state.position[:, 0], state.gradient[:, 0]
-            found.append([np.mean(2 * kinetic), np.mean(-theta * slope), np.mean(theta**2)])
-    heat, work, square = np.mean(found, axis=0)
+            averages.append([np.mean(2 * kinetic), np.mean(-theta * slope), np.mean(theta**2)])
+    heat, work, square = np.mean(averages, axis=0)
     return heat, work, square
 
 
@@ -90,32 +90,34 @@ STEPS = (0.1, 0.2, 0.3, 0.45, 0.6, 0.8)
 def heat() -> Figure:
     """Draw what the momenta tell beside what the places show, and the step sizes of two cycles."""
     figure = Figure(figsize=(8.8, 4.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     gaussian = np.array([told(NoisyTarget(), h) for h in STEPS])
     quartic = np.array([told(Quartic(), h) for h in STEPS[:3]])
     width = 2 * gamma(0.75) / gamma(0.25)  # the variance of the quartic density
-    left.plot([0, 0.75], [0, 0.75], color=GREY, lw=1, ls="--", label="equal")
-    for shares, look, label in (
+    left_ax.plot([0, 0.75], [0, 0.75], color=GREY, lw=1, ls="--", label="equal")
+    for shares, style, label in (
         (gaussian[:, 1], {"marker": "o", "color": BLACK}, "Gaussian: $-\\theta g$, variance"),
         (quartic[:, 1], {"marker": "s", "color": VERMILLION}, "quartic: $-\\theta g$"),
         (quartic[:, 2] / width, {"marker": "s", "color": VERMILLION, "mfc": "none"},
          "quartic: variance"),
     ):  # fmt: skip
         momenta = (gaussian if len(shares) > 3 else quartic)[:, 0]
-        left.plot(momenta - 1, shares - 1, ls="none", ms=6, label=label, **look)
-    left.set(xlim=(0, 0.75), ylim=(0, 0.75), xlabel="told by the momenta, $E\\, r^2 - 1$")
-    left.set_ylabel("share by which it is too large")
+        left_ax.plot(momenta - 1, shares - 1, ls="none", ms=6, label=label, **style)
+    left_ax.set(xlim=(0, 0.75), ylim=(0, 0.75), xlabel="told by the momenta, $E\\, r^2 - 1$")
+    left_ax.set_ylabel("share by which it is too large")
     kernel = SGHMC(0.1, cycle=8, steps=10, exploring=0.4)
-    sizes, warm = (np.concatenate(each) for each in zip(*map(kernel.plan, range(8)), strict=True))
+    sizes, warm = (
+        np.concatenate(sequences) for sequences in zip(*map(kernel.plan, range(8)), strict=True)
+    )
     k, h = np.arange(2 * len(sizes)), np.tile(sizes, 2)
     noisy = np.tile(warm, 2) > 0
-    right.plot(k[~noisy], h[~noisy], "x", color=GREY, ms=4, label="without noise: leaves a mode")
-    right.plot(k[noisy], h[noisy], ".", color=BLUE, ms=4, label="with noise: samples it")
+    right_ax.plot(k[~noisy], h[~noisy], "x", color=GREY, ms=4, label="without noise: leaves a mode")
+    right_ax.plot(k[noisy], h[noisy], ".", color=BLUE, ms=4, label="with noise: samples it")
     ends = np.cumsum([len(kernel.plan(draw)[0]) for draw in range(8)]) - 1
     at = np.concatenate([ends, ends + len(sizes)])
-    right.plot(at, h[at], "o", color=BLACK, ms=5, mfc="none", label="a draw is kept")
-    right.set(xlabel="step, a minibatch each", ylabel="step size $h$", ylim=(0, 0.107))
-    for ax, title, columns in ((left, "What the momenta tell", 2), (right, "Two cycles", 1)):
+    right_ax.plot(at, h[at], "o", color=BLACK, ms=5, mfc="none", label="a draw is kept")
+    right_ax.set(xlabel="step, a minibatch each", ylabel="step size $h$", ylim=(0, 0.107))
+    for ax, title, columns in ((left_ax, "What the momenta tell", 2), (right_ax, "Two cycles", 1)):
         legend_above(ax, columns)
         ax.set_title(title, loc="left", fontsize="medium", pad=50)
     return figure

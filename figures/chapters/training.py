@@ -83,30 +83,33 @@ def grown(sigma: Any, stiffness: Any, time: Any) -> Any:
 def leaving() -> Figure:
     """Draw every sigma of the example against epochs, from the start of Section 7."""
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     epochs = np.arange(0, 4001, 50)
-    found = {rho: thetas(epochs, rho) for rho in (plain.SECTION_7, -2)}
-    sigmas = {rho: plain.softplus(np.split(np.array(t), 2, axis=1)[1]) for rho, t in found.items()}
+    thetas_by_rho = {rho: thetas(epochs, rho) for rho in (plain.SECTION_7, -2)}
+    sigmas = {
+        rho: plain.softplus(np.split(np.array(t), 2, axis=1)[1]) for rho, t in thetas_by_rho.items()
+    }
     slow, time = sigmas[plain.SECTION_7], RATE * epochs
-    left.plot(epochs, slow, color=GREY, lw=0.4, alpha=0.6)
-    left.plot([], [], color=GREY, lw=0.8, label="each of 61 weights")
-    left.plot(epochs, np.median(slow, axis=1), color=BLUE, lw=2.2, label="median")
+    left_ax.plot(epochs, slow, color=GREY, lw=0.4, alpha=0.6)
+    left_ax.plot([], [], color=GREY, lw=0.8, label="each of 61 weights")
+    left_ax.plot(epochs, np.median(slow, axis=1), color=BLUE, lw=2.2, label="median")
     free = without_data(plain.SECTION_7, 4000)[epochs]
-    left.plot(epochs, free, color=BLACK, ls="--", lw=1, label="without data")
-    stiff = np.quantile(curvature(found[plain.SECTION_7][20]), (0.5, 1.0))
-    for each in stiff:
-        left.plot(epochs, grown(slow[0].mean(), each, time), color=BLACK, ls=":", lw=1.8,
-                  label="predicted: median, stiffest" if each == stiff[0] else None)  # fmt: skip
-    left.set(yscale="log", ylim=(0.005, 2), ylabel="sigma of a weight")
+    left_ax.plot(epochs, free, color=BLACK, ls="--", lw=1, label="without data")
+    stiff = np.quantile(curvature(thetas_by_rho[plain.SECTION_7][20]), (0.5, 1.0))
+    for stiffness in stiff:
+        label = "predicted: median, stiffest" if stiffness == stiff[0] else None
+        predicted_sigma = grown(slow[0].mean(), stiffness, time)
+        left_ax.plot(epochs, predicted_sigma, color=BLACK, ls=":", lw=1.8, label=label)
+    left_ax.set(yscale="log", ylim=(0.005, 2), ylabel="sigma of a weight")
     for rho, style, label in ((-2, "--", "0.13"), (plain.SECTION_7, "-", "0.007")):
-        ends = [predicted(theta, np.array([[6.0]])).epistemic[0, 0] for theta in found[rho]]
-        right.plot(epochs, ends, color=BLUE, ls=style, label=f"from sigma = {label}")
-    right.axvline(300, color=GREY, lw=0.8, ls=":", label="the example: 300 epochs")
-    right.set(ylim=(0, None), ylabel="standard deviation between networks (mm)")
-    plain_numbers(left.yaxis)
+        ends = [predicted(theta, np.array([[6.0]])).epistemic[0, 0] for theta in thetas_by_rho[rho]]
+        right_ax.plot(epochs, ends, color=BLUE, ls=style, label=f"from sigma = {label}")
+    right_ax.axvline(300, color=GREY, lw=0.8, ls=":", label="the example: 300 epochs")
+    right_ax.set(ylim=(0, None), ylabel="standard deviation between networks (mm)")
+    plain_numbers(left_ax.yaxis)
     for ax, title in (
-        (left, "Sigma leaves its start"),
-        (right, "What that means at 6 kg"),
+        (left_ax, "Sigma leaves its start"),
+        (right_ax, "What that means at 6 kg"),
     ):
         ax.set(xlabel="epochs", xlim=(0, 4000))
         legend_above(ax, 2)
@@ -120,49 +123,49 @@ def leaving() -> Figure:
 def shares_of_ten() -> Figure:
     """Draw the shares of ten minibatches, and what has been paid after each."""
     figure = Figure(figsize=(8.4, 3.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     i, sizes = np.arange(1, 11), [10] * 10
     for shares_, colour, mark, label in (
         (proportional_kl_weights(sizes), BLUE, "o-", "proportional, $B_i / N$"),
         (geometric_kl_weights(sizes), VERMILLION, "s--", "geometric, $2^{M - i} / (2^M - 1)$"),
         (np.ones(10), GREY, "^:", "the whole each time: wrong"),
     ):
-        left.plot(i, shares_, mark, color=colour, ms=5, lw=1.2, label=label)
-        right.plot(np.arange(11), np.cumsum([0, *shares_]), mark, color=colour, ms=5, lw=1.2)
-    left.set(ylim=(0, 1.05), ylabel="share $\\pi_i$")
-    right.set(ylim=(0, 2.6), ylabel="complexity cost paid, in KL")
-    for ax in (left, right):
+        left_ax.plot(i, shares_, mark, color=colour, ms=5, lw=1.2, label=label)
+        right_ax.plot(np.arange(11), np.cumsum([0, *shares_]), mark, color=colour, ms=5, lw=1.2)
+    left_ax.set(ylim=(0, 1.05), ylabel="share $\\pi_i$")
+    right_ax.set(ylim=(0, 2.6), ylabel="complexity cost paid, in KL")
+    for ax in (left_ax, right_ax):
         ax.set(xlabel="minibatch $i$ of ten", xticks=[0, 2, 4, 6, 8, 10], xlim=(-0.2, 10.3))
-    left.set_title("What each pays", loc="left", fontsize="medium")
-    right.set_title("What has been paid", loc="left", fontsize="medium")
-    legend_of_figure(figure, left, 3)
+    left_ax.set_title("What each pays", loc="left", fontsize="medium")
+    right_ax.set_title("What has been paid", loc="left", fontsize="medium")
+    legend_of_figure(figure, left_ax, 3)
     return figure
 
 
 def tempering() -> Figure:
     """Draw the spring's tempered posteriors, and the factor of a warm-up by epochs."""
     figure = Figure(figsize=(8.4, 4.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     w, mean, deviation = np.linspace(3.7, 6.8, 301), *spring_after(1)
-    left.fill_between(w, gaussian(w, mean, deviation), color=PALE, lw=0)
+    left_ax.fill_between(w, gaussian(w, mean, deviation), color=PALE, lw=0)
     for (centre, width), colour, dash, label in (
         ((mean, deviation), BLACK, "-", "$\\beta = 1$: posterior"),
         (spring_after(4), BLUE, "--", "$\\beta = 1/4$: data four times"),
         (spring_after(0.25), GREEN, "-.", "$\\beta = 4$"),
         ((mean, deviation / 2), VERMILLION, ":", "cold, $T = 1/4$"),
     ):
-        left.plot(w, gaussian(w, centre, width), dash, color=colour, lw=1.8, label=label)
-    left.set(xlim=(3.7, 6.8), ylim=(0, 2.4), ylabel="density (kg per cm)")
-    left.set_xlabel("$w$ (cm per kg)")
+        left_ax.plot(w, gaussian(w, centre, width), dash, color=colour, lw=1.8, label=label)
+    left_ax.set(xlim=(3.7, 6.8), ylim=(0, 2.4), ylabel="density (kg per cm)")
+    left_ax.set_xlabel("$w$ (cm per kg)")
     epochs = np.arange(100)
     for rule, colour, dash, label in (
         (LinearWarmUp(), BLACK, "-", "linear"),
         (CyclicalWarmUp(), BLUE, "--", "cyclical"),
     ):
         factors = [rule(int(e), 100) for e in epochs]
-        right.step(epochs, factors, dash, color=colour, where="mid", label=label)
-    right.set(xlim=(0, 100), ylim=(0, 1.05), xlabel="epoch", ylabel="factor $\\beta$")
-    titles = (left, "What is aimed at: the spring"), (right, "Warm-up: on the way to 1")
+        right_ax.step(epochs, factors, dash, color=colour, where="mid", label=label)
+    right_ax.set(xlim=(0, 100), ylim=(0, 1.05), xlabel="epoch", ylabel="factor $\\beta$")
+    titles = (left_ax, "What is aimed at: the spring"), (right_ax, "Warm-up: on the way to 1")
     for ax, title in titles:
         legend_above(ax, 2)
         titled(ax, title)
@@ -213,28 +216,30 @@ def cloud() -> Figure:
 def valleys() -> Figure:
     """Draw two functions at which descent ends, and F on three ways between minima (D53)."""
     figure = Figure(figsize=(8.4, 4.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    found, x = elbo_minima.search(0, starts=3, progress=False), np.linspace(-2.4, 2.4, 121)
-    left.plot(found.x, found.y, ".", color=BLACK, ms=5, label="24 rows")
-    for kind, colour, dash in ((0, BLUE, "-"), (1, VERMILLION, "--")):
-        first = int(np.flatnonzero(found.kinds == kind)[0])
-        mean, _ = elbo_minima.moments(found.thetas[first], x[:, None])
-        label = f"$F = {found.energies[first]:.1f}$ nats"
-        left.plot(x, mean, dash, color=colour, lw=1.8, label=label)
+    left_ax, right_ax = figure.subplots(1, 2)
+    minima, x = elbo_minima.search(0, starts=3, progress=False), np.linspace(-2.4, 2.4, 121)
+    left_ax.plot(minima.x, minima.y, ".", color=BLACK, ms=5, label="24 rows")
+    for valley, colour, dash in ((0, BLUE, "-"), (1, VERMILLION, "--")):
+        first = int(np.flatnonzero(minima.kinds == valley)[0])
+        mean, _ = elbo_minima.moments(minima.thetas[first], x[:, None])
+        label = f"$F = {minima.energies[first]:.1f}$ nats"
+        left_ax.plot(x, mean, dash, color=colour, lw=1.8, label=label)
     for name, label, colour, dash in (
         ("itself, two units exchanged", "to its image, straight", GREY, ":"),
         ("another function, aligned", "to the other minimum, straight", BLACK, "--"),
         ("the same by a bend", "to the other minimum, bent", GREEN, "-"),
     ):
-        right.plot(
-            elbo_minima.PATH_SHARES, found.ways[name], dash, color=colour, lw=1.8, label=label
+        right_ax.plot(
+            elbo_minima.PATH_SHARES, minima.ways[name], dash, color=colour, lw=1.8, label=label
         )
-    left.set(xlim=(-2.4, 2.4), xlabel="x (dimensionless)", ylabel="mean of $f(x)$ (dimensionless)")
-    right.set(xlim=(0, 1), yscale="log", ylim=(20, 1500), ylabel="free energy (nats)")
-    right.set_xlabel("share of the way")
-    plain_numbers(right.yaxis, minor="25")
-    for ax, title in ((left, "Two of the minima, 1-3-1"), (right, "Between them")):
-        legend_above(ax, 2 if ax is left else 1)
+    left_ax.set(
+        xlim=(-2.4, 2.4), xlabel="x (dimensionless)", ylabel="mean of $f(x)$ (dimensionless)"
+    )
+    right_ax.set(xlim=(0, 1), yscale="log", ylim=(20, 1500), ylabel="free energy (nats)")
+    right_ax.set_xlabel("share of the way")
+    plain_numbers(right_ax.yaxis, minor="25")
+    for ax, title in ((left_ax, "Two of the minima, 1-3-1"), (right_ax, "Between them")):
+        legend_above(ax, 2 if ax is left_ax else 1)
         ax.set_title(title, loc="left", fontsize="medium", pad=50)
     return figure
 
@@ -349,25 +354,25 @@ def moments_of(times: float) -> tuple[float, float]:
 def copies() -> Figure:
     """Draw the posterior for four weights of the second reading, and its moments against it."""
     figure = Figure(figsize=(8.4, 4.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     looks = (GREY, ":"), (GREEN, "-."), (BLACK, "-"), (BLUE, "--")
     for times, (colour, dash) in zip((0, 0.5, 1, 2), looks, strict=True):
-        left.plot(*counted(times), dash, color=colour, lw=1.8, label=f"$v = {times:g}$")
-    left.set(xlim=(4, 7), ylim=(0, 1.7), xlabel="$w$ (cm per kg)")
-    left.set_ylabel("posterior density (kg per cm)")
+        left_ax.plot(*counted(times), dash, color=colour, lw=1.8, label=f"$v = {times:g}$")
+    left_ax.set(xlim=(4, 7), ylim=(0, 1.7), xlabel="$w$ (cm per kg)")
+    left_ax.set_ylabel("posterior density (kg per cm)")
     v = np.linspace(0, 4, 41)
-    mean, width = np.transpose([moments_of(each) for each in v])
-    right.fill_between(v, mean - width, mean + width, color=SKY, alpha=0.5, lw=0,
+    mean, width = np.transpose([moments_of(weight) for weight in v])
+    right_ax.fill_between(v, mean - width, mean + width, color=SKY, alpha=0.5, lw=0,
                        label="1 standard deviation")  # fmt: skip
-    right.plot(v, mean, color=BLACK, label="mean")
+    right_ax.plot(v, mean, color=BLACK, label="mean")
     stands = [(20 + 22 + 26 * n) / (8 + 4 * n) for n in range(5)]
-    right.plot(range(5), stands, "o", color=VERMILLION, ms=6, label="so many copies")
-    right.axhline(6.5, color=GREY, lw=0.8, ls=":")
-    right.set(xlim=(-0.1, 4.1), ylim=(4.7, 6.6), xlabel="weight $v$ of the second reading")
-    right.set_ylabel("$w$ (cm per kg)")
+    right_ax.plot(range(5), stands, "o", color=VERMILLION, ms=6, label="so many copies")
+    right_ax.axhline(6.5, color=GREY, lw=0.8, ls=":")
+    right_ax.set(xlim=(-0.1, 4.1), ylim=(4.7, 6.6), xlabel="weight $v$ of the second reading")
+    right_ax.set_ylabel("$w$ (cm per kg)")
     for ax, title in (
-        (left, "Readings 11 cm, and 13 cm counted $v$ times"),
-        (right, "A weight and a number of copies"),
+        (left_ax, "Readings 11 cm, and 13 cm counted $v$ times"),
+        (right_ax, "A weight and a number of copies"),
     ):
         legend_above(ax, 2)
         titled(ax, title)
@@ -385,26 +390,26 @@ def curvatures(draws: int = 20_000, parts: int = 20) -> Any:
     (theta,) = thetas([300])
     mu, rho = np.split(theta, 2)
     sigma, (x, y, _) = plain.softplus(rho), data()
-    rng, found = np.random.default_rng(2), []
+    rng, estimates = np.random.default_rng(2), []
     for _ in range(parts):
         eps = rng.standard_normal((draws // parts // 2, mu.size))
-        both = np.concatenate([eps, -eps])
-        _, grad = plain.value_and_grad(NET, theta, both, x, y, 1.0, NOISE, 1.0)
+        pairs = np.concatenate([eps, -eps])
+        _, grad = plain.value_and_grad(NET, theta, pairs, x, y, 1.0, NOISE, 1.0)
         d_sigma = np.split(grad, 2)[1] / plain.sigmoid(rho)
-        found.append((sigma * d_sigma + 1) / sigma**2)
-    error = np.std(found, axis=0, ddof=1) / parts**0.5
-    return np.array([curvature(theta, draws=200), np.mean(found, axis=0), error])
+        estimates.append((sigma * d_sigma + 1) / sigma**2)
+    error = np.std(estimates, axis=0, ddof=1) / parts**0.5
+    return np.array([curvature(theta, draws=200), np.mean(estimates, axis=0), error])
 
 
 def curved() -> Figure:
     """Draw the curvature that the gradient for rho tells against that of the network's slopes."""
     figure = Figure(figsize=(6.0, 4.4), layout="constrained")
     ax = figure.subplots()
-    second, told, error = curvatures()
+    second, estimate, error = curvatures()
     line = np.geomspace(2, 2000, 100)
     ax.plot(line, line, color=GREY, lw=1, ls="--", label="equal")
     ax.axhline(0, color=GREY, lw=0.8)
-    ax.errorbar(second, told, 2 * error, fmt="o", color=BLUE, ms=4, lw=0.8,
+    ax.errorbar(second, estimate, 2 * error, fmt="o", color=BLUE, ms=4, lw=0.8,
                 label="61 weights, 2 standard errors")  # fmt: skip
     ax.set(xscale="log", xlim=(2, 2000), ylim=(-30, 2000))
     ax.set_yscale("symlog", linthresh=10)
@@ -441,15 +446,17 @@ def of_mean_fields() -> tuple[Any, Any]:
 def turned() -> Figure:
     """Draw the inputs and their axes, and three covariances of their weights."""
     figure = Figure(figsize=(8.4, 4.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     x, axes, precision = two_scales()
-    left.plot(*x.T, "o", color=BLACK, ms=4, label="12 loads")
+    left_ax.plot(*x.T, "o", color=BLACK, ms=4, label="12 loads")
     for axis, colour, name in zip(
         axes.T, (BLUE, VERMILLION), ("first axis", "second"), strict=True
     ):
-        left.plot(*np.outer(axis, [-2.2, 2.2]), color=colour, lw=1.4, ls="--", label=name)
-    left.set(xlim=(-2.2, 2.2), ylim=(-2.2, 2.2), aspect="equal", xlabel="first scale, standardised")
-    left.set_ylabel("second scale, standardised")
+        left_ax.plot(*np.outer(axis, [-2.2, 2.2]), color=colour, lw=1.4, ls="--", label=name)
+    left_ax.set(
+        xlim=(-2.2, 2.2), ylim=(-2.2, 2.2), aspect="equal", xlabel="first scale, standardised"
+    )
+    left_ax.set_ylabel("second scale, standardised")
     of_columns, of_axes = of_mean_fields()
     for matrix, name, colour, dash, wide in (
         (np.linalg.inv(precision), "posterior", BLACK, "-", 3.0),
@@ -457,14 +464,14 @@ def turned() -> Figure:
         (of_axes, "mean field, axes", SKY, "--", 1.8),
     ):
         ring = ellipse(matrix, 2)
-        right.plot(*ring, color=colour, ls=dash, lw=wide, label=name)
-    right.set(xlim=(-1.6, 1.6), ylim=(-1.6, 1.6), aspect="equal")
-    right.set_xlabel("weight of the first scale, less its mean")
-    right.set_ylabel("weight of the second, less its mean")
-    legend_above(left, 3)
-    legend_above(right, 2)
-    titled(left, "Two inputs that nearly agree")
-    titled(right, "Their weights, 2 standard deviations")
+        right_ax.plot(*ring, color=colour, ls=dash, lw=wide, label=name)
+    right_ax.set(xlim=(-1.6, 1.6), ylim=(-1.6, 1.6), aspect="equal")
+    right_ax.set_xlabel("weight of the first scale, less its mean")
+    right_ax.set_ylabel("weight of the second, less its mean")
+    legend_above(left_ax, 3)
+    legend_above(right_ax, 2)
+    titled(left_ax, "Two inputs that nearly agree")
+    titled(right_ax, "Their weights, 2 standard deviations")
     return figure
 
 

@@ -15,27 +15,27 @@ from chapters.shared import gaussian, spring_after, titled
 def spring() -> Figure:
     """Draw what is believed of the spring: the lines that remain, and the densities."""
     figure = Figure(figsize=(8.4, 4.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     load, w = np.linspace(0, 4, 51), np.linspace(3.3, 7.2, 301)
     for (mean, deviation), colour, hatch, label in (
         (spring_after(0), ORANGE, "//", "catalogue, ± 2 sd"),
         (spring_after(1), BLUE, "", "with the reading, ± 2 sd"),
     ):
         edges = [load * (mean + sign * 2 * deviation) for sign in (-1, 1)]
-        look: dict[str, Any] = {"fc": "none" if hatch else colour, "ec": colour, "hatch": hatch}
-        left.fill_between(load, *edges, alpha=0.55, lw=0.8, label=label, **look)
-    left.plot(load, 5.5 * load, "--", color=BLACK, lw=1.2, label="least squares")
-    left.errorbar(2, 11, 2, color=BLACK, fmt="o", capsize=4, ms=5, label="reading, ± 2 cm")
-    left.set(xlim=(0, 4), ylim=(0, 26), xlabel="load $x$ (kg)", ylabel="stretch $y$ (cm)")
-    right.plot(w, gaussian(w, 5, 0.5), "--", color=ORANGE, lw=1.8, label="prior")
-    right.plot(w, gaussian(w, 5.5, 0.5), ":", color=GREY, lw=2, label="likelihood, area 1")
+        style: dict[str, Any] = {"fc": "none" if hatch else colour, "ec": colour, "hatch": hatch}
+        left_ax.fill_between(load, *edges, alpha=0.55, lw=0.8, label=label, **style)
+    left_ax.plot(load, 5.5 * load, "--", color=BLACK, lw=1.2, label="least squares")
+    left_ax.errorbar(2, 11, 2, color=BLACK, fmt="o", capsize=4, ms=5, label="reading, ± 2 cm")
+    left_ax.set(xlim=(0, 4), ylim=(0, 26), xlabel="load $x$ (kg)", ylabel="stretch $y$ (cm)")
+    right_ax.plot(w, gaussian(w, 5, 0.5), "--", color=ORANGE, lw=1.8, label="prior")
+    right_ax.plot(w, gaussian(w, 5.5, 0.5), ":", color=GREY, lw=2, label="likelihood, area 1")
     mean, deviation = spring_after(1)
-    right.fill_between(w, gaussian(w, mean, deviation), color=PALE, lw=0)
-    right.plot(w, gaussian(w, mean, deviation), color=BLACK, label="posterior")
-    right.axvline(5.5, ymax=0.64, color=BLACK, ls="--", lw=1, label="least squares")
-    right.set(xlim=(3.3, 7.2), ylim=(0, 1.25), ylabel="density (kg per cm)")
-    right.set_xlabel("$w$ (cm per kg)")
-    for ax, title in ((left, "One load, one reading"), (right, "Every stretch per kilogram")):
+    right_ax.fill_between(w, gaussian(w, mean, deviation), color=PALE, lw=0)
+    right_ax.plot(w, gaussian(w, mean, deviation), color=BLACK, label="posterior")
+    right_ax.axvline(5.5, ymax=0.64, color=BLACK, ls="--", lw=1, label="least squares")
+    right_ax.set(xlim=(3.3, 7.2), ylim=(0, 1.25), ylabel="density (kg per cm)")
+    right_ax.set_xlabel("$w$ (cm per kg)")
+    for ax, title in ((left_ax, "One load, one reading"), (right_ax, "Every stretch per kilogram")):
         legend_above(ax, 2)
         titled(ax, title)
     return figure
@@ -71,20 +71,25 @@ def heads_in_two_units(heads: int = 3) -> tuple[Any, Any]:
 def units() -> Figure:
     """Draw one belief in two variables, and the maximum of each density."""
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     r, z = np.linspace(0, 1, 201), np.linspace(-3, 7, 301)
     s = 1 / (1 + np.exp(-z))
-    left.plot(r, 4 * r**3, color=BLACK, label="posterior")
-    right.plot(z, 4 * s**4 * (1 - s), color=BLACK, label="the same posterior")
-    ends = (left, 1.0, 4.0, 0.8), (right, np.log(4), 4 * 0.8**4 * 0.2, np.log(4))
-    for ax, most, height, mean in ends:
-        ax.plot(most, height, "o", color=VERMILLION, ms=8, clip_on=False, label="its maximum: MAP")
-        label = "mean of $r$: 0.8" if ax is left else "the same place: $r = 0.8$"
+    left_ax.plot(r, 4 * r**3, color=BLACK, label="posterior")
+    right_ax.plot(z, 4 * s**4 * (1 - s), color=BLACK, label="the same posterior")
+    ends = (left_ax, 1.0, 4.0, 0.8), (right_ax, np.log(4), 4 * 0.8**4 * 0.2, np.log(4))
+    for ax, maximum, height, mean in ends:
+        ax.plot(
+            maximum, height, "o", color=VERMILLION, ms=8, clip_on=False, label="its maximum: MAP"
+        )
+        label = "mean of $r$: 0.8" if ax is left_ax else "the same place: $r = 0.8$"
         ax.axvline(mean, color=GREY, ls=":", lw=1.6, label=label)
-    left.set(xlim=(0, 1), ylim=(0, 4.3), xlabel="chance of heads $r$", ylabel="density of $r$")
-    right.set(xlim=(-3, 7), ylim=(0, 0.4), ylabel="density of $z$")
-    right.set_xlabel("logit $z = \\log r / (1 - r)$")
-    for ax, title in ((left, "Three heads: MAP says $r = 1$"), (right, "... and here $r = 0.8$")):
+    left_ax.set(xlim=(0, 1), ylim=(0, 4.3), xlabel="chance of heads $r$", ylabel="density of $r$")
+    right_ax.set(xlim=(-3, 7), ylim=(0, 0.4), ylabel="density of $z$")
+    right_ax.set_xlabel("logit $z = \\log r / (1 - r)$")
+    for ax, title in (
+        (left_ax, "Three heads: MAP says $r = 1$"),
+        (right_ax, "... and here $r = 0.8$"),
+    ):
         legend_above(ax, 2)
         titled(ax, title)
     return figure
@@ -95,19 +100,21 @@ def units() -> Figure:
 
 def gaps(correlations: Any) -> Any:
     """Return the gap of D8, (sum log Lambda_jj - log det Lambda) / 2 in nats, for each r."""
-    found = []
+    gaps_in_nats = []
     for r in correlations:
         precision = np.linalg.inv(np.array([[1, r], [r, 1]]))
-        found.append((np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1]) / 2)
-    return np.array(found)
+        gaps_in_nats.append(
+            (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1]) / 2
+        )
+    return np.array(gaps_in_nats)
 
 
 def mean_field() -> Figure:
     """Draw posterior and both mean fields at r = 0.9, and the gap against r."""
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left_ax, right_ax = figure.subplots(1, 2)
     r = 0.9
-    for look, covariance in (
+    for style, covariance in (
         ({"ec": BLACK, "fc": PALE, "lw": 1.4, "label": "posterior"}, [[1, r], [r, 1]]),
         (
             {"ec": BLUE, "fc": "none", "lw": 1.8, "ls": "--", "label": "least KL(q || posterior)"},
@@ -128,22 +135,24 @@ def mean_field() -> Figure:
         angle = np.degrees(np.arctan2(*vectors[::-1, 1]))
         for size in (2, 1):  # standard deviations
             width, height = 2 * size * np.sqrt(values[::-1])
-            ellipse = Ellipse((0, 0), width, height, angle=angle, **look)
-            left.add_patch(ellipse)
-            look.pop("label", None)
-    left.set(xlim=(-2.4, 2.4), ylim=(-2.4, 2.4), aspect="equal")
-    left.set_xlabel("first weight, in posterior standard deviations")
-    left.set_ylabel("second weight")
-    legend_above(left, 2)
-    titled(left, "Correlation $r = 0.9$: 1 and 2 standard deviations")
-    fine, some = np.linspace(0, 0.995, 200), np.array([0, 0.3, 0.5, 0.7, 0.9, 0.99])
-    right.plot(fine, -np.log(1 - fine**2) / 2, color=BLACK, label="$-\\frac{1}{2} \\log(1 - r^2)$")
-    right.plot(some, gaps(some), "o", color=BLUE, label="from the determinants of D8")
-    right.set(xlim=(-0.02, 1.02), ylim=(-0.05, 2.4))
-    right.set_xlabel("correlation $r$ of the two weights")
-    right.set_ylabel("gap to the log evidence (nats)")
-    legend_above(right, 2)
-    titled(right, "What the best mean field misses")
+            ellipse = Ellipse((0, 0), width, height, angle=angle, **style)
+            left_ax.add_patch(ellipse)
+            style.pop("label", None)
+    left_ax.set(xlim=(-2.4, 2.4), ylim=(-2.4, 2.4), aspect="equal")
+    left_ax.set_xlabel("first weight, in posterior standard deviations")
+    left_ax.set_ylabel("second weight")
+    legend_above(left_ax, 2)
+    titled(left_ax, "Correlation $r = 0.9$: 1 and 2 standard deviations")
+    fine, chosen = np.linspace(0, 0.995, 200), np.array([0, 0.3, 0.5, 0.7, 0.9, 0.99])
+    right_ax.plot(
+        fine, -np.log(1 - fine**2) / 2, color=BLACK, label="$-\\frac{1}{2} \\log(1 - r^2)$"
+    )
+    right_ax.plot(chosen, gaps(chosen), "o", color=BLUE, label="from the determinants of D8")
+    right_ax.set(xlim=(-0.02, 1.02), ylim=(-0.05, 2.4))
+    right_ax.set_xlabel("correlation $r$ of the two weights")
+    right_ax.set_ylabel("gap to the log evidence (nats)")
+    legend_above(right_ax, 2)
+    titled(right_ax, "What the best mean field misses")
     return figure
 
 

@@ -192,7 +192,7 @@ def test_settings_of_sampling_are_checked(name, value, message):
         ({"groups": 5}, "groups must be .* <= 4; got 5"),
         ({"sampler": "chees", "groups": 4}, "from whose spread it learns its path"),
         ({"sampler": "chees", "chains": 1}, "from whose spread it learns its path"),
-        ({"hyperpriors": {"log_scale": HalfNormal()}}, "hyperpriors names 'log_scale'"),
+        ({"hyperpriors": {"log_scale": HalfNormal()}}, "hyperpriors must name .* got 'log_scale'"),
         ({"checkpoint": "taken/run"}, "taken"),
     ],
 )
@@ -233,7 +233,7 @@ def test_unknown_hyperpriors_are_refused_and_an_earlier_fit_is_kept():
     unknown = replace(SHORT, hyperpriors={"log_scale": HalfNormal()})
     model.set_params(inference=unknown, epochs=None)
     with pytest.raises(
-        ValueError, match="hyperpriors names 'log_scale'; the model's blocks are lo"
+        ValueError, match="hyperpriors must name learned blocks of the model, which are lo"
     ):
         model.fit(X, Y)
     np.testing.assert_array_equal(model.predict(X), old_prediction)

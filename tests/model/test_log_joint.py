@@ -245,7 +245,7 @@ REFUSED = [
     ({"x": np.zeros((7, 3))}, r"x must have shape \(any, 2\); got \(7, 3\)"),
     ({"x": np.zeros(7)}, r"x must have shape \(any, 2\); got \(7,\)"),
     ({"y": np.zeros((6, 2))}, r"y must have shape \(7, 2\); got \(6, 2\)"),
-    ({"hyperpriors": {"noise": LogNormal()}}, "names 'noise'; .* prior_log_scale, log_noise"),
+    ({"hyperpriors": {"noise": LogNormal()}}, "which are prior_log_scale, log_noise; got 'noise'"),
     ({"power": 1.5}, "power must be between 0 and 1; got 1.5"),
     ({"power": np.nan}, "power must be between 0 and 1"),
     ({"model": MLP((2, 1))}, "model must be an object of type Model"),
@@ -256,7 +256,10 @@ REFUSED = [
     ({"sample_weight": ["1"] * 7}, "sample_weight must be an array of real numbers"),
     ({"sample_weight": np.full(7, -1.0)}, "sample_weight must be >= 0; got -1.0"),
     ({"hyperpriors": [LogNormal()]}, "hyperpriors must be a mapping"),
-    ({"model": NONE.model, "hyperpriors": {"log_noise": LogNormal()}}, "none: nothing is learned"),
+    (
+        {"model": NONE.model, "hyperpriors": {"log_noise": LogNormal()}},
+        "which are none, as nothing is learned",
+    ),
 ]
 
 

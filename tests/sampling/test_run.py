@@ -492,7 +492,7 @@ OUTSIDE = np.array([[0.0, 0.0], [np.nan, 0.0]])
         (network_with(start=START), r"start must have shape .* = \(2, 12\)"),
         (
             network_with(hyperpriors={"log_nose": LogNormal()}),
-            "hyperpriors names 'log_nose'",
+            "hyperpriors must name learned blocks .* got 'log_nose'",
         ),
         (network_with(x="text"), "x must be an array of real numbers; got 'text'"),
         (
