@@ -135,8 +135,8 @@ class Softplus(Transform):
 
     def forward(self, theta: Array) -> Array:
         """Return log(e^theta - 1), for theta > 0."""
-        inside = (theta > 0) & np.isfinite(theta)
-        return inverse_softplus(_inside(theta, inside, "positive and finite"))
+        valid = (theta > 0) & np.isfinite(theta)
+        return inverse_softplus(_inside(theta, valid, "positive and finite"))
 
     def inverse(self, zeta: Array) -> Array:
         """Return log(1 + e^zeta)."""
@@ -169,18 +169,18 @@ class Logit(Transform):
 
     def forward(self, theta: Array) -> Array:
         """Return log((theta - low) / (high - theta)), for low < theta < high."""
-        within = (theta > self.low) & (theta < self.high)
+        valid = (theta > self.low) & (theta < self.high)
         theta = _inside(
-            theta, within, f"between {self.low:g} and {self.high:g}, both excluded"
+            theta, valid, f"between {self.low:g} and {self.high:g}, both excluded"
         )
         return np.log(theta - self.low) - np.log(self.high - theta)
 
     def inverse(self, zeta: Array) -> Array:
         """Return low + (high - low) s(zeta), counted from the nearer bound."""
-        below = zeta.real < 0
+        nearer_low = zeta.real < 0
         # The share of the way from the nearer bound, at most a half.
-        share = self._width * sigmoid(np.where(below, zeta, -zeta))
-        return np.where(below, self.low + share, self.high - share)
+        share = self._width * sigmoid(np.where(nearer_low, zeta, -zeta))
+        return np.where(nearer_low, self.low + share, self.high - share)
 
     def _log_slope(self, zeta: Array) -> Array:
         return log(self._width) - softplus(zeta) - softplus(-zeta)
@@ -203,9 +203,9 @@ class Ordered(Transform):
     def forward(self, theta: Array) -> Array:
         """Return (theta_1, log(theta_2 - theta_1), ...), for theta_1 < theta_2 < ..."""
         steps = np.diff(theta, axis=-1)
-        inside = np.isfinite(theta)
-        inside[..., 1:] &= steps > 0
-        _inside(theta, inside, "finite and larger than the number before it")
+        valid = np.isfinite(theta)
+        valid[..., 1:] &= steps > 0
+        _inside(theta, valid, "finite and larger than the number before it")
         return np.concatenate([theta[..., :1], np.log(steps)], axis=-1)
 
     def inverse(self, zeta: Array) -> Array:
@@ -225,8 +225,8 @@ class Ordered(Transform):
 
     def pull_back(self, zeta: Array, d_theta: Array) -> Array:
         """Return e^zeta_k (for k = 1: 1) times sum_(j >= k) d_theta_j: theta_j holds step k."""
-        later = np.cumsum(d_theta[..., ::-1], axis=-1)[..., ::-1]
-        return later * self._slope(zeta)
+        d_steps = np.cumsum(d_theta[..., ::-1], axis=-1)[..., ::-1]
+        return d_steps * self._slope(zeta)
 
 
 @dataclass(frozen=True)
@@ -260,10 +260,10 @@ class Blockwise(Transform):
     def _each(self, *flat: Array) -> Iterator[tuple[Transform, list[Array]]]:
         """Yield transform and views (..., vectors, length) of each block of the arrays."""
         views = [self.layout.views(np.asarray(x)) for x in flat]
-        for name, shape, part in self.parts:
+        for name, shape, transform in self.parts:
             length = shape[-1] if shape else 1
             inner = (*flat[0].shape[:-1], prod(shape) // length, length)
-            yield part, [view[name].reshape(inner) for view in views]
+            yield transform, [view[name].reshape(inner) for view in views]
 
     def _join(self, blocks: Iterable[Array]) -> Array:
         merged = [x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1]) for x in blocks]
@@ -271,34 +271,38 @@ class Blockwise(Transform):
 
     def forward(self, theta: Array) -> Array:
         """Return zeta (..., K)."""
-        return self._join(part.forward(block) for part, (block,) in self._each(theta))
+        return self._join(
+            transform.forward(block) for transform, (block,) in self._each(theta)
+        )
 
     def inverse(self, zeta: Array) -> Array:
         """Return theta (..., K)."""
-        return self._join(part.inverse(block) for part, (block,) in self._each(zeta))
+        return self._join(
+            transform.inverse(block) for transform, (block,) in self._each(zeta)
+        )
 
     def log_det(self, zeta: Array) -> Array:
         """Return the sum of the log determinants of all blocks (...)."""
-        logs = [part.log_det(block) for part, (block,) in self._each(zeta)]
+        logs = [transform.log_det(block) for transform, (block,) in self._each(zeta)]
         return np.add.reduce(np.concatenate(logs, axis=-1), axis=-1)
 
     def log_det_slope(self, zeta: Array) -> Array:
         """Return the gradient of `log_det` (..., K)."""
         return self._join(
-            part.log_det_slope(block) for part, (block,) in self._each(zeta)
+            transform.log_det_slope(block) for transform, (block,) in self._each(zeta)
         )
 
     def pull_back(self, zeta: Array, d_theta: Array) -> Array:
         """Return the gradient for zeta (..., K)."""
         return self._join(
-            part.pull_back(*pair) for part, pair in self._each(zeta, d_theta)
+            transform.pull_back(*pair) for transform, pair in self._each(zeta, d_theta)
         )
 
 
-def _inside(theta: Array, inside: Array, condition: str) -> Array:
-    """Return `theta`, or raise naming its first entry that is not `inside`."""
-    if not np.all(inside):
-        raise ValueError(f"theta must be {condition}; got {theta[~inside][0]!s}")
+def _inside(theta: Array, valid: Array, condition: str) -> Array:
+    """Return `theta`, or raise naming its first entry that is not `valid`."""
+    if not np.all(valid):
+        raise ValueError(f"theta must be {condition}; got {theta[~valid][0]!s}")
     return theta
 
 
@@ -534,13 +538,10 @@ class Approximation:
             In nats.
         """
         zeta = self._zeta(rng, samples)
-        log_ratios = self.problem.target(zeta)[0] - self.problem.log_q(
-            self.phi, zeta
-        )  # (S,)
-        return Estimate(
-            float(np.mean(log_ratios)),
-            float(np.std(log_ratios, ddof=1)) / sqrt(samples),
-        )
+        log_joint, _ = self.problem.target(zeta)
+        log_ratios = log_joint - self.problem.log_q(self.phi, zeta)  # (S,)
+        error = float(np.std(log_ratios, ddof=1)) / sqrt(samples)
+        return Estimate(float(np.mean(log_ratios)), error)
 
 
 def fit(

@@ -67,7 +67,7 @@ class Pilot(NamedTuple):
     spread: Array
 
 
-def powers(steps: int, first: float = 1e-4) -> Array:
+def powers(steps: int, smallest: float = 1e-4) -> Array:
     """Return powers (T + 1,): 0, then first^(1 - t/T), by equal factors up to 1.
 
     Where prior and posterior are far apart a tiny power, above 0 and below 1, already matters.
@@ -76,10 +76,10 @@ def powers(steps: int, first: float = 1e-4) -> Array:
     ----------
     steps : int
         Number T of powers above 0.
-    first : float
+    smallest : float
         The smallest power above 0.
     """
-    return np.concatenate([[0.0], first ** (1.0 - np.arange(1, steps + 1) / steps)])
+    return np.concatenate([[0.0], smallest ** (1.0 - np.arange(1, steps + 1) / steps)])
 
 
 def equalised(schedule: Array, spread: Array, steps: int) -> Array:
@@ -337,11 +337,11 @@ def bayes_factor(first: Any, second: Any) -> BayesFactor:
 
 def in_words(log_factor: float) -> str:
     """Return the words of Kass and Raftery (1995) for a log Bayes factor in nats, by 2 log B."""
-    size = 2.0 * abs(log_factor)
-    if size < 2.0:
+    strength_2_log = 2.0 * abs(log_factor)
+    if strength_2_log < 2.0:
         return "not worth more than a bare mention"
     strength = "very strong"
-    if size < 10.0:
-        strength = "positive" if size < 6.0 else "strong"
+    if strength_2_log < 10.0:
+        strength = "positive" if strength_2_log < 6.0 else "strong"
     winner = "first" if log_factor > 0 else "second"
     return f"{strength}, for the {winner}"

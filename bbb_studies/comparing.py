@@ -85,15 +85,17 @@ class Fitted:
         Predictive
             Mean, epistemic and aleatoric standard deviation (N, K), in the units of y.
         """
-        parts = self._by_member(predictive.predict, samples, self._inputs(x))
-        means, epistemic, aleatoric = (
-            np.stack(moment) for moment in zip(*parts, strict=True)
+        moments_by_member = self._by_member(
+            predictive.predict, samples, self._inputs(x)
         )
-        between = means.var(axis=0, ddof=1) if len(means) > 1 else 0.0
+        means, epistemic, aleatoric = (
+            np.stack(moment) for moment in zip(*moments_by_member, strict=True)
+        )
+        between_members = means.var(axis=0, ddof=1) if len(means) > 1 else 0.0
         mean, scale = self.y_scale
         return Predictive(
             mean + scale * means.mean(axis=0),
-            scale * np.sqrt(np.mean(epistemic**2, axis=0) + between),
+            scale * np.sqrt(np.mean(epistemic**2, axis=0) + between_members),
             scale * np.sqrt(np.mean(aleatoric**2, axis=0)),
         )
 

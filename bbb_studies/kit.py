@@ -134,7 +134,10 @@ def by_key(caption: str, columns: str, items: Mapping[str, Mapping[str, Any]]) -
 
     _, *keys = columns.split(" | ")
     return listed(
-        caption, columns, items, lambda of: " | ".join(cell(of.get(k)) for k in keys)
+        caption,
+        columns,
+        items,
+        lambda item: " | ".join(cell(item.get(k)) for k in keys),
     )
 
 
@@ -225,8 +228,8 @@ def deviations(
         values = np.ravel(curve)
         (low, high) = ranges[name]
         ax.plot(x, values, style, color=colour, linewidth=1.3, label=name)
-        inside = np.where((x >= low) & (x <= high), values, np.nan)
-        ax.plot(x, inside, "-", color=colour, linewidth=4.5, alpha=0.4)
+        curve_within_data = np.where((x >= low) & (x <= high), values, np.nan)
+        ax.plot(x, curve_within_data, "-", color=colour, linewidth=4.5, alpha=0.4)
     ax.plot([], [], "-", color=EDGE, linewidth=4.5, label="within the data")
     ax.set(yscale="log", xlim=(float(x[0]), float(x[-1])))
     ax.yaxis.set_major_formatter("{x:g}")

@@ -185,19 +185,21 @@ def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
     p = Predictive(functions.mean(axis=0), functions.std(axis=0, ddof=1), noise)
     of_means = estimator.model.predict(blocks["mu"][None], x)[0]
     last = training.history[-max(1, epochs // 10) :]
-    inside = (x >= DATA_RANGE[0]) & (x <= DATA_RANGE[1])
-    error = (p.mean - data.truth(x))[inside]
+    in_data_range = (x >= DATA_RANGE[0]) & (x <= DATA_RANGE[1])
+    error = (p.mean - data.truth(x))[in_data_range]
     pi, sigma1, sigma2 = map(float, trace.prior[-1])
     numbers = Numbers(
         float(np.mean([e.kl + e.nll for e in last])),
         float(np.mean([e.kl for e in last])),
         float(np.mean([e.nll for e in last])),
         rmse=float(np.sqrt(np.mean(error**2))),
-        rmse_of_means=float(np.sqrt(np.mean((of_means - data.truth(x))[inside] ** 2))),
-        coverage=_coverage(error, p.total[inside]),
-        coverage_epistemic=_coverage(error, p.epistemic[inside]),
-        epistemic_inside=float(p.epistemic[inside].mean()),
-        epistemic_outside=float(p.epistemic[~inside].mean()),
+        rmse_of_means=float(
+            np.sqrt(np.mean((of_means - data.truth(x))[in_data_range] ** 2))
+        ),
+        coverage=_coverage(error, p.total[in_data_range]),
+        coverage_epistemic=_coverage(error, p.epistemic[in_data_range]),
+        epistemic_inside=float(p.epistemic[in_data_range].mean()),
+        epistemic_outside=float(p.epistemic[~in_data_range].mean()),
         pi=pi,
         sigma1=sigma1,
         sigma2=sigma2,
@@ -295,9 +297,9 @@ def domains(
         for k in counted(range(seed, seed + seeds), report, epochs):
             data_rng, train_rng, _ = np.random.default_rng(k).spawn(3)
             data = one_period(data_rng, noise=POST_NOISE_SCALE)
-            _, trace, good = train(setting, data, train_rng, epochs, every=1)
+            _, trace, trace_is_finite = train(setting, data, train_rng, epochs, every=1)
             traces.append(trace)
-            finite.append(good)
+            finite.append(trace_is_finite)
         by_domain[name] = Domain(traces, finite)
     return by_domain
 
@@ -428,9 +430,14 @@ def _draw_prediction(result: Result) -> Figure:
     of_means = result.of_means[:, 0]
     b.plot(x, mean, color=VERMILLION, lw=1.8, label="mean of 500 functions, E f(w)")
     b.plot(x, of_means, "--", color=BLUE, lw=1.6, label="function of the mean, f(E w)")
-    inside = (x >= DATA_RANGE[0]) & (x <= DATA_RANGE[1])
+    in_data_range = (x >= DATA_RANGE[0]) & (x <= DATA_RANGE[1])
     b.plot(
-        x[inside], result.data.truth(x[inside]), ":", color=BLACK, lw=1.8, label="truth"
+        x[in_data_range],
+        result.data.truth(x[in_data_range]),
+        ":",
+        color=BLACK,
+        lw=1.8,
+        label="truth",
     )
     finish(b, f"{X_LABEL}\n(b) two predictions", "y (dimensionless)", 2)
 
@@ -486,8 +493,8 @@ def _draw_priors(learned: Result, fixed: Result) -> Figure:
 def _draw_fit(result: Result, ax: Axes) -> None:
     data = (result.data.x, result.data.y)
     p = result.predictive
-    reach = float((np.abs(p.mean) + fits.BAND * p.total).max())
-    limit = 1.08 * max(reach, float(np.abs(result.data.y).max()))
+    largest_y = float((np.abs(p.mean) + fits.BAND * p.total).max())
+    limit = 1.08 * max(largest_y, float(np.abs(result.data.y).max()))
     fits.fit(
         result.x, p, data=data, truth=result.data.truth, y_limits=(-limit, limit), ax=ax
     )
@@ -539,9 +546,9 @@ def reproduce(
         The tables.
     """
     work = len(RUN_SETTINGS) * seeds * epochs + 2 * fast[0] * fast[1]
-    later = range(1, seeds)
+    other_seeds = range(1, seeds)
     with steps(work, progress) as report:
-        first = {
+        results = {
             name: run(name, seed, epochs)
             for name in counted(RUN_SETTINGS, report, epochs)
         }
@@ -550,12 +557,12 @@ def reproduce(
                 result.numbers,
                 *(
                     run(name, seed + k, epochs).numbers
-                    for k in counted(later, report, epochs)
+                    for k in counted(other_seeds, report, epochs)
                 ),
             ]
-            for name, result in first.items()
+            for name, result in results.items()
         }
-        raised = domains(seed, *fast, report)
+        domain_by_prior = domains(seed, *fast, report)
     shares_outside = {
         name: {
             "seeds": len(domain.traces),
@@ -566,11 +573,11 @@ def reproduce(
             "not finite": domain.finite.count(False),
             "largest pi": max(float(t.prior[:, 0].max()) for t in domain.traces),
         }
-        for name, domain in raised.items()
+        for name, domain in domain_by_prior.items()
     }
     pictures = {
-        "prediction": _draw_prediction(first["post"]),
-        "prior": _draw_priors(first["post"], first["fixed"]),
+        "prediction": _draw_prediction(results["post"]),
+        "prior": _draw_priors(results["post"], results["fixed"]),
     }
     write(out, pictures, {"settings": numbers, "domains": shares_outside})
     return _tables(numbers, shares_outside, epochs)
@@ -642,10 +649,15 @@ def claims_of_the_post(numbers: Runs) -> list[Claim]:
     """Return the post's claims, each judged by the runs of every seed."""
     rows = []
     for name, title in (("post", "learned prior"), ("fixed", "prior fixed")):
-        least = min(n.ratio for n in numbers[name])
+        smallest_ratio = min(n.ratio for n in numbers[name])
         statement = f"epistemic uncertainty 'is much higher' without data, {title}"
         rows.append(
-            Claim(statement, "much", f"{least:.2f} times", least >= MUCH_HIGHER_RATIO)
+            Claim(
+                statement,
+                "much",
+                f"{smallest_ratio:.2f} times",
+                smallest_ratio >= MUCH_HIGHER_RATIO,
+            )
         )
     share_apart = max(n.gap_seen for n in numbers["post"])
     statement = "the predictive mean 'with a single forward pass' (R9)"

@@ -128,12 +128,14 @@ def exact(problem: Regression, prior_scale: float | None = None) -> Exact:
     return Exact(Gaussian(mean, covariance), precision, log_evidence)
 
 
-def natural_step(at: Natural, problem: Regression, rows: Any, rate: float) -> Natural:
+def natural_step(
+    natural: Natural, problem: Regression, rows: Any, rate: float
+) -> Natural:
     """Return natural parameters after one stochastic natural-gradient step (D63).
 
     Parameters
     ----------
-    at : Natural
+    natural : Natural
         Parameters before the step.
     problem : Regression
         Model and all N rows.
@@ -148,15 +150,14 @@ def natural_step(at: Natural, problem: Regression, rows: Any, rate: float) -> Na
     assert isinstance(likelihood, GaussianLikelihood)
     design = np.column_stack([problem.x[rows], np.ones(len(problem.x[rows]))])  # (B, P)
     row_weight = len(problem.y) / len(design) / likelihood.scale**2
-    location = row_weight * design.T @ problem.y[rows, 0]
-    precision = (
+    row_location = row_weight * design.T @ problem.y[rows, 0]
+    row_precision = (
         row_weight * design.T @ design + np.eye(design.shape[1]) / prior.scale**2
     )
-    new = (location, precision)
-    moved = [
-        (1.0 - rate) * old + rate * aim for old, aim in zip(at, new, strict=True)
-    ]  # D63
-    return Natural(*moved)
+    return Natural(
+        (1.0 - rate) * natural.location + rate * row_location,  # D63
+        (1.0 - rate) * natural.precision + rate * row_precision,  # D63
+    )
 
 
 def gaussian(estimator: Estimator, theta: Array) -> Gaussian:
@@ -179,16 +180,14 @@ def gaussian(estimator: Estimator, theta: Array) -> Gaussian:
 
 def reverse_optimum(truth: Exact) -> Gaussian:
     """Return the independent Gaussians of least KL(q || posterior): 1 / sqrt(Lambda_jj) (D28)."""
-    return Gaussian(
-        truth.posterior.mean, np.diag(1.0 / np.diag(truth.precision))
-    )  # D28
+    variances = 1.0 / np.diag(truth.precision)  # D28
+    return Gaussian(truth.posterior.mean, np.diag(variances))
 
 
 def inclusive_optimum(truth: Exact) -> Gaussian:
     """Return the independent Gaussians of least KL(posterior || q): the marginals (D28)."""
-    return Gaussian(
-        truth.posterior.mean, np.diag(np.diag(truth.posterior.covariance))
-    )  # D28
+    variances = np.diag(truth.posterior.covariance)  # D28
+    return Gaussian(truth.posterior.mean, np.diag(variances))
 
 
 def kl(p: Gaussian, q: Gaussian) -> float:
@@ -200,9 +199,9 @@ def kl(p: Gaussian, q: Gaussian) -> float:
         Over the same P weights.
     """
     gap = q.mean - p.mean
-    inside = np.trace(np.linalg.solve(q.covariance, p.covariance))
-    inside += gap @ np.linalg.solve(q.covariance, gap) - len(gap)
-    return 0.5 * float(inside + _log_det(q.covariance) - _log_det(p.covariance))
+    quadratic = np.trace(np.linalg.solve(q.covariance, p.covariance))
+    quadratic += gap @ np.linalg.solve(q.covariance, gap) - len(gap)
+    return 0.5 * float(quadratic + _log_det(q.covariance) - _log_det(p.covariance))
 
 
 def renyi_divergence(alpha: float, q: Gaussian, p: Gaussian) -> float:

@@ -345,17 +345,20 @@ def replicated(estimators: Sequence[Reparameterised]) -> Reparameterised:
     first = estimators[0]
     priors = tuple(estimator.model.prior for estimator in estimators)
     # The objective of several replicates is then the sum of theirs.
-    sums = isinstance(first.objective, Linear)
+    is_linear_objective = isinstance(first.objective, Linear)
     # This likelihood accepts targets (R, B, K).
-    rows = isinstance(first.model.likelihood, GaussianLikelihood)
-    alike = (
+    is_gaussian = isinstance(first.model.likelihood, GaussianLikelihood)
+    with_equal_priors = (
         replace(estimator, model=replace(estimator.model, prior=priors[0]))
         for estimator in estimators
     )
     learn = any(getattr(prior, "learn", True) for prior in priors)
-    scales = len({*map(type, priors)}) == 1 and not (learn and len({*priors}) > 1)
+    priors_agree = len({*map(type, priors)}) == 1 and not (learn and len({*priors}) > 1)
     if not (
-        sums and rows and scales and all(estimator == first for estimator in alike)
+        is_linear_objective
+        and is_gaussian
+        and priors_agree
+        and all(estimator == first for estimator in with_equal_priors)
     ):
         raise ValueError(
             "replicates must have the objective FreeEnergy, MLE or MAP and a GaussianLikelihood, "
@@ -364,10 +367,14 @@ def replicated(estimators: Sequence[Reparameterised]) -> Reparameterised:
         )
     posterior: Any = first.posterior
     # Posteriors that factorise over replicates.
-    joint = {MeanField: _MeanFields, PointMass: _PointMasses}[type(posterior)]
+    joint_posteriors = {MeanField: _MeanFields, PointMass: _PointMasses}[
+        type(posterior)
+    ]
     model = ReplicatedModel(
         first.model.network, priors[0], first.model.likelihood, priors
     )
     return replace(
-        first, model=model, posterior=joint(**vars(posterior), replicates=len(priors))
+        first,
+        model=model,
+        posterior=joint_posteriors(**vars(posterior), replicates=len(priors)),
     )

@@ -113,19 +113,23 @@ def fit_replicates(
             "clip must be None, since a gradient has the length of all replicates; it needs a "
             "training.fit for each"
         )
-    together = SideBySide(estimators)
+    combined = SideBySide(estimators)
     single = estimators[0].layout
     state = _together(single, trainings, recipe.optimizer)
     dtype = state.theta.dtype
     rows = RowsOfEach(np.array(xs, dtype), np.array(ys, dtype))
     histories = [training.history for training in trainings]
     try:
-        trained = train(together, state, rows, recipe, rngs, progress=progress)
+        trained = train(combined, state, rows, recipe, rngs, progress=progress)
     except NonFiniteError as failure:
-        which = int(np.flatnonzero(~np.isfinite(failure.value))[0])
-        last_finite = _apart(single, failure.training, histories)[which]
-        message = f"replicate {which} of these: {failure} Train the others without it"
-        raise NonFiniteError(message, last_finite, failure.value[which]) from None
+        failed_index = int(np.flatnonzero(~np.isfinite(failure.value))[0])
+        last_finite = _apart(single, failure.training, histories)[failed_index]
+        message = (
+            f"replicate {failed_index} of these: {failure} Train the others without it"
+        )
+        raise NonFiniteError(
+            message, last_finite, failure.value[failed_index]
+        ) from None
     if trained.stopped:  # half-trained replicates are of no use to anyone
         raise KeyboardInterrupt
     return _apart(single, trained, histories)
@@ -189,10 +193,10 @@ class SideBySide:
             Overwritten.
         """
         width = noise.shape[1] // len(rngs)
-        alone = np.empty((len(noise), width), noise.dtype)
+        own_noise = np.empty((len(noise), width), noise.dtype)
         for r, (estimator, rng) in enumerate(zip(self.estimators, rngs, strict=True)):
-            estimator.fill(rng, alone)  # (S, P)
-            noise[:, r * width : (r + 1) * width] = alone
+            estimator.fill(rng, own_noise)  # (S, P)
+            noise[:, r * width : (r + 1) * width] = own_noise
 
 
 def _together(
@@ -203,14 +207,16 @@ def _together(
     names = optimizer.init(first.theta).arrays.keys()
     # All replicates must have taken the same number of steps.
     (steps,) = {training.optimizer_state.steps for training in trainings}
-    memory = OptimizerState(
+    optimizer_state = OptimizerState(
         steps,
         {
             name: stack(single, [t.optimizer_state.arrays[name] for t in trainings])
             for name in names
         },
     )
-    return Training(stack(single, [training.theta for training in trainings]), memory)
+    return Training(
+        stack(single, [training.theta for training in trainings]), optimizer_state
+    )
 
 
 def _apart(
@@ -218,16 +224,17 @@ def _apart(
 ) -> list[Training]:
     """Return the state of each replicate, its epochs after those `histories`."""
     count = len(histories)
-    memory = state.optimizer_state
+    optimizer_state = state.optimizer_state
     thetas = unstack(single, state.theta, count)
     arrays = {
-        name: unstack(single, array, count) for name, array in memory.arrays.items()
+        name: unstack(single, array, count)
+        for name, array in optimizer_state.arrays.items()
     }
     out = []
     # The fields of its epochs are arrays (R,) in place of numbers.
     recorded = cast(Any, state.history)
     for r in range(count):
-        mine = {name: parts[r] for name, parts in arrays.items()}
+        own_arrays = {name: parts[r] for name, parts in arrays.items()}
         epochs = [
             Epoch(
                 float(e.objective[r]),
@@ -240,7 +247,9 @@ def _apart(
         ]
         out.append(
             Training(
-                thetas[r], OptimizerState(memory.steps, mine), histories[r] + epochs
+                thetas[r],
+                OptimizerState(optimizer_state.steps, own_arrays),
+                histories[r] + epochs,
             )
         )
     return out

@@ -285,9 +285,9 @@ def excess(problem: Regression, q: Gaussian) -> float:
         Independent Gaussians over the weights.
     """
     truth = exactly.exact(problem)
-    least = exactly.kl(truth.posterior, exactly.inclusive_optimum(truth))
+    least_kl = exactly.kl(truth.posterior, exactly.inclusive_optimum(truth))
     with np.errstate(over="ignore"):
-        return exactly.kl(truth.posterior, q) - least
+        return exactly.kl(truth.posterior, q) - least_kl
 
 
 def effective_share(
@@ -442,12 +442,12 @@ def slopes_of_rho(
         In nats, by estimator.
     """
     truth = exactly.exact(problem)
-    at = Gaussian(np.array([0.0, 1.0]), np.diag([1.0, 0.25]))
-    theta = MeanField().pack(at.mean, at.deviation)
+    q = Gaussian(np.array([0.0, 1.0]), np.diag([1.0, 0.25]))
+    theta = MeanField().pack(q.mean, q.deviation)
     m = truth.posterior.mean[-1]
     v = truth.posterior.covariance[-1, -1]
-    sigma = at.deviation[-1]
-    d_sigma = 1.0 / sigma - (v + (m - at.mean[-1]) ** 2) / sigma**3  # G8
+    sigma = q.deviation[-1]
+    d_sigma = 1.0 / sigma - (v + (m - q.mean[-1]) ** 2) / sigma**3  # G8
     estimates = {"exact": (float(d_sigma * sigmoid(theta[-1])), 0.0)}
     parts = problem.model, MeanField(), EUBO()
     estimators = {
@@ -516,13 +516,13 @@ def draw_trajectories(
     c.plot([], [], "--", color=BLACK, lw=0.9, label="of least free energy")
     c.set_ylim(bottom=0.0)
     sd = "standard deviation"
-    for ax, below, ylabel in (
+    for ax, panel_title, ylabel in (
         (a, "(a) Gaussian mean: mean of q", "mean (units of y)"),
         (b, f"(b) Gaussian mean: {sd} of q", f"{sd} (units of y)"),
         (c, f"(c) regression, corrected: {sd}s of q", f"{sd} of a weight"),
     ):
         ax.set_xlim(0, corrected.steps[-1])
-        finish(ax, f"step\n{below}", ylabel, 2)
+        finish(ax, f"step\n{panel_title}", ylabel, 2)
     return figure
 
 
@@ -687,15 +687,16 @@ def lay_out(study: Study) -> str:
 
     def shifted(row: Mapping[str, Any]) -> str:
         effective = [
-            f"{row['effective'][by] or nan:.1f}" for by in ("+ min", "- min", "- max")
+            f"{row['effective'][shift] or nan:.1f}"
+            for shift in ("+ min", "- min", "- max")
         ]
         return " | ".join([f"{row['low']:.0f}", f"{row['high']:.0f}", *effective])
 
     def corrected(row: Mapping[str, Any]) -> str:
         worst = max(row["excess"])
         ratios = [f"{ratio:.3f}" for ratio in row["ratios"]]
-        near = "yes" if worst <= REACHED_EXCESS else "no"
-        excess = f"{np.median(row['excess']):.2g} | {worst:.2g} | {near}"
+        reached = "yes" if worst <= REACHED_EXCESS else "no"
+        excess = f"{np.median(row['excess']):.2g} | {worst:.2g} | {reached}"
         effective = f"{row['share'] * row['samples']:.1f} | {row['share']:.1%}"
         return " | ".join([excess, *ratios, effective])
 
@@ -770,13 +771,15 @@ def lay_out(study: Study) -> str:
 def claims_of_the_paper(study: Study) -> list[Claim]:
     """Return the printed lines of the algorithm as claims, each judged."""
     best = exactly.inclusive_optimum(exactly.exact(study.mean)).deviation[-1]
-    lost = [row["rows"] for row in study.weights if row["effective"]["+ min"] is None]
+    rows_without_weights = [
+        row["rows"] for row in study.weights if row["effective"]["+ min"] is None
+    ]
     rows = [
         Claim(
             "(a) weights exp(log w + min log w)",
             "finite",
-            f"nan of {lost} values",
-            not lost,
+            f"nan of {rows_without_weights} values",
+            not rows_without_weights,
         )
     ]
     for name, statement in (
@@ -805,8 +808,8 @@ def claims_of_the_paper(study: Study) -> list[Claim]:
         )
     exact = study.slopes["exact"][0]
     (value, error) = study.slopes["Equation 5 as printed"]
-    off = abs(value - exact) / error
+    n_errors = abs(value - exact) / error
     return [
         *rows,
-        Claim("(e) Equation 5 is dU/d rho", f"{exact:.4f}", f"{value:.4f}", off),
+        Claim("(e) Equation 5 is dU/d rho", f"{exact:.4f}", f"{value:.4f}", n_errors),
     ]

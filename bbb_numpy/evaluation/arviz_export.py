@@ -18,24 +18,25 @@ __all__ = ["to_arviz"]
 def to_arviz(
     draws: Any, x: Any = None, y: Any = None, *, log_likelihood: bool = True
 ) -> Any:
-    """Return draws in ArviZ's container, for its tables and pictures.
+    """Convert draws to ArviZ's data container, for its tables and plots.
 
     Parameters
     ----------
     draws : Draws, or a learner with ``draws_``
+        T draws of each of S chains.
     x, y : array-like (N, d_in), (N, K), optional
-        Rows for the log likelihood, in the units in which the chains saw them; by default the
-        rows that they saw. LOO has a meaning for these alone. Draws that were loaded have no
-        data: give both.
+        Inputs and targets of the log likelihood, standardised like the rows that the chains were
+        fitted to. By default these rows, the only ones for which LOO has a meaning. Draws that
+        were loaded from a file hold no data: give both x and y.
     log_likelihood : bool
-        Include log P(y|x, w) of every row and draw, T * S * N numbers.
+        Whether to include log P(y|x, w) of every row and draw, T * S * N numbers.
 
     Returns
     -------
     xarray.DataTree, before ArviZ 1 arviz.InferenceData
-        Groups posterior (weights, learned numbers, and learned scales in natural units),
-        sample_stats and, if model and data are known, log_likelihood. The energy tells
-        something of Hamiltonian kernels only.
+        Groups ``posterior`` (weights, learned numbers such as ``log_noise``, and the learned scales
+        themselves, such as ``noise``), ``sample_stats`` and, if model and data are known,
+        ``log_likelihood``. The energy has a meaning for Hamiltonian kernels only.
 
     Notes
     -----
@@ -53,7 +54,8 @@ def to_arviz(
         dtype = draws.positions.dtype
         x, y = np.asarray(x, dtype), np.asarray(y, dtype)
         joint = LogJoint(known_model(draws), x, y)
-    blocks = draws.layout.views(draws.positions.swapaxes(0, 1))  # the chain first
+    # ArviZ expects the axis of chains before that of draws
+    blocks = draws.layout.views(draws.positions.swapaxes(0, 1))
     scales = {
         name.replace("log_", "", 1): np.exp(log_scale)
         for name, log_scale in blocks.items()
@@ -75,9 +77,11 @@ def to_arviz(
             draws.flat,
             lambda params, f: likelihood.log_density(params, f, joint.y)[0],
         )
-        rowwise = rowwise.reshape(*draws.log_density.shape, len(joint.x))  # (T, S, N)
+        # (T, S, N) log likelihood of each draw, chain and row
+        rowwise = rowwise.reshape(*draws.log_density.shape, len(joint.x))
         groups["log_likelihood"] = {"y": rowwise.swapaxes(0, 1)}
-    with warnings.catch_warnings():  # the axes are in order, however few the draws are
+    # ArviZ warns of swapped axes when chains outnumber draws; here the axes are in order
+    with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", "More chains|Found chain dimension", UserWarning
         )

@@ -27,19 +27,20 @@ __all__ = [
     "pit",
 ]
 
-MODERATE = Numbers(low=-1e150, high=1e150)  # of which squares are finite
+MODERATE = Numbers(low=-1e150, high=1e150)  # numbers whose squares do not overflow
 SCALES = Numbers(low=1e-150, high=1e150)
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
-BLOCK_NUMBERS = 4_000_000  # at most about this many numbers at once
+# an array of pairs of draws holds about as many numbers at most
+BLOCK_NUMBERS = 4_000_000
 
 
 class Coverage(NamedTuple):
-    """How often central intervals hold the target, (L,) each."""
+    """Shares of targets inside central intervals of L levels, arrays (L,)."""
 
-    level: Array  # probability that they should have
-    share: Array  # share of the targets that they hold
-    low: Array  # Wilson interval of the share, 95 %, of independent rows
-    high: Array
+    level: Array  # nominal probability of the intervals
+    share: Array  # share of the targets that lie inside the intervals
+    low: Array  # lower end of the 95 % Wilson interval of `share`, for independent rows
+    high: Array  # upper end of the same Wilson interval
 
 
 @accepts(means=MODERATE, scales=SCALES, y=MODERATE)
@@ -55,6 +56,7 @@ def pit(means: Any, scales: Any, y: Any) -> Array:
     scales : ndarray, broadcastable to means
         Standard deviations of the noise > 0, e.g. (T, 1, 1) or (T, 1, K) learned, one per draw.
     y : ndarray (N, K)
+        Observed targets.
     """
     means, scales, y = _mixture(means, scales, y)
     return ndtr((y - means) / scales).mean(axis=0)  # D35
@@ -62,15 +64,15 @@ def pit(means: Any, scales: Any, y: Any) -> Array:
 
 @accepts(pits=Numbers(low=0.0, high=1.0, min_length=1), levels=ListOf(proper_fraction))
 def coverage(pits: Any, levels: Any = LEVELS) -> Coverage:
-    """Return the share of targets in central intervals of the given `levels` (D35).
+    """Return the share of targets inside central predictive intervals of given `levels` (D35).
 
-    ``F(y)`` in [(1 - level) / 2, (1 + level) / 2] says that y lies between these quantiles, which
-    therefore need not be computed.
+    A target is inside if its PIT value F(y) is in [(1 - level) / 2, (1 + level) / 2], so that no
+    quantile has to be computed.
 
     Parameters
     ----------
     pits : array-like
-        F(y) of each target, as of `pit`, of any shape.
+        F(y) of each target, as `pit` returns it, of any shape.
     levels : list of float
         Probabilities of the intervals, between 0 and 1.
 
@@ -106,8 +108,8 @@ def crps_mixture(means: Any, scales: Any, y: Any) -> Array:
     r"""Return the CRPS of an equal mixture of T Gaussians, (N, K), in units of y (D34).
 
     :math:`\frac1T \sum_t A(y - m_t, s_t) - \frac1{2 T^2} \sum_{t,u} A(m_t - m_u,
-    \sqrt{s_t^2 + s_u^2})` with :math:`A(m, s) = E|m + s Z|`. T^2 / 2 terms for each number:
-    a few hundred draws are enough, thin longer chains.
+    \sqrt{s_t^2 + s_u^2})` with :math:`A(m, s) = E|m + s Z|`. Each target costs T^2 / 2 terms:
+    a few hundred draws are enough, so thin longer chains.
 
     Parameters
     ----------
@@ -116,6 +118,7 @@ def crps_mixture(means: Any, scales: Any, y: Any) -> Array:
     scales : ndarray, broadcastable to means
         Standard deviations of the noise > 0.
     y : ndarray (N, K)
+        Observed targets.
     """
     means, scales, y = _mixture(means, scales, y)
     n_draws = len(means)
@@ -138,24 +141,26 @@ def crps_mixture(means: Any, scales: Any, y: Any) -> Array:
 def crps_draws(draws: Any, y: Any, fair: bool = False) -> Array:
     r"""Return the CRPS of the empirical distribution of T draws, (N, K), in units of y (D34).
 
-    :math:`\frac1T \sum_t |x_t - y| - \frac1{2 T^2} \sum_{t,u} |x_t - x_u|`, the double sum by
-    sorting, :math:`\sum_{t,u} |x_t - x_u| = 2 \sum_i (2 i - T - 1) x_{(i)}`: T log T.
+    :math:`\frac1T \sum_t |x_t - y| - \frac1{2 T^2} \sum_{t,u} |x_t - x_u|`. The double sum is
+    computed from the sorted draws in T log T operations,
+    :math:`\sum_{t,u} |x_t - x_u| = 2 \sum_i (2 i - T - 1) x_{(i)}`.
 
     Parameters
     ----------
     draws : ndarray (T, N, K)
         Draws of y, not of its mean.
     y : ndarray (N, K)
+        Observed targets.
     fair : bool
-        Divide the double sum by T (T - 1): then the expectation over independent draws is
-        the CRPS of the distribution that they come from. Needs T >= 2.
+        Whether to divide the double sum by T (T - 1) instead of T^2: then the expectation over
+        independent draws is the CRPS of the distribution from which they are drawn. Needs T >= 2.
     """
     draws, y = _checked("draws", draws, y)
     n_draws = len(draws)
     if fair and n_draws < 2:
-        raise ValueError("the fair CRPS needs at least 2 draws; got 1")
+        raise ValueError("the fair CRPS needs at least 2 draws; got 1: draw more")
     from_y = np.abs(draws - y).mean(axis=0)
-    # centred: far fewer digits cancel
+    # Draws are centred, since far fewer digits cancel in the weighted sum of small numbers
     ordered = np.sort(draws, axis=0) - draws.mean(axis=0)
     rank = 2.0 * np.arange(1, n_draws + 1) - n_draws - 1.0
     n_pairs = n_draws * n_draws
@@ -165,7 +170,7 @@ def crps_draws(draws: Any, y: Any, fair: bool = False) -> Array:
 
 
 def _distance(mean: Array, scale: Array) -> Array:
-    """Return A(m, s) = E|m + s Z| = m (2 Phi(m/s) - 1) + 2 s phi(m/s) (D34)."""
+    """Return A(m, s) = E|m + s Z| = m (2 Phi(m/s) - 1) + 2 s phi(m/s), elementwise (D34)."""
     z = mean / scale
     tail = ndtr(-np.abs(z))
     density = np.exp(-0.5 * z * z) / sqrt(2.0 * pi)
@@ -173,7 +178,10 @@ def _distance(mean: Array, scale: Array) -> Array:
 
 
 def _checked(name: str, draws: Any, y: Any) -> tuple[Array, Array]:
-    """Return `draws` (T, N, K) and `y` (N, K) as float64, or say what does not fit."""
+    """Return `draws` (T, N, K) and `y` (N, K) as float64; raise if their shapes do not fit.
+
+    `name` is the name of the argument `draws` in the error message.
+    """
     draws, y = np.asarray(draws, float), np.asarray(y, float)
     if draws.ndim < 2 or not len(draws) or draws.shape[1:] != y.shape:
         raise ValueError(
@@ -184,6 +192,6 @@ def _checked(name: str, draws: Any, y: Any) -> tuple[Array, Array]:
 
 
 def _mixture(means: Any, scales: Any, y: Any) -> tuple[Array, Array, Array]:
-    """Return means, scales and y as float64, `scales` broadcast to the shape of `means`."""
+    """Return means, scales and y as float64, with `scales` broadcast to the shape of `means`."""
     means, y = _checked("means", means, y)
     return means, np.broadcast_to(np.asarray(scales, float), means.shape), y

@@ -43,12 +43,14 @@ __all__ = ["Certificate", "binary_kl", "certificate", "invert_kl", "pac_bayes"]
 
 
 class Certificate(NamedTuple):
-    """What is certain of networks drawn from q, with probability 1 - delta - delta_draws."""
+    """Bound on the error rate of networks drawn from q, at probability 1 - delta - delta_draws."""
 
-    bound: float  # on the share of wrong classes to come, a new network for every case
-    # the share of wrong classes among the rows, of the networks that were drawn
-    risk: float
-    risk_bound: float  # on that of all networks of q, with probability 1 - delta_draws
+    # upper bound on the error rate for new cases, each with a newly drawn network
+    bound: float
+    risk: float  # error rate on the rows, of the networks that were drawn
+    # upper bound on the error rate on the rows of all networks of q; holds with probability
+    # 1 - delta_draws
+    risk_bound: float
     kl: float  # KL(q || P(w)), in nats
     n_rows: int
 
@@ -57,22 +59,22 @@ accept_old_attributes(Certificate, {"rows": "n_rows"})
 
 
 def binary_kl(q: float, p: float) -> float:
-    """Return kl(q || p) of two probabilities, in nats; inf where p excludes what q allows (D57).
+    """Return the KL divergence kl(q || p) of two Bernoulli distributions, in nats (D57).
 
-    For p near q, where both terms are nearly p - q and cancel, that difference enters as it is:
-    the relative error is some eps / abs(p - q).
+    It is inf if p is 0 or 1 and q is not p. For p near q both terms are nearly p - q and cancel;
+    they are computed from that difference, so that the relative error is a few eps / abs(p - q).
 
     Parameters
     ----------
     q, p : float
-        Between 0 and 1.
+        Probabilities of 1, between 0 and 1.
     """
     difference = p - q
     return _kl_term(q, p, difference) + _kl_term(1.0 - q, 1.0 - p, -difference)
 
 
 def _kl_term(a: float, b: float, difference: float) -> float:
-    """Return a log(a / b), for difference = b - a."""
+    """Return a log(a / b) for probabilities a and b, given `difference` = b - a exactly."""
     if a == 0.0:
         return 0.0
     if b == 0.0:
@@ -85,17 +87,17 @@ def _kl_term(a: float, b: float, difference: float) -> float:
 @renamed_arguments(most="bound")
 @accepts(q=SHARE, bound=not_negative)
 def invert_kl(q: float, bound: float) -> float:
-    """Return the largest p with kl(q || p) <= bound.
+    """Return the largest probability p with kl(q || p) <= `bound`.
 
-    By bisection until no float lies between; of the last two the larger one, which promises
-    nothing too much.
+    Bisection goes on until no float lies between the two ends; the larger end is returned, so that
+    p is rounded up and remains an upper bound.
 
     Parameters
     ----------
     q : float
-        Between 0 and 1.
+        Probability between 0 and 1.
     bound : float
-        Nats, >= 0.
+        Bound on the divergence, >= 0, in nats.
     """
     inside = q
     outside = 1.0
@@ -110,18 +112,18 @@ def invert_kl(q: float, bound: float) -> float:
 @renamed_arguments(rows="n_rows")
 @accepts(kl=not_negative, n_rows=COUNT, delta=proper_fraction)
 def pac_bayes(risk: float, kl: float, n_rows: int, delta: float) -> float:
-    """Return the PAC-Bayes bound on the share of wrong classes to come (D57).
+    """Return the PAC-Bayes bound (Maurer 2004) on the error rate for new cases (D57).
 
-    It is Maurer's, and holds with probability 1 - delta over the rows, for every q at once.
+    It holds with probability 1 - delta over the rows, for every q at once.
 
     Parameters
     ----------
     risk : float
-        Share of wrong classes among the rows, of networks drawn from q.
+        Error rate on the rows, of networks drawn from q; or an upper bound on it.
     kl : float
         KL(q || P(w)), in nats.
     n_rows : int
-        N.
+        Number of rows N.
     delta : float
         Probability in (0, 1) that the bound fails.
     """
@@ -163,17 +165,21 @@ def certificate(
     theta : ndarray
         q, which may have been trained on the rows in any way, `PACBayes` the best of them.
     x, y : ndarray (N, d_in), (N, K)
-        The rows, independent draws of what is to come; one-hot classes, or one column of 0 and 1.
+        Inputs and classes of the rows, drawn independently from the distribution of the new cases.
+        y is one-hot, or one column of 0 and 1.
     rng : numpy.random.Generator
+        Draws the networks.
     samples : int
-        How many networks every row meets, each drawn for it alone: N x samples independent draws.
+        Number of networks drawn for each row, for it alone: N x samples independent draws.
     delta, delta_draws : float
-        Probabilities in (0, 1) that the rows mislead, and that the drawn networks do.
+        Probabilities in (0, 1) that the bound fails because of the rows, and because of the
+        networks that were drawn.
 
     Raises
     ------
     ValueError
-        For another prior, no density, or no classes.
+        If the prior is not Gaussian or was learned, the posterior has no density, or the likelihood
+        is not one of classes.
     """
     model, posterior = estimator.model, estimator.posterior
     n_rows, n_classes = y.shape
@@ -194,7 +200,8 @@ def certificate(
         )
     if model.prior.blocks():
         raise ValueError(
-            "a prior that has learned from the rows certifies nothing about them; use learn=False"
+            "a certificate needs a prior that does not depend on the rows; got one whose scale is "
+            "learned from them: use learn=False"
         )
     kl = _divergence(estimator, theta)
     n_draws = n_rows * samples
@@ -209,7 +216,10 @@ def certificate(
 
 
 def _is_wrong(f: Array, y: Array, binary: bool) -> Array:
-    """Return which outputs (S, B, heads) name another class than targets (B, K)."""
+    """Return a mask (S, B) of the outputs `f` (S, B, heads) whose class differs from y (B, K).
+
+    If `binary`, the mask is (S, B, 1), for one logit and a column `y` of 0 and 1.
+    """
     if binary:
         return (f > 0) != (y > 0.5)
     return f.argmax(-1) != y.argmax(-1)
@@ -222,15 +232,18 @@ def _divergence(estimator: GradientEstimator, theta: Array) -> float:
     blocks = estimator.layout.views(theta.astype(np.float64))
     entropy = posterior.entropy(posterior.factor(blocks, Buffers()), prior.group_starts)
     expected = prior.expected_log_density({}, blocks["mu"], entropy.total_variance, {})
-    return max(0.0, float(-entropy.value - expected.value))  # of q = P it is rounding
+    # For q = P the divergence is 0, and rounding could make it negative
+    return max(0.0, float(-entropy.value - expected.value))
 
 
 def _outputs(
     estimator: GradientEstimator, theta: Array, x: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[slice, Array]]:
-    """Yield rows, and outputs (S, B, heads) there of networks drawn anew for every row (D57).
+    """Yield slices of rows with outputs (S, B, heads) of networks drawn anew for each row (D57).
 
-    Independent weights need not be drawn: the outputs of layers are (D21).
+    Under a mean-field posterior the pre-activations of the layers are drawn instead of the weights
+    (local reparameterisation, D21). For other posteriors S is 1, and each slice comes `samples`
+    times.
     """
     model = estimator.model
     buffers = Buffers()

@@ -27,16 +27,16 @@ from .predictive import BLOCK_NUMBERS
 
 __all__ = ["Convergence", "Line", "convergence", "function_r_hats"]
 
-# the environment variable that names the user's folder for what may be lost
+# the environment variable that names the user's cache folder
 CACHE_VARIABLE = "XDG_CACHE_HOME"
-MIXED_R_HAT = 1.01  # below which Vehtari et al. (2021) call chains mixed
-# effective draws per chain without which R-hat itself is unreliable (the same)
+MIXED_R_HAT = 1.01  # chains with a smaller R-hat count as mixed (Vehtari et al. 2021)
+# number of effective draws per chain below which R-hat is unreliable (Vehtari et al. 2021)
 MIN_ESS_PER_CHAIN = 100
-N_ROWS = 50  # of the data, at which functions are judged by default
+N_ROWS = 50  # number of rows of the data at which functions are judged by default
 
 
 def import_arviz() -> Any:
-    """Import ArviZ; its announcement of another version, once a day, is no warning of ours."""
+    """Import ArviZ without its daily FutureWarning; raise ImportError with advice if missing."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
@@ -46,13 +46,14 @@ def import_arviz() -> Any:
             "R-hat, effective sample sizes and to_arviz need ArviZ: "
             "pip install 'bbb-numpy[diagnostics]'"
         ) from error
-    if sys.flags.optimize > 1:  # it adds to docstrings of functions that it calls
+    # ArviZ extends docstrings of functions when it is called, and fails if there are none
+    if sys.flags.optimize > 1:
         raise ImportError("ArviZ needs docstrings: run Python without -OO")
     return arviz
 
 
 def _imported_arviz() -> Any:
-    """Import ArviZ, also where the user has no folder for the day of that announcement."""
+    """Import ArviZ, with a temporary cache folder if the user's cannot be written."""
     try:
         return import_module("arviz")
     except OSError:
@@ -68,22 +69,25 @@ def _imported_arviz() -> Any:
 
 
 def draws_of(draws: Any) -> Draws:
-    """Return draws, given themselves or a learner that was fitted by sampling."""
+    """Return `draws` themselves, or the `Draws` of a learner that was fitted by sampling.
+
+    Raise TypeError for another object, ValueError if there is no draw.
+    """
     chains = getattr(draws, "draws_", draws)
     if not isinstance(chains, Draws):
         raise TypeError(
-            "draws must be those of `sample` or `sample_target`, or a learner with draws_; got "
+            "draws must be the result of sample or sample_target, or a learner with draws_; got "
             f"{type(draws).__name__}"
         )
     if not len(chains.positions):
         raise ValueError(
-            "draws is empty: sampling was interrupted before the first draw"
+            "draws is empty: sampling was interrupted before the first draw; sample again"
         )
     return chains
 
 
 def model_of(draws: Draws) -> Model | None:
-    """Return the model that the target knows, with its data or, when loaded, without."""
+    """Return the model of the target that was sampled, or None if the target has no model."""
     model = getattr(draws.target, "model", None)
     if isinstance(model, Model) and DrawnWeights(model).layout == draws.layout:
         return model
@@ -95,17 +99,17 @@ def evaluate_draws(
     positions: Array,
     function: Callable[[dict[str, Array], Array], Array],
 ) -> Array:
-    """Return a function of the network's outputs at every draw, in bounded memory.
+    """Evaluate a function of the network's outputs at every draw, in bounded memory.
 
     Parameters
     ----------
     joint : LogJoint
-        Its rows are those at which the network is evaluated.
+        Model with the N rows at which the network is evaluated.
     positions : ndarray (S, D)
-        Draws.
+        S draws of weights and learned numbers.
     function : callable
-        ``function(params, f)`` of the learned numbers and the outputs f (S_b, N, K) of a block of
-        draws returns an array (S_b, ...).
+        ``function(params, f)`` returns an array (S_b, ...) for a block of S_b draws, given the
+        learned numbers by name and the outputs f (S_b, N, K).
 
     Returns
     -------
@@ -122,7 +126,7 @@ def evaluate_draws(
 
 
 def _functions(model: Model, draws: Draws, x: Any) -> Array:
-    """Return E[y|x, w] (T, S, N * K) of all draws at rows `x` (N, d_in)."""
+    """Return E[y|x, w] (T, S, N * K) of T draws of S chains at rows `x` (N, d_in)."""
     dtype = draws.positions.dtype
     if isinstance(draws.target, LogJoint):
         dtype = draws.target.x.dtype
@@ -135,14 +139,14 @@ def _functions(model: Model, draws: Draws, x: Any) -> Array:
 
 @dataclass(frozen=True)
 class Line:
-    """The worst of several numbers that belong together."""
+    """Worst R-hat and effective sample sizes of a block of numbers, such as one layer's weights."""
 
-    space: str  # "functions", "weights"; of a target without a model "numbers"
+    space: str  # "functions" or "weights"; "numbers" for a target without a model
     name: str
-    n_numbers: int  # those that never change are left out
-    r_hat: float  # the largest; inf for chains that each stand still
-    ess_bulk: float  # the smallest effective sample size for means
-    ess_tail: float  # and for 5 % and 95 % quantiles
+    n_numbers: int  # number of coordinates; those that never change are left out
+    r_hat: float  # largest R-hat; inf if each chain stands still
+    ess_bulk: float  # smallest effective sample size for means
+    ess_tail: float  # smallest effective sample size for the 5 % and 95 % quantiles
 
 
 accept_old_attributes(
@@ -154,18 +158,23 @@ accept_old_attributes(
 class Convergence:
     """R-hat and effective sample sizes in function space and in weight space."""
 
-    n_draws: int  # of each chain
+    n_draws: int  # number of draws of each chain
     n_chains: int
     lines: tuple[Line, ...]
-    # whether E[y|x] was not judged: the draws came without x, none was given
+    # whether E[y|x] was not judged, since neither the draws nor the caller had rows x
     without_functions: bool = False
-    n_divergent: int = 0  # draws after a divergence
+    n_divergent: int = 0  # number of draws, of all chains, that followed a divergence
 
     def worst(self, space: str) -> Line:
-        """Return the largest R-hat and smallest sizes of ``'functions'`` or ``'weights'``."""
+        """Return the largest R-hat and the smallest effective sample sizes of a space as a `Line`.
+
+        `space` is 'functions', 'weights' or, for a target without a model, 'numbers'. Raise
+        ValueError if it has no line.
+        """
         lines = [line for line in self.lines if line.space == space]
         if not lines:
-            raise ValueError(f"there is nothing in {space!r}")
+            spaces = sorted({line.space for line in self.lines})
+            raise ValueError(f"space must be one of {spaces}; got {space!r}")
         return Line(
             space,
             "all",
@@ -179,9 +188,8 @@ class Convergence:
     def mixed(self) -> bool:
         """Whether the chains have mixed: R-hat < 1.01 and 100 effective draws per chain.
 
-        Weights do not count: those of equal functions differ by permutations.
-
-        If `without_functions`, the log density and the learned numbers alone are judged.
+        Weights are not judged, since permuted hidden units have other weights and equal functions.
+        If `without_functions`, only the log density and the learned numbers are judged.
         """
         least = MIN_ESS_PER_CHAIN * self.n_chains
         return all(
@@ -191,7 +199,7 @@ class Convergence:
         )
 
     def __str__(self) -> str:
-        """Return a table with a line for each kind of numbers, and the verdict."""
+        """Return a table with R-hat and effective sample sizes of each block, and the verdict."""
         width = max(len(line.name) for line in self.lines) + 2
         out = [
             f"{self.n_chains} chains of {self.n_draws} draws; of each line the worst",
@@ -245,15 +253,23 @@ signs: chains in different copies of one mode have a large R-hat of weights and 
 
 
 def _r_hats(az: Any, values: Array) -> Array:
-    """Return R-hat (M,) of numbers (T, S, M); inf where each chain stands still."""
-    with np.errstate(all="ignore"):  # a chain that stands still has no variance
+    """Return R-hat (M,) of numbers `values` (T, S, M); inf where each chain stands still.
+
+    T is the number of draws of each of S chains, `az` the module arviz.
+    """
+    # a chain that stands still has variance 0: division by 0
+    with np.errstate(all="ignore"):
         r_hat = az.rhat(az.convert_to_dataset({"v": values.swapaxes(0, 1)}))["v"].values
     return np.where(np.isnan(r_hat), np.inf, r_hat)
 
 
 def _line(az: Any, space: str, name: str, values: Array) -> Line | None:
-    """Judge numbers (T, S, ...); None if none of them ever changes."""
-    # one axis for all numbers that change
+    """Return the worst R-hat and effective sample sizes of `values` (T, S, ...) as a `Line`.
+
+    T is the number of draws of each of S chains, `az` the module arviz. None is returned if none
+    of the numbers ever changes.
+    """
+    # The mask flattens all coordinates that change into one axis
     values = values[..., np.ptp(values, axis=(0, 1)) > 0]
     if not values.shape[-1]:
         return None
@@ -274,33 +290,35 @@ def _line(az: Any, space: str, name: str, values: Array) -> Line | None:
 
 
 def _comparable_chains(draws: Any) -> Draws:
-    """Return draws of which R-hat can be computed."""
+    """Return the `Draws` of `draws` (or of a learner); raise if they are too few for R-hat."""
     chains = draws_of(draws)
     n_draws, n_chains, _ = chains.positions.shape
     if n_chains < 2 or n_draws < 4:
         raise ValueError(
-            "R-hat needs two chains of four draws at least; got "
+            "R-hat needs at least two chains of four draws; got "
             f"{n_chains} of {n_draws}"
         )
     return chains
 
 
 def function_r_hats(draws: Any, x: Any) -> Array:
-    """Return R-hat (N * K,) of E[y|x, w] at each row; `convergence` returns the largest.
+    """Return R-hat (N * K,) of E[y|x, w] at each row of `x`, K numbers for each row.
+
+    `convergence` returns the largest of them.
 
     Parameters
     ----------
     draws : Draws, or a learner with ``draws_``
-        Two chains at least, of four draws.
+        At least two chains of four draws.
     x : array-like (N, d_in)
-        In the chains' units.
+        Rows standardised like those that the chains were fitted to.
 
     Raises
     ------
     ImportError
-        Without ArviZ.
+        If ArviZ is not installed.
     ValueError
-        For fewer chains or draws, or a target that does not know its model.
+        For fewer chains or draws, or a target that has no model.
     """
     az = import_arviz()
     chains = _comparable_chains(draws)
@@ -308,47 +326,48 @@ def function_r_hats(draws: Any, x: Any) -> Array:
 
 
 def known_model(draws: Draws) -> Model:
-    """Return what `model_of` does, where rows `x` cannot do without it."""
+    """Return the model of the target that was sampled; raise ValueError if it has none."""
     model = model_of(draws)
     if model is None:
         raise ValueError(
-            "x needs draws of a target that knows its model, such as a LogJoint"
+            "x can be used only with draws of a target that has a model, such as a LogJoint; "
+            "leave x out"
         )
     return model
 
 
 def convergence(draws: Any, x: Any = None, *, weights: bool = True) -> Convergence:
-    """Return R-hat and effective sample sizes of functions, and for comparison of weights.
+    """Return R-hat and effective sample sizes of functions and, for comparison, of weights.
 
-    Predictions, noise and log density are what the draws are for, and they are the same in every
-    copy of a mode that the order of the hidden units makes.
+    Functions are judged first because predictions, noise and log density do not depend on the order
+    of the hidden units, whereas permuted copies of one mode have different weights.
 
     Parameters
     ----------
     draws : Draws, or a learner with ``draws_``
-        Two chains at least, of four draws.
+        At least two chains of four draws.
     x : array-like (N, d_in), optional
-        Rows at which the functions E[y|x, w] are looked at, in the chains' units; by default 50
-        of the data's. Draws that were loaded have no data: without `x` their functions are not
-        judged, which the table says.
+        Rows at which the functions E[y|x, w] are evaluated, standardised like those that the chains
+        were fitted to. By default 50 rows of the data. Draws that were loaded from a file hold no
+        data: without `x` their functions are not judged, which the table says.
     weights : bool
-        Judge the blocks of weights, too, which `Convergence.mixed` takes no notice of. For many
-        weights this takes the longest.
+        Whether to judge the blocks of weights too, which `Convergence.mixed` does not count. For
+        many weights this takes the longest.
 
     Returns
     -------
     Convergence
-        Printed, it is a small table. R-hat is split, of ranks and folded ranks, the sizes are bulk
-        and tail (Vehtari et al. 2021). Divergences stand beneath it; where chains of MAMS and MCLMC
-        miss something, divergences do not show it.
+        Printed, it is a small table: rank-normalised split R-hat (the larger one of ranks and
+        folded ranks), and bulk and tail effective sample sizes (Vehtari et al. 2021), with the
+        number of divergences below. MAMS and MCLMC may miss a region without any divergence.
 
     Raises
     ------
     ImportError
-        Without ArviZ.
+        If ArviZ is not installed.
     ValueError
-        For fewer chains or draws, `x` of a target that does not know its model, or chains of which
-        no number ever changes.
+        For fewer chains or draws, for `x` with a target that has no model, or if no number of the
+        chains ever changes.
     """
     flag("weights", weights)
     az = import_arviz()

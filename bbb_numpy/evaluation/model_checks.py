@@ -1,8 +1,8 @@
-"""Model checking (M22): what the model can say before and after the data.
+"""Model checking (M22): prior predictive draws, posterior predictive checks, reweighted draws.
 
-`prior_predictive` draws what the model expects before any data; `posterior_check` compares data
-replicated from the posterior with those seen; `reweight` asks what another prior would have
-made of the same draws.
+`prior_predictive` draws targets that the model expects before any data; `posterior_check` compares
+data replicated from the posterior with the observed data; `reweight` turns draws of one posterior
+into weighted draws of the posterior under another prior.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ __all__ = [
     "reweight",
 ]
 
-MIN_ESS_SHARE = 0.1  # of the draws: with fewer effective ones, `reweight` warns
+MIN_ESS_SHARE = 0.1  # share of effective draws below which `reweight` warns
 
 
 class Predicted(NamedTuple):
-    """What S draws of weights and learned numbers predict at N rows."""
+    """Predictions at N rows of each of S draws of the weights and learned numbers."""
 
     mean: Array  # (S, N, K)  E[y|x, w]: functions, probabilities or rates
-    sd: Array  # (S, N, K)  standard deviation of y around it
+    sd: Array  # (S, N, K)  standard deviation of y around `mean`
     targets: Array  # (S, N, K)  one draw of y for each draw of the weights
 
 
@@ -57,17 +57,18 @@ accept_old_attributes(Predicted, {"deviation": "sd"})
 def predicted(
     joint: LogJoint, positions: Array, rng: np.random.Generator, x: Array | None = None
 ) -> Predicted:
-    """Return the mean and standard deviation of y for each draw, and targets drawn given it.
+    """Return mean and standard deviation of y given each draw of the weights, and draws of y.
 
     Parameters
     ----------
     joint : LogJoint
+        Model with its data.
     positions : ndarray (S, D)
-        Draws of the posterior, or of the prior.
+        Draws of weights and learned numbers from the posterior, or from the prior.
     rng : numpy.random.Generator
         Draws the targets.
     x : ndarray (N, d_in), optional
-        By default the rows of the data.
+        Rows at which to predict. By default the rows of the data.
 
     Returns
     -------
@@ -93,19 +94,21 @@ def prior_predictive(
     samples: int = 100,
     x: Array | None = None,
 ) -> Predicted:
-    """Return what the model predicts before it sees a target (M22).
+    """Return predictions of draws from the prior, which do not depend on the targets (M22).
 
-    Weights come from the prior, learned scales from their hyperpriors. Of the data only x is used,
-    and not even that if `x` is given.
+    Weights are drawn from the prior, learned scales from their hyperpriors. Of the data only x is
+    used, and not even that if `x` is given.
 
     Parameters
     ----------
     joint : LogJoint
+        Model with its data.
     rng : numpy.random.Generator
+        Draws weights, learned numbers and targets.
     samples : int
         Number of draws S.
     x : ndarray (N, d_in), optional
-        By default the rows of the data.
+        Rows at which to predict. By default the rows of the data.
 
     Returns
     -------
@@ -114,13 +117,13 @@ def prior_predictive(
     return predicted(joint, joint.draw_prior(rng, samples), rng, x)
 
 
-# A test quantity: numbers (S,) of targets y (S or 1, N, K), given means and standard deviations
-# (S, N, K)
+# A test quantity is a function of targets y (S or 1, N, K) and of their means and standard
+# deviations (S, N, K) that returns one number for each draw, (S,)
 Quantity = Callable[[Array, Array, Array], Array]
 
 
 def _of_residuals(quantity: Callable[[Array], Array]) -> Quantity:
-    """Return the quantity of residuals in units of the model's own standard deviation."""
+    """Return the test quantity that applies `quantity` to the residuals (y - mean) / sd."""
     return lambda y, mean, sd: quantity((y - mean) / sd)
 
 
@@ -131,7 +134,7 @@ QUANTITIES: Mapping[str, Quantity] = {
     "largest y": lambda y, mean, sd: y.max(axis=(1, 2)),
     "sum of squared residuals": _of_residuals(lambda z: (z**2).sum(axis=(1, 2))),
     "largest residual": _of_residuals(lambda z: np.abs(z).max(axis=(1, 2))),
-    # mean product of one row's and the next one's
+    # mean product of the residuals of each row and of the next row
     "residuals of neighbours": _of_residuals(
         lambda z: (z[:, 1:] * z[:, :-1]).mean(axis=(1, 2))
     ),
@@ -139,17 +142,18 @@ QUANTITIES: Mapping[str, Quantity] = {
 
 
 class Check(NamedTuple):
-    """One test quantity, for the data and for replications of them."""
+    """Values of one test quantity T, for the data and for replicated data."""
 
-    observed: Array  # (S,)  a number for each draw: residuals depend on it
-    replicated: Array  # (S,)
+    # (S,) T of the data for each draw of the weights, on which residuals depend
+    observed: Array
+    replicated: Array  # (S,) T of the data replicated from each draw
 
     @property
     def p_value(self) -> float:
         """Posterior predictive p-value P(T(replicated) > T(observed)), ties counted half (M22).
 
-        Near 0 or 1: the model does not produce such data. It is not uniform under a right model
-        but closer to 1/2, since the data have been used to find the posterior.
+        A value near 0 or 1 says that the model does not produce such data. Under a right model the
+        p-value is not uniform but closer to 1/2, since the posterior was fitted to the same data.
         """
         above = self.replicated > self.observed
         return float(np.mean(above + 0.5 * (self.replicated == self.observed)))
@@ -162,16 +166,17 @@ def posterior_check(
     rng: np.random.Generator,
     quantities: Mapping[str, Quantity] = QUANTITIES,
 ) -> dict[str, Check]:
-    """Return test quantities of the data, and of a replication for each draw (M22).
+    """Return test quantities of the data, and of data replicated from each draw (M22).
 
     Parameters
     ----------
     joint : LogJoint
-        Rows in an order that means something (time, the input) if "residuals of neighbours" is
-        to mean something.
+        Model with its data. The quantity "residuals of neighbours" has a meaning only if the rows
+        are ordered, by time or by an input.
     positions : ndarray (S, D)
         Draws of the posterior, e.g. ``draws.flat``; of the prior for a prior predictive check.
     rng : numpy.random.Generator
+        Draws the replicated data.
     quantities : dict of str to callable
         ``quantity(y, mean, sd)`` of targets (S or 1, N, K), means and standard deviations
         (S, N, K) returns one number for each draw (S,).
@@ -179,7 +184,7 @@ def posterior_check(
     Returns
     -------
     dict of str to Check
-        By the name of the quantity.
+        Values of each quantity, by its name.
     """
     mean, sd, targets = predicted(joint, positions, rng)
     checks = {}
@@ -193,14 +198,14 @@ def posterior_check(
 class Reweighted(NamedTuple):
     """Draws of one posterior as weighted draws of another."""
 
-    weights: Array  # (S,)  they sum to 1
-    effective_sample_size: (
-        float  # as many draws of the other posterior would do as well
-    )
-    log_ratio: float  # log P'(D) - log P(D): the Bayes factor of the two priors, nats
+    weights: Array  # (S,)  importance weights, which sum to 1
+    # number of draws of the other posterior that are worth as much: 1 / sum of squared weights
+    effective_sample_size: float
+    # log P'(D) - log P(D) in nats: log Bayes factor of the other model against this one
+    log_ratio: float
 
     def mean(self, values: Array) -> Array:
-        """Return the mean of `values` (S, ...) under the other posterior."""
+        """Return the mean under the other posterior of `values` (S, ...), one for each draw."""
         return np.tensordot(self.weights, values, axes=1)
 
 
@@ -211,19 +216,21 @@ accept_old_attributes(
 
 @accepts(joint=InstanceOf(LogJoint), other=InstanceOf(LogJoint))
 def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
-    """Return the draws of one posterior as weighted draws of another (M22).
+    """Return importance weights that turn draws of one posterior into draws of another (M22).
 
-    So one learns what another prior would have made of the data, without sampling again. The
-    weights are proportional to P'(w, u, D) / P(w, u, D), P' that of `other`.
+    So the posterior under another prior is found without sampling again. The weights are
+    proportional to P'(w, u, D) / P(w, u, D), where P is the joint density of `joint`, P' that of
+    `other`, and u are the learned numbers.
 
     Parameters
     ----------
     joint : LogJoint
-        Of which the draws are.
+        Model and data whose posterior was sampled.
     other : LogJoint
-        Of any prior, noise or likelihood with the same network and learned numbers.
+        Model and data of the other posterior: any prior, noise or likelihood, with the same network
+        and the same learned numbers.
     positions : ndarray (S, D)
-        Draws, e.g. ``draws.flat``.
+        Draws of the posterior of `joint`, e.g. ``draws.flat``.
 
     Returns
     -------
@@ -232,7 +239,7 @@ def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
     Warns
     -----
     UserWarning
-        If less than a tenth of the draws is effective: sample the other model itself.
+        If less than a tenth of the draws is effective: then sample the other posterior itself.
     """
     if joint.layout != other.layout:
         raise ValueError(
@@ -247,7 +254,8 @@ def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
     if effective < MIN_ESS_SHARE * len(weights):
         warnings.warn(
             f"only {effective:.1f} of {len(weights)} draws are effective under the other model; "
-            "its posterior lies elsewhere: sample it",
-            stacklevel=3,  # beyond the check of the arguments: whoever called
+            "its posterior is too different; sample the other model itself",
+            # skips the wrapper that checks arguments, to point at the caller
+            stacklevel=3,
         )
     return Reweighted(weights, effective, log_total - log(len(weights)))

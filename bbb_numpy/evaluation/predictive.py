@@ -6,8 +6,8 @@ S weight samples. By the law of total variance (D4) ::
     Var[y] = Var_q[E[y|w]]   +  E_q[Var[y|w]]
              epistemic^2        aleatoric^2
 
-Of a linearised network with Gaussian noise it is one Gaussian, and no sample is needed (D54).
-Where a network overflows, results are not finite.
+For a linearised network with Gaussian noise the predictive is one Gaussian, and no sample is needed
+(D54). Where a network overflows, results are not finite.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ __all__ = [
     "sample_targets",
 ]
 
-Source = GradientEstimator | DrawnWeights  # where weights come from
+Source = GradientEstimator | DrawnWeights  # distribution from which weights are drawn
 Function = TypeVar("Function", bound=Callable[..., Any])
 BAND = 2.0  # bands are mean +- 2 standard deviations: 95.4 % of a Gaussian
-BLOCK_NUMBERS = 4_000_000  # at most about this many numbers in one block of activations
+BLOCK_NUMBERS = 4_000_000  # a block of activations holds about as many numbers at most
 
 
 ARGUMENTS: dict[str, Check] = {
@@ -71,7 +71,7 @@ ARGUMENTS: dict[str, Check] = {
 
 
 def _prediction(function: Function) -> Function:
-    """Check the arguments of a prediction; where a network overflows, NumPy says nothing."""
+    """Decorate a function of predictions: check its arguments, and silence overflow warnings."""
     silent = np.errstate(over="ignore", invalid="ignore")(function)
     return accepts(**ARGUMENTS)(silent)  # type: ignore[return-value]
 
@@ -80,8 +80,10 @@ class Predictive(NamedTuple):
     """Moments of the predictive distribution, (N, K) each, in units of y."""
 
     mean: Array
-    epistemic: Array  # standard deviation between weight samples: falls with more data
-    aleatoric: Array  # standard deviation of y around one function: does not
+    # standard deviation between weight samples, which falls with more data
+    epistemic: Array
+    # standard deviation of y around each function, which does not fall
+    aleatoric: Array
 
     @property
     def total(self) -> Array:
@@ -90,32 +92,32 @@ class Predictive(NamedTuple):
 
 
 class ClassPredictive(NamedTuple):
-    """Class probabilities, and the entropy of the predictive distribution split (D29), in nats.
+    """Class probabilities, and epistemic and aleatoric part of their entropy, in nats (D29).
 
-    ``H[E p] = (H[E p] - E H[p]) + E H[p]``: what more data would tell (the mutual information
-    of class and weights) and what they would not.
+    ``H[E p] = (H[E p] - E H[p]) + E H[p]``: the epistemic part, which is the mutual information of
+    class and weights and falls with more data, plus the aleatoric part, which does not.
     """
 
     proba: Array  # (N, K)  E_q[p(y = k|x, w)]
-    aleatoric: Array  # (N,)  E_q of the entropy of p(y|x, w)
+    aleatoric: Array  # (N,)  mean under q of the entropy of p(y|x, w)
 
     @property
     def total(self) -> Array:
-        """Entropy (N,) of the predictive distribution."""
+        """Entropy (N,) of the predictive distribution, in nats."""
         return _entropy(self.proba)
 
     @property
     def epistemic(self) -> Array:
-        """Mutual information (N,) of class and weights: total - aleatoric, >= 0."""
+        """Mutual information (N,) of class and weights, in nats: total - aleatoric, >= 0."""
         return np.maximum(self.total - self.aleatoric, 0.0)  # D29
 
 
 def _weight_blocks(
     estimator: Source, theta: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[Array, dict[str, Array]]]:
-    """Draw `samples` weight vectors, a block (S_b, P) at a time, with their learned numbers.
+    """Yield `samples` weight vectors in blocks (S_b, P), each with the learned numbers by name.
 
-    The cut depends on the network alone, so the functions drawn from one generator state do
+    The block size depends on the network alone, so the functions drawn from one generator state do
     not depend on the rows at which they are evaluated.
     """
     block = max(1, min(BLOCK_NUMBERS // (4 * estimator.model.layout.size), 256))
@@ -128,24 +130,28 @@ def _weight_blocks(
 
 
 def blocks_of_rows(n_rows: int, block_size: int) -> Iterator[slice]:
-    """Yield slices of at most `block_size` rows that together cover all.
+    """Yield slices of at most `block_size` rows that together cover `n_rows` rows.
 
     Parameters
     ----------
-    n_rows, block_size : int
+    n_rows : int
+        Number of rows to cover.
+    block_size : int
+        Largest number of rows of a slice, >= 1.
     """
     for start in range(0, n_rows, block_size):
         yield slice(start, start + block_size)
 
 
 def _as_rows(estimator: Source, theta: Array, x: Array) -> Array:
-    """Return `x` in the dtype of `theta`, if both are of the estimator's widths."""
+    """Return `x` in the dtype of `theta`; raise ValueError if either has a wrong shape."""
     width, size = estimator.model.network.sizes[0], estimator.layout.size
     if x.shape[1] != width:
         raise ValueError(f"x must have shape (rows, {width}); got {x.shape}")
     if theta.ndim == 0 or theta.shape[-1] != size:
         raise ValueError(
-            f"theta must hold the {size} numbers of the estimator; got {theta.shape}"
+            f"theta must have {size} numbers along its last axis, the size of the estimator's "
+            f"layout; got shape {theta.shape}"
         )
     return np.ascontiguousarray(x, theta.dtype)
 
@@ -153,7 +159,7 @@ def _as_rows(estimator: Source, theta: Array, x: Array) -> Array:
 def outputs(
     estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[slice, slice, Array, dict[str, Array]]]:
-    """Yield the outputs of the network for all weight samples and rows, block by block.
+    """Yield the outputs of the network for all weight samples and rows, in blocks.
 
     Parameters
     ----------
@@ -169,7 +175,7 @@ def outputs(
     Yields
     ------
     samples, rows : slice
-        Which of the S samples and N rows the block covers.
+        Slices of the S samples and of the N rows that the block covers.
     f : ndarray (S_b, B, K)
         Outputs; the next block may overwrite them.
     params : dict of str to ndarray
@@ -188,7 +194,7 @@ def outputs(
 
 
 def is_gaussian(estimator: Source) -> bool:
-    """Whether the predictive is a Gaussian: outputs are linear in w, and the noise is one (D54)."""
+    """Return whether the predictive is Gaussian: linearised network, Gaussian noise (D54)."""
     gaussian = type(estimator.model.likelihood) is GaussianLikelihood
     return isinstance(estimator, Linearised) and gaussian
 
@@ -196,7 +202,11 @@ def is_gaussian(estimator: Source) -> bool:
 def _affine(
     estimator: Any, theta: Array, x: Array
 ) -> Iterator[tuple[slice, Array, Array, Array]]:
-    """Yield (rows, f (B, K), G (B, K, P), noise (K,)): y = f + G eps + noise o eta (D54)."""
+    """Yield blocks (rows, f, G, noise) of the affine model y = f + G eps + noise o eta (D54).
+
+    `rows` is a slice of B rows, f (B, K) the mean, G (B, K, P) the slopes, noise (K,) a standard
+    deviation; eps (P,) and eta (K,) are standard normal.
+    """
     x = _as_rows(estimator, theta, x)
     model = estimator.model
     params = estimator.layout.views(theta)
@@ -214,7 +224,7 @@ def predict(
 
     Memory does not grow with `samples`: blocks of samples are merged into running moments
     (Chan, Golub and LeVeque 1983), so that 10,000 samples at a million rows need little
-    more than their three results.
+    more memory than the three arrays that are returned.
 
     Parameters
     ----------
@@ -225,8 +235,8 @@ def predict(
     rng : numpy.random.Generator
         Draws the weight samples; the same state gives the same functions for any rows.
     samples : int
-        Weight samples S >= 1. With one sample the epistemic standard deviation is 0. Not drawn
-        where the predictive is a Gaussian (`is_gaussian`).
+        Number of weight samples S >= 1. With one sample the epistemic standard deviation is 0. None
+        is drawn where the predictive is a Gaussian (`is_gaussian`).
 
     Returns
     -------
@@ -264,9 +274,9 @@ def covariance(
 ) -> Array:
     """Return the covariance of new targets between the rows of `x`, (N, N, K) (D46).
 
-    Between two rows it is that of the functions, E[y|x, w] over weight samples: the noise of one
-    row says nothing of another. On the diagonal the noise is added: the square of `total` from
-    `predict`.
+    Between two rows it is the covariance of the functions E[y|x, w] over weight samples, since the
+    noise of different rows is independent. On the diagonal the variance of the noise is added,
+    which makes it the square of `Predictive.total`.
 
     Parameters
     ----------
@@ -282,12 +292,12 @@ def covariance(
     total = predict(estimator, theta, x, rng=copy.deepcopy(rng), samples=samples).total
     if is_gaussian(estimator):
         blocks = [slopes for _, _, slopes, _ in _affine(estimator, theta, x)]
-        # (P, N, K): G G^T is a sum over P, no mean
+        # (P, N, K) slopes in place of samples; G G^T is a sum over P, so nothing is divided by P
         functions = np.moveaxis(np.concatenate(blocks), -1, 0)  # D54
     else:
         functions = sample_functions(estimator, theta, x, rng=rng, samples=samples)
         functions = (functions - functions.mean(axis=0)) / max(samples - 1, 1) ** 0.5
-    by_output = np.moveaxis(functions, -1, 0)  # (K, S, N)
+    by_output = np.moveaxis(functions, -1, 0)  # (K, S, N) functions of each output
     between = by_output.swapaxes(1, 2) @ by_output  # D46
     diagonal = np.arange(len(x))
     between[:, diagonal, diagonal] = total.T**2
@@ -298,10 +308,10 @@ def covariance(
 def sample_functions(
     estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 10
 ) -> Array:
-    """Return functions E[y|x, w] with w drawn from q, evaluated at `x`: (S, N, K).
+    """Return functions E[y|x, w], with w drawn from the posterior, at rows `x`: (S, N, K).
 
-    One weight sample serves all rows, so each [s] is one function, not pointwise noise. For
-    classes and counts these are probabilities and rates.
+    Entry [s] uses one weight sample for all rows, and so is one function, not pointwise noise. For
+    classes and counts the functions are probabilities and rates.
 
     Parameters
     ----------
@@ -325,7 +335,7 @@ def sample_functions(
 def mixture(
     estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 100
 ) -> tuple[Array, Array]:
-    """Return means and standard deviations of the predictive mixture's components at `x` (D5).
+    """Return means and standard deviations of the components of the predictive mixture (D5).
 
     ``P(y|x, D) = mean over s of N(y; means[s], scales[s]^2)`` for a Gaussian likelihood.
 
@@ -347,7 +357,7 @@ def mixture(
     shape = (2, samples, len(x), estimator.model.outputs)
     means, variances = np.empty(shape, theta.dtype)
     for block, rows, f, params in outputs(estimator, theta, x, rng, samples):
-        # first: the mean may be written over the outputs
+        # The variance is computed first, since `mean` may overwrite the outputs f
         variances[block, rows] = estimator.model.likelihood.variance(params, f)
         means[block, rows] = estimator.model.likelihood.mean(params, f)
     return means, np.sqrt(variances)
@@ -375,7 +385,7 @@ def sample_targets(
     for block, rows, f, params in outputs(estimator, theta, x, rng, samples):
         heads[block, rows] = f
         params_of_blocks[block.start] = (block, params)
-    # drawn last: the weights' noise comes from the same generator
+    # Targets are drawn last, so that the weights are those of `sample_functions` for this rng
     draw = estimator.model.likelihood.draw
     targets = [
         draw(rng, params, heads[block]) for block, params in params_of_blocks.values()
@@ -387,7 +397,7 @@ def sample_targets(
 def predict_classes(
     estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 100
 ) -> ClassPredictive:
-    """Return class probabilities at every row of `x`, and their entropies (D29).
+    """Return class probabilities at every row of `x`, and the split of their entropy (D29).
 
     Parameters
     ----------
@@ -408,7 +418,7 @@ def predict_classes(
     Raises
     ------
     ValueError
-        For another likelihood.
+        If the likelihood is another one.
     """
     likelihood = estimator.model.likelihood
     binary = (
@@ -423,17 +433,17 @@ def predict_classes(
     proba = np.zeros((len(x), n_classes), theta.dtype)
     aleatoric = np.zeros(len(x), theta.dtype)
     for _, rows, f, params in outputs(estimator, theta, x, rng, samples):
-        p = likelihood.mean(params, f)  # (S, B, K)
+        p = likelihood.mean(params, f)  # (S_b, B, K) probabilities
         if binary:
             p = np.concatenate([1.0 - p, p], axis=-1)
         proba[rows] += p.sum(axis=0)
         aleatoric[rows] += _entropy(p).sum(axis=0) / samples
-    proba /= proba.sum(axis=1, keepdims=True)  # S to rounding
+    proba /= proba.sum(axis=1, keepdims=True)  # the sum is S but for rounding
     return ClassPredictive(proba, aleatoric)
 
 
 def _entropy(p: Array) -> Array:
-    """Return -sum_k p_k log p_k over the last axis, with 0 log 0 = 0."""
+    """Return the entropy -sum_k p_k log p_k over the last axis, in nats, with 0 log 0 = 0."""
     return -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=-1)
 
 
@@ -449,9 +459,9 @@ def log_predictive_density(
 ) -> Array:
     """Return log P(y|x, D) = log E_q[P(y|x, w)] of each row (N,), in nats (D5).
 
-    The mean over samples is taken of densities, not of their logarithms, by a running
-    logsumexp; it is a lower estimate for few samples. Where the predictive is a Gaussian
-    (`is_gaussian`) it is that density, of all outputs together.
+    The mean over samples is taken of densities, not of their logarithms, by a running logsumexp;
+    with few samples the result is too low on average. Where the predictive is a Gaussian
+    (`is_gaussian`), its joint density of all outputs is computed without samples.
 
     Parameters
     ----------
@@ -459,7 +469,7 @@ def log_predictive_density(
     theta : ndarray
         What the estimator learned; for `DrawnWeights` the draws (T, D).
     x, y : ndarray (N, d_in), (N, K)
-        Rows and their targets; of classes one-hot, or one column of 0 and 1.
+        Rows and their targets; classes are one-hot, or one column of 0 and 1.
     rng : numpy.random.Generator
         Draws the weight samples; the same state gives the same functions for any rows.
     samples : int
@@ -470,10 +480,10 @@ def log_predictive_density(
     if is_gaussian(estimator):
         for rows, f, slopes, noise in _affine(estimator, theta, x):
             check_shape(f[None], y[rows])
-            # in units of the noise: what is inverted is never below 1
+            # In units of the noise the covariance to invert has no eigenvalue below 1
             slopes /= noise[:, None]
             z = ((y[rows] - f) / noise)[..., None]
-            # (B, K, K)
+            # (B, K, K) covariance of the outputs at each row
             y_covariance = np.eye(len(noise)) + slopes @ slopes.swapaxes(1, 2)
             squares = np.sum(z * np.linalg.solve(y_covariance, z), axis=(1, 2))
             log_det = np.linalg.slogdet(2.0 * pi * y_covariance)[1]

@@ -1,4 +1,4 @@
-r"""Which weights matter: signal-to-noise ratios, and networks without the rest.
+r"""Pruning: signal-to-noise ratios of weights, and networks without the lowest ones.
 
 Blundell et al. 2015, Section 5.1: order the weights by :math:`|\mu| / \sigma` and remove those
 with the lowest ratios (D36).
@@ -35,7 +35,8 @@ __all__ = [
     "signal_to_noise_of",
 ]
 
-REMOVED_RHO = -1000.0  # softplus of it is exactly 0 in float32 and float64
+# rho of a removed weight: its softplus is exactly 0 in float32 and float64
+REMOVED_RHO = -1000.0
 
 
 @renamed_arguments(deviation="scale")
@@ -46,7 +47,7 @@ def signal_to_noise(mean: Any, scale: Any) -> Array:
     Parameters
     ----------
     mean, scale : array-like
-        mu, and sigma > 0.
+        Means mu and standard deviations sigma > 0, of shapes that broadcast.
     """
     with np.errstate(over="ignore"):
         return np.abs(np.asarray(mean, float)) / np.asarray(scale, float)  # D36
@@ -62,7 +63,7 @@ def signal_to_noise_of(estimator: GradientEstimator, theta: Array) -> Array:
     estimator : GradientEstimator
         With a mean-field posterior.
     theta : ndarray (2 P,)
-        What it learned.
+        Parameters of the posterior: mu and rho of P weights and biases.
 
     Raises
     ------
@@ -81,17 +82,17 @@ def signal_to_noise_of(estimator: GradientEstimator, theta: Array) -> Array:
 
 @accepts(ratio=Numbers(finite=False, low=0.0))
 def decibels(ratio: Any) -> Array:
-    """Return 10 log10(ratio), elementwise; -inf for 0.
+    """Return a ratio in decibels, 10 log10(ratio), elementwise; -inf for a ratio of 0.
 
-    The paper's figure is in dB and does not say of what; this is the ratio itself, not its
-    square, which would be twice as much.
+    The figure of Blundell et al. is in dB without a definition. Here it is the ratio itself that is
+    converted, not its square, which would have twice as many decibels.
     """
     with np.errstate(divide="ignore"):
         return 10.0 * np.log10(np.asarray(ratio, float))
 
 
 def matrices(layout: Layout) -> NDArray[np.bool_]:
-    """Return which of the P weights stand in matrices ``W0``, ``W1``, ..., not in biases."""
+    """Return a mask (P,), True for entries of the weight matrices ``W0``, ``W1``, ... only."""
     in_matrix = np.zeros(layout.size, bool)
     for name, block in layout.slices.items():
         in_matrix[block] = name.startswith("W")
@@ -102,28 +103,29 @@ def matrices(layout: Layout) -> NDArray[np.bool_]:
 def lowest(
     ratio: Any, share: float, eligible: NDArray[np.bool_] | None = None
 ) -> NDArray[np.bool_]:
-    """Return which weights (P,) to remove: the given share with the lowest ratios (D36).
+    """Return a mask (P,) of the weights to remove: the share with the lowest ratios (D36).
 
     Parameters
     ----------
     ratio : ndarray (P,)
-        Signal-to-noise ratios, as of `signal_to_noise_of`.
+        Signal-to-noise ratios |mu| / sigma, as `signal_to_noise_of` returns them.
     share : float
-        Between 0 and 1, of the eligible weights; their number is rounded. Of equal ratios the
-        first are removed first, so that the number is always met.
+        Share of the eligible weights to remove, between 0 and 1; their number is rounded. Of equal
+        ratios the first in order are removed first, so that the number is exact.
     eligible : ndarray (P,) of bool, optional
         Weights that may be removed; by default all. `matrices` leaves the biases alone.
 
     Returns
     -------
     ndarray (P,) of bool
+        True for a weight to remove.
     """
     if eligible is None:
         eligible = np.ones(len(ratio), bool)
     eligible = np.asarray(eligible)
     if eligible.shape != ratio.shape or eligible.dtype != bool:
         raise ValueError(
-            f"eligible must hold one truth value for each of {len(ratio)} ratios; "
+            f"eligible must be an array of bool, one for each of the {len(ratio)} ratios; "
             f"got {short_repr(eligible)}"
         )
     order = np.flatnonzero(eligible)[np.argsort(ratio[eligible], kind="stable")]
@@ -139,21 +141,21 @@ def prune(
     share: float,
     eligible: NDArray[np.bool_] | None = None,
 ) -> Array:
-    r"""Return a copy of a mean-field `theta` without the weights of lowest ratio (D36).
+    r"""Return a copy of a mean-field `theta` in which weights of lowest |mu| / sigma are 0 (D36).
 
-    A removed weight has mu = 0 and rho = `REMOVED_RHO`, whose softplus is exactly 0 in floating
-    point: every sampled network has exactly 0 in its place, which is to remove it. A small but
-    positive sigma would leave noise, and mu = 0 alone its old sigma: N(0, sigma^2) is a weight.
+    A removed weight has mu = 0 and rho = `REMOVED_RHO`, whose softplus sigma is exactly 0 in
+    floating point, so that it is exactly 0 in every sampled network. With a small but positive
+    sigma, or with mu = 0 and its old sigma, the weight would add noise to the outputs.
 
     The result is for predicting. Its free energy is finite but meaningless, since the entropy
-    of a removed weight is about -1000 nats; to train on, remove again after every step.
+    of a removed weight is about -1000 nats. To train it further, prune again after every step.
 
     Parameters
     ----------
     estimator : GradientEstimator
         With a mean-field posterior.
     theta : ndarray (2 P,)
-        What it learned; it is not changed.
+        Parameters of the posterior: mu and rho of P weights and biases. It is not changed.
     share : float
         Share of the eligible weights to remove, between 0 and 1; their number is rounded.
     eligible : ndarray (P,) of bool, optional
@@ -162,11 +164,12 @@ def prune(
     Returns
     -------
     ndarray (2 P,)
+        Parameters of the pruned posterior.
 
     Raises
     ------
     ValueError
-        For another posterior: only independent weights can be judged one by one.
+        If the posterior is not mean-field: only independent weights can be judged one by one.
     """
     removed = lowest(signal_to_noise_of(estimator, theta), share, eligible)
     pruned = np.array(theta)

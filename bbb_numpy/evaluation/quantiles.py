@@ -1,8 +1,9 @@
-r"""Quantiles, intervals and sets of classes, of the predictive mixture itself (D46).
+r"""Quantiles and prediction sets of the predictive mixture itself (D46).
 
 The predictive distribution function is a mean over weight samples,
-:math:`F(y|x) = \frac1S \sum_s F(y|x, w_s)`. Its inverse is no mean of theirs, nor does it follow
-from mean and standard deviation: mixtures that are skewed, heavy-tailed or two-humped stay so.
+:math:`F(y|x) = \frac1S \sum_s F(y|x, w_s)`. Its inverse is neither the mean of the components'
+quantiles nor a function of mean and standard deviation, so quantiles of skewed, heavy-tailed or
+bimodal mixtures are right too.
 """
 
 from __future__ import annotations
@@ -23,23 +24,25 @@ from .predictive import BLOCK_NUMBERS, Source, blocks_of_rows, is_gaussian, outp
 
 __all__ = ["check_levels", "distribution_function", "likely_classes", "quantiles"]
 
-# Widths of brackets around a root, in scales: from 2 to where squares would overflow
+# Half-widths of brackets around a root, in units of the largest scale: from 2 up to 2^511, whose
+# square does not overflow yet
 BRACKET_WIDTHS = (*(2.0 ** (2**k) for k in range(9)), 2.0**511)
 
 
 def check_levels(name: str, value: Any) -> Array:
-    """Return one probability as a float64 array (), or a list of them as (Q,).
+    """Return probabilities as a float64 array: () for a number, (Q,) for a list.
 
     Parameters
     ----------
     name : str
-        Of the argument, for the error.
+        Name of the argument in the error message.
     value : float or array-like (Q,)
+        One probability, or Q >= 1 of them.
 
     Raises
     ------
     ValueError
-        Unless all are between 0 and 1, and there is one at least.
+        If one is not between 0 and 1, or the list is empty.
     """
     levels = ANY_NUMBERS(name, value).astype(np.float64)
     if levels.ndim > 1 or not levels.size or not ((levels >= 0) & (levels <= 1)).all():
@@ -49,7 +52,7 @@ def check_levels(name: str, value: Any) -> Array:
     return levels
 
 
-# theta may hold infinite numbers, which make quantiles nan
+# Here theta may hold infinite numbers, at which quantiles are nan instead of an error
 QUANTILE_ARGUMENTS = predictive.ARGUMENTS | {"theta": ANY_NUMBERS}
 
 
@@ -63,7 +66,7 @@ def distribution_function(
     rng: Generator,
     samples: int = 100,
 ) -> Array:
-    """Return F(y|x, D), the predictive probability of a target <= y (N, K) (D46).
+    """Return the predictive distribution function F(y|x, D) of each target, (N, K) (D46).
 
     Parameters
     ----------
@@ -72,11 +75,11 @@ def distribution_function(
         What the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
     y : ndarray (N, K)
-        Targets, each output by itself; they may be infinite.
+        Targets; F is that of each output by itself. They may be infinite.
     rng : numpy.random.Generator
         Draws the weight samples.
     samples : int
-        Number of weight samples.
+        Number of weight samples S.
 
     Raises
     ------
@@ -108,13 +111,13 @@ def quantiles(
 ) -> Array:
     """Return the quantiles of the predictive distribution at every row of `x`, (Q, N, K) (D46).
 
-    The smallest y with F(y|x) >= q, of each output by itself: of real targets to rounding, of
-    counts a whole number, of 0 and 1 one of the two. That of q = 0 is the least possible target,
-    -inf for real ones, that of q = 1 inf, or 1. Student's t with so few degrees of freedom that a
-    quantile is beyond 7e153 scales has an infinite one.
+    The quantile is the smallest y with F(y|x) >= q, of each output by itself. It is exact up to
+    rounding for real targets, a whole number for counts, and 0 or 1 for targets of 0 and 1. For
+    q = 0 it is the smallest possible target (-inf if real), for q = 1 the largest (inf, or 1).
+    Quantiles of Student's t that are more than 7e153 scales from its location are infinite.
 
-    Every quantile is a root of the mixture's distribution function, not a mean of those of its
-    components: bisection for counts, a bracketed root for real targets.
+    Every quantile is a root of the mixture's distribution function, not a mean of its components'
+    quantiles. It is found by bisection for counts, and by a bracketing method for real targets.
 
     Parameters
     ----------
@@ -127,7 +130,7 @@ def quantiles(
     rng : numpy.random.Generator
         Draws the weight samples.
     samples : int
-        Number of weight samples.
+        Number of weight samples S.
 
     Raises
     ------
@@ -140,7 +143,7 @@ def quantiles(
     order = np.argsort(levels)
     for rows, params in _row_blocks(estimator, theta, x, rng, samples):
         roots = [_smallest(likelihood, params, level) for level in levels[order]]
-        # roots are rounded; no two may cross
+        # Roots are rounded, so that those of close levels could cross without this
         ordered = np.maximum.accumulate(np.stack(roots))
         ordered[:, _undefined(params).any(axis=1)] = np.nan
         out[order, rows] = ordered.reshape(len(levels), -1, n_outputs)
@@ -151,22 +154,22 @@ def quantiles(
     proba=Numbers((None, None), min_length=1), coverage=Numbers((), low=0.0, high=1.0)
 )
 def likely_classes(proba: Array, coverage: float) -> Array:
-    """Return the smallest sets of classes that hold `coverage` of the probability, bool (N, C).
+    """Return the smallest prediction set of each row with probability `coverage` as a mask (N, C).
 
-    The most probable classes of each row, until together they have it (D46). Of equally probable
-    ones the first come first; one class at least.
+    Classes are added from the most probable one on until their probabilities sum to `coverage`
+    (D46). Of equally probable classes the first is added first. A set holds at least one class.
 
     Parameters
     ----------
     proba : ndarray (N, C)
-        Rows sum to 1.
+        Probabilities of the classes; rows sum to 1.
     coverage : float
-        Between 0 and 1.
+        Probability that a set must reach, between 0 and 1.
     """
     order = np.argsort(-proba, kind="stable")
     ordered = np.take_along_axis(proba, order, axis=1)
-    # What the class and all less probable ones have: summed from the small end, so that with
-    # coverage=1 no possible class is lost to rounding
+    # Probability of each class and all less probable ones, summed from the smallest on, so that
+    # rounding cannot exclude a possible class if coverage is 1
     remaining = np.cumsum(ordered[:, ::-1], axis=1)[:, ::-1]
     chosen = remaining > 1.0 - coverage  # D46
     chosen[:, 0] = True
@@ -178,9 +181,10 @@ def likely_classes(proba: Array, coverage: float) -> Array:
 def _components(
     estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
 ) -> tuple[int, Iterator[tuple[slice, slice, list[Array]]]]:
-    """Return the number of components of the mixture, and blocks of their parameters.
+    """Return the number of mixture components, and an iterator over blocks of their parameters.
 
-    A block is (components, rows, parameters (S_b, B, K) each, such as location and scale).
+    A block is (slice of components, slice of rows, list of parameters). Each parameter, such as
+    location or scale, is an array (S_b, B, K).
     """
     if is_gaussian(estimator):
         p = predictive.predict(estimator, theta, x, rng=rng)
@@ -191,10 +195,10 @@ def _components(
 def _drawn_components(
     estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[slice, slice, list[Array]]]:
-    """Yield the parameters of the distributions of y given each weight sample, block by block.
+    """Yield the parameters of the distributions of y given each weight sample, in blocks.
 
-    Arguments are those of `outputs`. Yields the slice of samples, the slice of rows, and the
-    parameters, float64 arrays (S_b, B, K) each.
+    Arguments are those of `outputs`. A block is the slice of samples, the slice of rows, and the
+    list of parameters, float64 arrays (S_b, B, K) each.
     """
     likelihood = estimator.model.likelihood
     for block, rows, f, learned in outputs(estimator, theta, x, rng, samples):
@@ -210,11 +214,14 @@ def _drawn_components(
 def _row_blocks(
     estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[slice, list[Array]]]:
-    """Yield blocks of rows with parameters of components, (M, S) each for M = rows x outputs."""
+    """Yield slices of B rows with the components' parameters, arrays (B * K, S) each.
+
+    Row-major: entry b * K + k is output k of row b. S is the number of components.
+    """
     n_outputs = estimator.model.outputs
     step = max(1, BLOCK_NUMBERS // (samples * n_outputs))
     for rows in blocks_of_rows(len(x), step):
-        # The same state for every block: the same weight samples, and so the same mixture
+        # A copied state gives every block the same weight samples, and so the same mixture
         same_rng = copy.deepcopy(rng)
         n, blocks = _components(estimator, theta, x[rows], same_rng, samples)
         joined: list[Array] = []
@@ -226,35 +233,41 @@ def _row_blocks(
 
 
 def _undefined(params: list[Array]) -> Any:
-    """Return where any of the parameters, arrays of one shape, is nan."""
+    """Return a mask of the entries at which any of `params`, arrays of one shape, is nan."""
     return np.logical_or.reduce([np.isnan(param) for param in params])
 
 
 def _smallest(likelihood: Likelihood, params: list[Array], q: float) -> Array:
-    """Return the smallest target (M,) with F >= q, of mixtures with parameters (M, S)."""
+    """Return the smallest target (M,) with F >= `q` of M mixtures with `params` (M, S) each."""
     if likelihood.target_kind == "class":
         return (params[0].mean(axis=1) > 1.0 - q).astype(float)  # D46: F(0) = 1 - p
     if likelihood.target_kind == "count":
         return _smallest_count(likelihood, params, q)
-    if q > 0.5:  # in the tail, where 1 - F has all its digits: the root in -y
+    # in the upper tail 1 - F has more digits than F: the root is found for -y
+    if q > 0.5:
         return -_root(likelihood, params, -1.0, 1.0 - q)
     return _root(likelihood, params, 1.0, q)
 
 
 def _root(likelihood: Likelihood, params: list[Array], sign: float, q: float) -> Array:
-    """Return t (M,) with P(sign y <= t) = q, 0 <= q <= 0.5; nan where a component is not finite."""
+    """Return the root t (M,) of P(sign * y <= t) = q for 0 <= q <= 0.5 and `sign` 1 or -1.
+
+    It is nan where a component is not finite. `params` are arrays (M, S).
+    """
     from scipy import special
-    from scipy.optimize.elementwise import find_root  # half a second, for this alone
+    from scipy.optimize.elementwise import find_root  # this import takes half a second
 
     location, scale = sign * params[0], params[1]
 
     def excess(t: Array, rows: NDArray[np.intp]) -> Array:
+        """Return P(sign * y <= t) - q of the mixtures `rows`."""
         of_rows = [param[rows] for param in params]
         below = likelihood.cdf(special, sign * t[:, None], *of_rows, upper=sign < 0)
         return below.mean(axis=1) - q  # D46
 
-    # The root is between a number so far below the least location that F is less than q, mostly
-    # two of the widest scales, and the largest location, where symmetric components reach 1/2
+    # The root is above a number so far below the least location that F is less than q (two of the
+    # widest scales are mostly enough), and below the largest location, where F of symmetric
+    # components reaches 1/2
     least, largest = location.min(axis=1), location.max(axis=1)
     widest = scale.max(axis=1)
     finite = np.isfinite(location).all(axis=1) & np.isfinite(scale).all(axis=1)
@@ -277,7 +290,10 @@ def _root(likelihood: Likelihood, params: list[Array], sign: float, q: float) ->
 
 
 def _smallest_count(likelihood: Likelihood, params: list[Array], q: float) -> Array:
-    """Return the smallest whole number (M,) with F >= q; nan where a mean is not finite."""
+    """Return the smallest whole number (M,) with F >= `q`; nan where a component is not finite.
+
+    `params` are arrays (M, S), the first one the means.
+    """
     from scipy import special
 
     means = params[0]
@@ -287,7 +303,8 @@ def _smallest_count(likelihood: Likelihood, params: list[Array], q: float) -> Ar
     params = [np.where(finite[:, None], param, 0.0) for param in params]
 
     def reached(count: Array) -> NDArray[np.bool_]:
-        if q > 0.5:  # in the tail, where 1 - F has all its digits
+        """Return a mask (M,) of the mixtures with F(count) >= q."""
+        if q > 0.5:  # in the upper tail 1 - F has more digits than F
             above = likelihood.cdf(special, count[:, None], *params, upper=True)
             return above.mean(axis=1) <= 1.0 - q
         below = likelihood.cdf(special, count[:, None], *params)
@@ -296,11 +313,11 @@ def _smallest_count(likelihood: Likelihood, params: list[Array], q: float) -> Ar
     low: Array = np.full(len(means), -1.0)
     high: Array = np.ceil(params[0].max(axis=1))
     while not (enough := reached(high)).all():
-        # not 0: of a rate of 0 that is enough
+        # `high` is not 0 here, since F(0) = 1 if all rates are 0, so doubling it makes progress
         high = np.where(enough, high, 2.0 * high)
     while True:
         middle = np.floor(0.5 * (low + high))
-        # beyond 2^53 not every whole number between is a float
+        # Beyond 2^53 not every whole number is a float, and the middle may equal one of the ends
         inside = (low < middle) & (middle < high)
         if not inside.any():
             return np.where(finite, high, np.nan)

@@ -1,7 +1,7 @@
 """Are probabilities of classes right? Reliability and calibration errors.
 
-All of it is about pairs of a predicted probability and what happened, 0 or 1. Several classes
-become such pairs by `top_label`.
+The functions take predicted probabilities of an event and outcomes, 1 if it happened and 0 if not.
+For several classes `top_label` returns such pairs.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ BINNED: dict[str, Check] = {
 
 
 class Reliability(NamedTuple):
-    """Predicted probabilities in M bins beside what happened, (M,) each; no bin is empty."""
+    """Predicted probability and observed frequency in each of M bins, (M,) each; none is empty."""
 
-    low: Array  # edges of the bin
-    high: Array
-    n_rows: Array
+    low: Array  # lower edge of the bin
+    high: Array  # upper edge of the bin
+    n_rows: Array  # number of rows in the bin
     predicted: Array  # mean of the predicted probabilities
-    observed: Array  # share of rows in which it happened
-    observed_low: Array  # Wilson interval of `observed`, 95 %
-    observed_high: Array
-    # of `observed`, if all predicted probabilities were right
+    observed: Array  # share of the rows with outcome 1
+    observed_low: Array  # lower end of the 95 % Wilson interval of `observed`
+    observed_high: Array  # upper end of the same Wilson interval
+    # standard deviation of `observed` if all predicted probabilities were right
     standard_error: Array
 
 
@@ -90,7 +90,9 @@ def wilson(successes: Any, trials: Any) -> tuple[Array, Array]:
     """
     k, n = np.broadcast_arrays(np.asarray(successes, int), np.asarray(trials, int))
     if not np.all((n >= 1) & (k <= n)):
-        raise ValueError("wilson needs 0 <= successes <= trials and trials >= 1")
+        raise ValueError(
+            "successes and trials must satisfy 0 <= successes <= trials and trials >= 1"
+        )
     z2 = 1.959963984540054**2
     half = np.sqrt(z2 * (k * (n - k) / n + 0.25 * z2))
     low, high = ((k + 0.5 * z2 + side * half) / (n + z2) for side in (-1.0, 1.0))
@@ -99,20 +101,21 @@ def wilson(successes: Any, trials: Any) -> tuple[Array, Array]:
 
 @accepts(proba=MATRIX)
 def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
-    """Return the largest probability of each row, and whether its class is the right one.
+    """Return the largest class probability of each row, and whether that class is the right one.
 
     Parameters
     ----------
     proba : ndarray (N, K)
-        Rows sum to 1.
+        Probabilities of K classes; rows sum to 1.
     labels : ndarray (N,)
-        Whole numbers 0, ..., K - 1.
+        Right classes, whole numbers 0, ..., K - 1.
 
     Returns
     -------
     largest : ndarray (N,)
+        Largest probability of each row.
     right : ndarray (N,)
-        1.0 or 0.0.
+        1.0 if the most probable class is the right one, else 0.0.
     """
     n_rows, n_classes = proba.shape
     proba = np.asarray(proba, float)
@@ -127,18 +130,19 @@ def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
 def reliability(
     proba: Any, y: Any, bins: int = 10, binning: str = "equal width"
 ) -> Reliability:
-    """Return the share of rows in which y is 1, by bins of its predicted probability (D35).
+    """Return the share of rows with y = 1, in bins of the predicted probability (D35).
 
     Parameters
     ----------
     proba : ndarray (N,)
         Predicted probability that y is 1.
     y : ndarray (N,)
-        0 or 1.
+        Outcomes, 0 or 1.
     bins : int
-        M >= 1, at most; empty ones are left out.
+        Number of bins, >= 1; empty bins are left out of the result.
     binning : {'equal width', 'equal mass'}
-        Edges at k / M, or at the quantiles of `proba`. Equal probabilities always share a bin.
+        Whether the edges are k / bins, or the k / bins quantiles of `proba`. Equal probabilities
+        always share a bin.
 
     Returns
     -------
@@ -150,9 +154,9 @@ def reliability(
         edges = np.arange(bins + 1) / bins
     else:
         edges = np.unique(np.quantile(proba, np.arange(bins + 1) / bins))
-        # of equal probabilities: one bin, no width
+        # If all probabilities are equal there is one edge; it is repeated to make one bin
         edges = np.resize(edges, max(len(edges), 2))
-    # [low, high), none below the first one; the last one is closed
+    # Bins are [low, high), the last one [low, high]; no probability is below the first edge
     bin_of_row = np.searchsorted(edges, proba, side="right") - 1
     bin_of_row = np.minimum(bin_of_row, len(edges) - 2)
     n_rows = np.bincount(bin_of_row)
@@ -177,9 +181,10 @@ def reliability(
 
 @accepts(table=InstanceOf(Reliability))
 def expected_calibration_error(table: Reliability) -> float:
-    """Return the mean over rows of |predicted - observed| of their bin (D35).
+    """Return the expected calibration error: the mean over rows of |predicted - observed| (D35).
 
-    It is not 0 for right probabilities: compare `chance_calibration_error`.
+    `predicted` and `observed` are those of the row's bin. The error is not 0 for right
+    probabilities: compare it with `chance_calibration_error`.
     """
     return float(
         table.n_rows @ np.abs(table.predicted - table.observed) / table.n_rows.sum()
@@ -188,9 +193,9 @@ def expected_calibration_error(table: Reliability) -> float:
 
 @accepts(table=InstanceOf(Reliability))
 def chance_calibration_error(table: Reliability) -> float:
-    r"""Return what `expected_calibration_error` is on average when all probabilities are right.
+    r"""Return the mean of the expected calibration error if all predicted probabilities are right.
 
-    :math:`E|Z| = \sqrt{2 / \pi}` standard deviations per bin, in the normal limit (D35).
+    In the normal limit it is :math:`E|Z| = \sqrt{2 / \pi}` standard errors per bin (D35).
     """
     chance = np.sqrt(2.0 / np.pi) * table.standard_error
     return float(table.n_rows @ chance / table.n_rows.sum())

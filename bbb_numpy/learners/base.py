@@ -78,11 +78,11 @@ __all__ = [
 ]
 
 
-# Targets of a first fit (N, K) in float64, their likelihood, and the fields of `FittedState` that
-# describe them
+# Return type of `_first_targets`: targets (N, K) in float64, their likelihood, and the fields of
+# `FittedState` that describe them, such as `classes_`
 Targets = tuple[Array, Likelihood, dict[str, Any]]
 
-# Only what is trained has `partial_fit`: chains and curvatures belong to the rows of one fit
+# Only a trained posterior has `partial_fit`: chains and curvatures belong to the rows of one fit
 available_if_trained = available_if(
     lambda learner: supports_partial_fit(learner.inference)
 )
@@ -227,21 +227,21 @@ class Learner(Fitted):
     target_kinds: ClassVar[tuple[str, ...]] = ("real", "count", "class")
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Give each learner the shared parameters' docstring, and the table of schedules."""
+        """Fill the shared parameters and the table of schedules into a learner's docstring."""
         super().__init_subclass__(**options)
-        if cls.__doc__ and Learner.__doc__:  # there are none under python -OO
+        if cls.__doc__ and Learner.__doc__:  # python -OO removes docstrings
             shared = cleandoc(Learner.__doc__).partition("----------\n")[2]
             text = cleandoc(cls.__doc__).replace("{parameters of Learner}", shared)
             cls.__doc__ = text.replace("{schedules}", schedule_table(markdown=False))
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """The parts and numbers that None stands for, by the name of the argument."""
+        """Default parts and numbers of arguments that are None, by the name of the argument."""
         return DEFAULTS[self.task]
 
     @property
     def _parameter_constraints(self) -> dict[str, Any]:
-        """The constraints that scikit-learn checks the arguments by."""
+        """Constraints by which scikit-learn checks the constructor arguments."""
         return constraints(self.target_kinds, len(REGISTERED))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -250,8 +250,12 @@ class Learner(Fitted):
         Parameters
         ----------
         deep : bool
-            Whether to add the fields of the parts that they stand for, by names such as
+            Whether to add the fields of the parts that the arguments stand for, by names such as
             ``prior__scale`` and ``optimizer__schedule__final``.
+
+        Returns
+        -------
+        dict
         """
         params: dict[str, Any] = super().get_params(deep=False)
         if deep:
@@ -259,7 +263,7 @@ class Learner(Fitted):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set arguments of the constructor, or fields of their parts.
+        """Set arguments of the constructor, or fields of the parts that they stand for.
 
         A part is replaced by one with the new field: ``set_params(prior="laplace",
         prior__scale=0.2)`` sets ``prior=LaplacePrior(0.2)``.
@@ -269,10 +273,14 @@ class Learner(Fitted):
         **params
             New values, by the names that `get_params` returns.
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         TypeError, ValueError
-            For an unknown name, or a value that a part refuses; the learner is as it was then.
+            For an unknown name, or a value that a part refuses; the learner is then unchanged.
         """
         old_params = self.get_params(deep=False)
         owner = f"estimator {self}"
@@ -286,11 +294,13 @@ class Learner(Fitted):
         Parameters
         ----------
         X : array-like (N, d_in)
+            Inputs.
         y : array-like (N,), for a regressor also (N, K)
+            Targets, or labels of classes.
         sample_weight : array-like (N,), optional
-            How often each row counts, >= 0: 2 is a row that occurs twice, 0 one that is left out
-            (D45). By default each counts once. The sum of the weights matters: it is the number
-            of rows that speak against the prior.
+            Number of times that each row counts, >= 0: 2 for a row that occurs twice, 0 for one
+            that is left out (D45). By default each row counts once. The sum of the weights matters:
+            it is the number of rows whose likelihood is weighed against the prior.
 
         Returns
         -------
@@ -299,7 +309,7 @@ class Learner(Fitted):
         Raises
         ------
         TypeError, ValueError
-            For arguments or data that cannot be used; the learner is as it was then.
+            For arguments or data that cannot be used; the learner is then unchanged.
         NonFiniteError
             If the free energy becomes nan or infinite; see the notes of the class.
 
@@ -344,7 +354,11 @@ class Learner(Fitted):
     def _partial_fit(
         self, X: Any, y: Any, epochs: int, sample_weight: Any, classes: Any = None
     ) -> Self:
-        """Continue training; the first call starts as `fit` does."""
+        """Train for `epochs` more epochs; the first call starts from scratch, as `fit` does.
+
+        `classes` (C,) are all labels of a classifier, or None for those in `y`. The other arguments
+        are those of the public `partial_fit`.
+        """
         epochs = STEPS("epochs", epochs)
         continued_by = "partial_fit" if hasattr(self, "estimator_") else ""
         posterior, _ = self._infer(
@@ -364,24 +378,31 @@ class Learner(Fitted):
         classes: Any = None,
         epochs: int | None = None,
     ) -> tuple[FittedPosterior, TrainingData]:
-        """Fit a posterior to rows, or continue an earlier fit, and keep the result.
+        """Fit a posterior to rows, or continue an earlier fit, and store the result in `fitted_`.
 
         Parameters
         ----------
         plan : Plan
+            The checked arguments.
         X, y, sample_weight
-            As of `fit`.
+            Data and weights, as in `fit`.
         continued_by : str
             The method that continues the earlier fit, for messages; empty for a new fit.
         classes : array-like (C,), optional
             All labels of a new fit; by default those in `y`.
         epochs : int, optional
-            Number of epochs of `partial_fit`. By default that of the plan, as for `fit`.
+            Number of epochs of `partial_fit`. None is a call of `fit`, whose plan has the number.
+
+        Returns
+        -------
+        posterior : FittedPosterior
+        data : TrainingData
+            Rows in training's units.
 
         Raises
         ------
         NonFiniteError
-            By which training has ended; the last finite state is kept.
+            If training has ended with it; the last finite state is stored before it is raised.
         """
         is_fit = epochs is None
         if continued_by:
@@ -417,21 +438,31 @@ class Learner(Fitted):
     # How each learner reads and returns targets
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
-        """Return the targets of a new fit as numbers, with their likelihood; see `Targets`."""
+        """Return targets (N, K) of a new fit, their likelihood, and fields of `FittedState`.
+
+        `y` are the targets as the user has given them, `classes` (C,) all labels or None.
+        """
         raise NotImplementedError
 
     def _next_targets(self, y: Array, dtype: Any) -> Array:
-        """Return targets like those of the fit as (N, K), in training's units and dtype."""
+        """Return targets `y` of further rows as (N, K), in training's units and in `dtype`."""
         raise NotImplementedError
 
     def _class_weights(
         self, weights: Array | None, y: Array, classes: Any
     ) -> Array | None:
-        """Return weights (N,) times those of the classes; targets `y` (N, K) as in training."""
+        """Return row weights (N,) multiplied by the weights of the rows' classes.
+
+        None for `weights`, or returned, means that each row counts once. `y` (N, K) are targets as
+        in training, `classes` (C,) all labels.
+        """
         raise NotImplementedError
 
     def _like_y(self, array: Array) -> Array:
-        """Return predictions (N, K, ...) with the axes of y, or for each of the classes."""
+        """Return predictions (N, K, ...) in the shape of y, (N, ...) or (N, K, ...).
+
+        A classifier returns probabilities (N, C, ...) of all classes.
+        """
         raise NotImplementedError
 
     # The two ways to start a fit
@@ -450,14 +481,17 @@ class Learner(Fitted):
         Parameters
         ----------
         X, y, sample_weight
-            As of `fit`.
+            Data and weights, as in `fit`.
         plan : Plan
+            The checked arguments.
         fraction : float
             Share of the rows to hold out.
         classes : array-like (C,), optional
             All labels; by default those in `y`.
         """
-        noted = type(self)()  # takes scikit-learn's notes on X
+        # scikit-learn sets attributes such as n_features_in_ on this learner, and not on `self`,
+        # which must not change if the data are refused
+        noted = type(self)()
         x, y = check_pair(noted, X, y, first=True, labels=self.task == "classification")
         targets, likelihood, notes = self._first_targets(y, plan, classes)
         rows = self._weighted_rows(
@@ -488,22 +522,29 @@ class Learner(Fitted):
     def _next_problem(
         self, X: Any, y: Any, sample_weight: Any, plan: Plan, caller: str
     ) -> tuple[FittedState, TrainingData]:
-        """Return the state of the earlier fit, and new rows, standardised as before.
+        """Return the state of the earlier fit, and new rows with the same standardisation.
 
         Parameters
         ----------
         X, y, sample_weight
-            As of `fit`.
+            Data and weights, as in `fit`.
         plan : Plan
-            Of today's arguments, which must describe the same model.
+            The present arguments, which must describe the model of the earlier fit.
         caller : str
-            The method that was called, for messages.
+            Name of the method that was called, for messages.
+
+        Raises
+        ------
+        ValueError
+            If the model or the kind of inference has changed.
         """
         samples = plan.method.is_sampled
         if hasattr(self, "draws_") != samples:
             mismatch = f"draws of its posterior, which {caller} cannot train further"
             if samples:
-                mismatch = f"what was trained, which {caller} cannot sample further"
+                mismatch = (
+                    f"a trained posterior, which {caller} cannot continue by sampling"
+                )
             raise ValueError(f"the model holds {mismatch}; call fit to start anew")
         classes = self.fitted_.classes_
         rows = self._weighted_rows(
@@ -517,7 +558,11 @@ class Learner(Fitted):
     def _weighted_rows(
         self, x: Array, y: Array, sample_weight: Any, classes: Any, plan: Plan
     ) -> Rows:
-        """Return the rows with their weights, without those of weight 0 (D45)."""
+        """Return the rows with sample weight times class weight, without rows of weight 0 (D45).
+
+        `x` (N, d_in) and `y` (N, K) are inputs and targets, `classes` (C,) the labels of a
+        classifier or None. Warn if the weights sum to 1.
+        """
         weights = None
         if sample_weight is not None:
             weights = check_weights(sample_weight, x)
@@ -538,7 +583,7 @@ class Learner(Fitted):
         return Rows(x, y, weights.astype(x.dtype)).at(weights > 0)
 
     def _same_model(self, plan: Plan, caller: str) -> Estimator:
-        """Return today's estimator if its model is the fitted one; else raise ValueError."""
+        """Return the estimator of the present arguments; raise ValueError if its model is new."""
         old: Any = self.estimator_
         likelihood = plan.parts["likelihood"] or old.model.likelihood
         new: Any = plan.build(self.n_features_in_, old.model.outputs, likelihood)
@@ -558,21 +603,21 @@ class Learner(Fitted):
     # Predictions of a fitted learner
 
     def _check_rows(self, X: Any) -> Array:
-        """Return `X` standardised as in `fit`."""
+        """Return inputs `X` (N, d_in) checked, and standardised as in `fit`."""
         check_is_fitted(self)
         if hasattr(self, "columns_") and hasattr(X, "iloc"):  # fitted to a table
             X = encode_columns(X, self.columns_)
         return self._in_units(check_inputs(self, X))
 
     def _in_units(self, x: Array) -> Array:
-        """Return rows standardised, and rotated, as those of training were."""
+        """Return rows `x` (N, d_in) standardised, and rotated, as those of training were."""
         x = standardise(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
         if hasattr(self, "x_axes_"):
             x = (x @ self.x_axes_).astype(x.dtype)  # D60
         return x
 
     def _check_predicts(self) -> None:
-        """Predict one row, to raise an error where fitted attributes of a file do not fit."""
+        """Predict one row, which raises an error if fitted attributes of a file do not match."""
         targets = Numbers((self.estimator_.model.outputs,))
         for name in ("y_mean_", "y_scale_"):
             targets(name, getattr(self, name))
@@ -590,6 +635,7 @@ class Learner(Fitted):
         check_finite(quantity, values, x)
 
     def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
+        """Return inputs (N, d_in) and targets (N, K) of further rows, in training's units."""
         check_is_fitted(self)
         x, targets = check_pair(
             self, X, y, first=False, labels=self.task == "classification"
@@ -601,7 +647,11 @@ class Learner(Fitted):
     def _posterior_predict(
         self, function: Callable[..., Any], x: Array, *arguments: Any, **changes: Any
     ) -> Any:
-        """Return a function of `evaluation` for the fitted posterior, at standardised rows."""
+        """Return `function` of the fitted posterior at standardised rows `x`, in training's units.
+
+        `function` is one of `evaluation`, such as `predict`; `arguments` follow `x`, and `changes`
+        replace the keywords `rng` and `samples`.
+        """
         samples = self.predict_samples or self.defaults["predict_samples"]
         if isinstance(getattr(self.estimator_, "posterior", None), PointMass):
             samples = 1
@@ -620,11 +670,12 @@ class Learner(Fitted):
         Parameters
         ----------
         X : array-like (N, d_in)
+            Inputs.
         n_samples : int
             Number of functions S.
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-            Source of the draws. By default those whose functions `predict` averages, the same at
-            every call.
+            Source of the draws. By default the functions are among those that `predict` averages,
+            the same at every call.
 
         Returns
         -------
@@ -639,6 +690,7 @@ class Learner(Fitted):
         Parameters
         ----------
         X : array-like (N, d_in)
+            Inputs.
         y : array-like (N,) or (N, K)
             Targets as for `fit`; the density is that of y in its own units.
 
@@ -654,20 +706,23 @@ class Learner(Fitted):
             predictive.log_predictive_density, x, targets
         )
         self._need_finite("the log density of y", log_density, x)
-        return (
-            log_density - np.log(self.y_scale_).sum()
-        )  # density of y = density of z dz/dy
+        # For standardised targets z: density of y = density of z times dz/dy
+        return log_density - np.log(self.y_scale_).sum()
 
     @np.errstate(over="ignore", invalid="ignore")
     def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
-        """Return what is drawn at `X` for `n_samples` weight vectors, (N, K, S) or like y."""
+        """Return draws of `draw` at `X` for S = `n_samples` weight vectors, in units of y.
+
+        `draw` is `sample_functions` or `sample_targets` of `evaluation.predictive`. The result is
+        (N, S) or (N, K, S), for a classifier (N, C, S).
+        """
         x = self._check_rows(X)
         changes: dict[str, Any] = {
             "samples": whole("n_samples", n_samples, 1, MAX_SAMPLES)
         }
         if random_state is not None:
             changes["rng"] = check_generator(random_state)
-        drawn = self._posterior_predict(draw, x, **changes)  # (S, N, K)
+        drawn = self._posterior_predict(draw, x, **changes)  # (S, N, K) draws
         drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)
         self._need_finite("a function drawn from the posterior", drawn, x)
         return self._like_y(drawn)

@@ -46,9 +46,9 @@ class Stored(NamedTuple):
     learner : str
         Name of its class.
     parameters : dict
-        Arguments of the constructor, as given.
+        Constructor arguments by name, as the user has given them.
     fitted : dict
-        Fields of its `FittedState` that are not None.
+        Fields of its `FittedState` that are not None, by name.
     """
 
     learner: str
@@ -56,7 +56,7 @@ class Stored(NamedTuple):
     fitted: dict[str, Any]
 
 
-# Classes of fitted attributes; those of parts are in the registry
+# Classes of fitted attributes that a file may hold; classes of parts are in the registry
 STATE_CLASSES = (
     MLP,
     Model,
@@ -71,19 +71,19 @@ STATE_CLASSES = (
     Layout,
     FitReport,
     Column,
-    StepDecay,  # deprecated, and in no registry any more, but files of before hold it
+    StepDecay,  # deprecated and not registered, but files of earlier versions hold it
 )
 
 
 def _format() -> Format:
-    """Return the format, with the classes that are registered now."""
+    """Return the file format of learners, with all classes that are registered at present."""
     return Format("bbb_numpy.learner", 2, (*classes(), *STATE_CLASSES))
 
 
 def save(
     model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.PathLike[str]
 ) -> None:
-    """Save a fitted model to a file; an older file is replaced once all is written.
+    """Save a fitted model to a file; an existing file is replaced once the new one is complete.
 
     Parameters
     ----------
@@ -113,7 +113,9 @@ def save(
         model, msg="model is not fitted: there is nothing to save; call fit first"
     )
     if file.exists() and not file.is_file():
-        raise OSError(f"path must be a regular file; got {file}: name another one")
+        raise OSError(
+            f"path must be a regular file; got {file}, which is not one: name another"
+        )
     fitted = model.fitted_.attributes()
     if "draws_" in fitted:
         fitted["draws_"] = replace(fitted["draws_"], target=fitted["estimator_"])
@@ -129,6 +131,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : path-like
+        The file.
 
     Returns
     -------
@@ -137,7 +140,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     CheckpointError
-        If the file is not one of `save`, is damaged, or is of another version; it is named.
+        If `save` has not written the file, or it is damaged or of another version. The message
+        names the file.
     OSError
         If there is no such file or it cannot be read.
     """

@@ -29,7 +29,7 @@ from .rows import check_weights
 
 __all__ = ["BayesianMLPClassifier"]
 
-# Log probabilities of smaller ones are computed from the outputs of the network
+# Logs of smaller probabilities are computed from the outputs of the network
 MIN_EXACT_PROBABILITY = 1e-8
 
 
@@ -37,8 +37,8 @@ MIN_EXACT_PROBABILITY = 1e-8
 class BayesianMLPClassifier(ClassifierMixin, Learner):
     """Bayesian multilayer perceptron for classes, by variational inference or sampling.
 
-    Probabilities are averages over the posterior of the weights. Their entropy splits into
-    what more data would tell (epistemic) and what they would not (aleatoric).
+    Probabilities are averages over the posterior of the weights. Their entropy splits into an
+    epistemic part, which falls with more data, and an aleatoric part, which does not.
 
     Parameters
     ----------
@@ -80,19 +80,19 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     ) -> BayesianMLPClassifier:
         """Continue training, with the optimizer's state and the generator as they were left.
 
-        The first call sets the standardisation, as `fit` does. There is no such method for a
-        sampled posterior, nor for Laplace's.
+        The first call sets the standardisation, as `fit` does. The method does not exist for a
+        sampled posterior and for Laplace's approximation.
 
         Parameters
         ----------
         X, y : array-like (N, d_in), (N,)
-            With as many columns as before.
+            Inputs, with as many columns as in earlier calls, and labels.
         classes : array-like (C,)
             All labels that will ever occur; needed in the first call, optional later.
         epochs : int
             Number of passes over these rows, >= 1.
         sample_weight : array-like (N,), optional
-            How often each row counts, as in `fit`.
+            Number of times that each row counts, as in `fit`.
 
         Returns
         -------
@@ -101,15 +101,16 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         Raises
         ------
         TypeError, ValueError, NonFiniteError
-            As `fit`; also when `classes` are missing or change, for a label that is not among them,
-            and when arguments that shape the model have been changed since.
+            As `fit`; also if `classes` are missing or change, for a label that is not among them,
+            and if arguments that define the model have changed since the last fit.
         """
         if self.class_weight == "balanced":
             raise ValueError(
-                "class_weight='balanced' is not for partial_fit, which sees only some of the rows: "
-                "pass weights as {label: weight}, from sklearn.utils.compute_class_weight"
+                "class_weight must not be 'balanced' with partial_fit, which sees only some of the "
+                "rows: pass weights as {label: weight}, e.g. those of "
+                "sklearn.utils.class_weight.compute_class_weight"
             )
-        # the check notes the classes, on a copy: the data may yet be wrong
+        # The check sets classes_; a copy is passed, since the data may still be refused
         check_first_classes(copy.copy(self), classes)
         if classes is not None:
             classes = np.unique(classes)
@@ -118,7 +119,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     def _class_weights(
         self, weights: Array | None, y: Array, classes: Any
     ) -> Array | None:
-        """Return sample weight times class weight (N,), or None where both are 1."""
+        """Return sample weights times class weights (N,), or None if all are 1."""
         if self.class_weight is None:
             return weights
         codes = y.argmax(axis=1)
@@ -140,20 +141,21 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         return check_weights(of_row, y)
 
     def predict(self, X: Any) -> Array:
-        """Return the most probable label of each row (N,), in the type of the labels."""
-        codes = self.predict_proba(X).argmax(axis=1)  # raises if there is no fit
+        """Return the most probable label of each row of `X`, (N,), in the type of the labels."""
+        # predict_proba raises NotFittedError where `classes_` would raise AttributeError
+        codes = self.predict_proba(X).argmax(axis=1)
         return self.classes_[codes]
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each class (N, C), in the order of `classes_`."""
+        """Return class probabilities at each row of `X`, (N, C), in the order of `classes_`."""
         return self.predict_distribution(X).proba
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Return log probabilities (N, C), also of classes whose probability rounds to 0."""
+        """Return log class probabilities (N, C), finite even if a probability rounds to 0."""
         x = self._check_rows(X)
         proba = self._distribution(x).proba
         logs = np.log(np.where(proba > 0, proba, 1.0))
-        # where 1 - p has lost its digits, or exp(logit) is 0
+        # Small p have lost digits as 1 - p of the other class, or exp(logit) has underflowed
         for code, p in enumerate(proba.T):
             rows = np.flatnonzero(p < MIN_EXACT_PROBABILITY)
             if rows.size:
@@ -163,16 +165,17 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         return logs
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
-        """Return the smallest sets of classes that hold the true one with this probability (D46).
+        """Return the smallest set of classes of each row with probability `coverage` (D46).
 
-        The most probable classes of each row, until together they have the probability `coverage`:
-        what `predict_interval` of the regressor is to numbers.
+        Classes are added from the most probable one on until their probabilities sum to `coverage`.
+        The sets correspond to the intervals of `BayesianMLPRegressor.predict_interval`.
 
         Parameters
         ----------
         X : array-like (N, d_in)
+            Inputs.
         coverage : float
-            Probability between 0 and 1.
+            Probability that a set must reach, between 0 and 1.
 
         Returns
         -------
@@ -182,7 +185,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         Raises
         ------
         TypeError, ValueError
-            If `coverage` is no such number, and as `predict`.
+            If `coverage` is not a number between 0 and 1, and as `predict`.
         """
         levels = check_levels("coverage", coverage)
         if levels.ndim:
@@ -195,6 +198,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         Parameters
         ----------
         X : array-like (N, d_in)
+            Inputs.
 
         Returns
         -------
@@ -205,20 +209,25 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         return self._distribution(self._check_rows(X))
 
     def _distribution(self, x: Array) -> ClassPredictive:
-        """Return the distribution at standardised rows."""
+        """Return class probabilities and the split of their entropy at standardised rows `x`."""
         proba, aleatoric = self._posterior_predict(predictive.predict_classes, x)
         self._need_finite("the prediction", proba, x)
         proba = proba.astype(np.float64)
-        proba /= proba.sum(axis=1, keepdims=True)  # exactly, also from float32
+        # Rows of float32 sum to 1 only to single precision
+        proba /= proba.sum(axis=1, keepdims=True)
         return ClassPredictive(proba, aleatoric.astype(np.float64))
 
     def _like_y(self, array: Array) -> Array:
-        """Return probabilities (N, C, ...) of all classes; one logit has that of the second."""
+        """Return probabilities (N, C, ...) of all classes, given (N, C, ...) or (N, 1, ...).
+
+        The latter are those of the second of two classes.
+        """
         if array.shape[1] == 1:
             return np.concatenate([1.0 - array, array], axis=1)
         return array
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
+        """Return encoded labels (N, K), their likelihood, and the field `classes_` of the state."""
         if classes is None:
             classes = np.unique(y)
         if len(classes) < 2:
@@ -240,15 +249,19 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         return _encoded(y, classes, likelihood), likelihood, {"classes_": classes}
 
     def _next_targets(self, y: Array, dtype: Any) -> Array:
+        """Return labels `y` (N,) encoded as in the fit, (N, 1) or (N, C), in `dtype`."""
         return _encoded(y, self.classes_, self.estimator_.model.likelihood).astype(
             dtype
         )
 
 
 def _encoded(labels: Array, classes: Array, likelihood: Likelihood) -> Array:
-    """Return targets (N, 1) of 0 and 1 for one logit, or one-hot rows (N, C)."""
+    """Return `labels` (N,) as targets: (N, 1) of 0 and 1 if Bernoulli, else one-hot (N, C).
+
+    Raise ValueError for a label that is not among `classes` (C,), which are sorted.
+    """
     codes = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
-    # a number is not equal to text, though searched as text
+    # searchsorted compares numbers with text as text; equality tells them apart
     is_known = np.asarray(classes[codes] == labels)
     if not is_known.all():
         row = int(np.argmin(is_known))

@@ -18,23 +18,23 @@ __all__ = [
 ]
 
 # Defaults of the arguments, by task; those of `epochs`, `batch_size` and `samples` are in the table
-# `SCHEDULES`. Chosen on splits of four of the tables of benchmarks/tables.py, as it says: little
-# noise to start with, and a KL term that comes in slowly, let the network fit before the prior
-# prunes units that it has not used yet; sigma starts above the report's 0.0067, so that few steps
-# are enough for it to grow where there are few data.
+# `SCHEDULES`. They were chosen on splits of four of the tables of benchmarks/tables.py. A small
+# initial noise scale, and a KL term whose weight rises slowly, let the network fit before the prior
+# prunes units that are not in use yet. The initial sigma is above the report's 0.0067, so that few
+# steps are enough for it to grow where data are few.
 REGRESSION: dict[str, Any] = {
     "hidden_layer_sizes": (20,),
     "prior": GaussianPrior(0.5),
     "likelihood": GaussianLikelihood(0.1, learn=True),
     "kl_weights": proportional_kl_weights,
-    "kl_warm_up": LinearWarmUp(0.5),  # of `fit`, where the objective has a KL term
+    "kl_warm_up": LinearWarmUp(0.5),  # used by `fit` if the objective has a KL term
     "optimizer": Adam(learning_rate=1e-2, schedule=Cosine()),
     "predict_samples": 100,
 }
 CLASSIFICATION = REGRESSION | {
     "hidden_layer_sizes": (50,),
     "prior": GaussianPrior(1.5),
-    "likelihood": None,  # chosen from the number of classes
+    "likelihood": None,  # the classifier chooses it by the number of classes
     "kl_warm_up": NoWarmUp(),
     "predict_samples": 500,
 }
@@ -42,7 +42,7 @@ DEFAULTS = {"regression": REGRESSION, "classification": CLASSIFICATION}
 
 # Arguments whose defaults are in the table `training.schedules.SCHEDULES`
 SCHEDULED_ARGUMENTS = ("epochs", "batch_size", "samples")
-# Arguments of a learner that only training has
+# Arguments of a learner that are used by training, but not by sampling
 TRAINING_ARGUMENTS = (
     "gradient_estimator",
     "objective",

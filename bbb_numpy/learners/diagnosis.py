@@ -1,7 +1,6 @@
-"""Why a fit has failed: its report, with likely causes, each with the remedy for it.
+"""Diagnosis of a fit: its report and, if the fit failed, likely causes, each with a remedy.
 
-A cause is named only if a measurement speaks for it. A new cause is one entry of the table of its
-subject.
+A cause is named only if a measurement supports it. A new cause is one entry of `CAUSES`.
 """
 
 from __future__ import annotations
@@ -52,36 +51,37 @@ from .fit_report import (
 __all__ = ["CAUSES", "Cause", "Evidence", "diagnose_fit", "likely_causes"]
 
 MAX_JUDGED_ROWS = 1000
-# weight samples of a judged row
+# smallest and largest number of weight samples at a judged row
 MIN_JUDGED_SAMPLES = 32
 MAX_JUDGED_SAMPLES = 100
-# learning rates of Adam that are suspect where a fit has failed: from the first on, and below
-# the second
+# learning rates of Adam that are suspected if a fit has failed: those of at least MIN_LARGE_RATE
+# are too large, those below MAX_SMALL_RATE too small
 MIN_LARGE_RATE = 0.1
 MAX_SMALL_RATE = 1e-3
-# nats per weight: a standard deviation that is 0.4 of its prior's costs as much
+# largest KL term, in nats per weight, of a posterior that keeps to its prior: a posterior standard
+# deviation of 0.4 times the prior's costs as much
 MAX_FREE_KL = 0.5
-LONGER_FACTOR = 4  # times as many epochs are advised
+LONGER_FACTOR = 4  # factor on the number of epochs that a remedy advises
 
 
 def diagnose_fit(
     learner: Any, data: Rows, parts: Mapping[str, Any], history: Sequence[Epoch]
 ) -> FitReport:
-    """Return the report of a fit: its measurements, what is wrong, and likely causes.
+    """Return the report of a fit: measurements, failed checks, and likely causes of failure.
 
-    It costs as much as a prediction for as many rows, and for a fit that has failed as three. No
+    It takes the time of one prediction of the judged rows, or of three if the fit has failed. No
     generator of the learner is used.
 
     Parameters
     ----------
     learner : BayesianMLPRegressor or BayesianMLPClassifier
-        Fitted.
+        The fitted learner.
     data : Rows
-        The rows that it was trained on, in training's units.
+        Training rows, in training's units.
     parts : mapping of str to object
-        What the arguments of its constructor stood for, by name.
+        Part or number that each constructor argument stood for, by the name of the argument.
     history : sequence of Epoch
-        Of this call to `fit`; empty after sampling.
+        Epochs of this call to `fit`; empty after sampling.
 
     Returns
     -------
@@ -115,9 +115,10 @@ def _n_samples(
     parts: Mapping[str, Any],
     history: Sequence[Epoch],
 ) -> int:
-    """Return how many weight samples a judged row gets.
+    """Return the number of weight samples for each of `n_judged` of `n_rows` training rows.
 
-    As many as cost a quarter of the passes of training, each of which went forward and back.
+    It is chosen so that judging takes at most about a quarter of the passes of training, within
+    `MIN_JUDGED_SAMPLES` and `MAX_JUDGED_SAMPLES`; a point estimate needs one.
     """
     if isinstance(getattr(estimator, "posterior", None), PointMass):
         return 1
@@ -130,7 +131,10 @@ def _n_samples(
 def _measure(
     learner: Any, data: Rows, fit: JudgedFit, history: Sequence[Epoch]
 ) -> tuple[FitReport, JudgedFit]:
-    """Return what is measured of every fit, and the same fit with rows as float64."""
+    """Return the report of a fit without its causes, and `fit` with rows as float64.
+
+    `data` are all training rows; `fit` holds those on which the posterior is judged.
+    """
     source: Any = fit.estimator
     model = source.model
     prior, likelihood = model.prior, model.likelihood
@@ -142,10 +146,11 @@ def _measure(
     density, baseline = float(density_of_rows.mean()), float(baseline_of_rows.mean())
     chance = max(NEGLIGIBLE_DENSITY, (STRONG_EVIDENCE + 0.5 * n_parameters) / n_rows)
     if len(x) < n_rows and np.isfinite(density_of_rows).all():
-        # the judged rows are themselves a sample
+        # The judged rows are a sample of all rows, so that their mean has a standard error
         sd = float((density_of_rows - baseline_of_rows).std())
         chance += N_STANDARD_ERRORS * sd / len(x) ** 0.5
-    log_scale = float(np.log(learner.y_scale_).sum())  # from training's units to y's
+    # log of the Jacobian from training's units to those of y
+    log_scale = float(np.log(learner.y_scale_).sum())
     linear_density = prior_sd = slope = slope_error = bulk_sd_y = kl = n_epochs = nan
     if not density > baseline + NEGLIGIBLE_DENSITY:
         linear_density = baseline + linear_gain(x, y) - log_scale
@@ -192,20 +197,20 @@ def _symptoms(
     parts: Mapping[str, Any],
     history: Sequence[Epoch],
 ) -> dict[str, Any]:
-    """Return the fields of a `FitReport` that tell the causes of a failed fit apart.
+    """Return the fields of a `FitReport` that distinguish the causes of a failed fit.
 
-    They cost two more predictions.
+    They take the time of two more predictions.
 
     Parameters
     ----------
     learner : Learner
-        The fitted one.
+        The fitted learner.
     fit : JudgedFit
-        Its posterior, and the rows on which it is judged.
+        Posterior of the learner, and the rows on which it is judged.
     n_rows : int
         Number of training rows.
     parts : mapping
-        Arguments that were fitted with, by name, such as 'batch_size'.
+        Part or number that each constructor argument stood for, by name, such as 'batch_size'.
     history : sequence of Epoch
         Losses of training; empty if the posterior was sampled.
     """
@@ -227,18 +232,20 @@ def _symptoms(
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of a fit that has failed.
+    """Evidence about a failed fit, from which its likely causes are found.
 
     Parameters
     ----------
     report : FitReport
+        Measurements of the fit.
     findings : frozenset of str
-        Names of the checks that it fails.
+        Names of the checks that the fit fails.
     learner : BayesianMLPRegressor or BayesianMLPClassifier
+        The fitted learner.
     parts : mapping of str to object
-        What the arguments of its constructor stood for, by name.
+        Part or number that each constructor argument stood for, by the name of the argument.
     history : sequence of Epoch
-        Of this call to `fit`; empty after sampling.
+        Epochs of this call to `fit`; empty after sampling.
     explained : bool
         Whether a cause has been named already.
     """
@@ -257,17 +264,17 @@ class Evidence:
 
     @property
     def likelihood(self) -> Any:
-        """The likelihood."""
+        """The likelihood of the model."""
         return self.model.likelihood
 
     @property
     def n_layers(self) -> int:
-        """Number of layers of weights, of which a function is a product."""
+        """Number of layers of weights; scaling all weights by r scales f by about r^n_layers."""
         return len(self.model.network.sizes) - 1
 
     @property
     def beta(self) -> float:
-        """How often the objective counts the KL term."""
+        """Factor of the KL term in the objective."""
         objective = getattr(self.learner.estimator_, "objective", None)
         return getattr(objective, "beta", 1.0)
 
@@ -278,24 +285,24 @@ class Evidence:
 
     @property
     def uses_adam(self) -> bool:
-        """Whether a weight moves by the learning rate at most."""
+        """Whether the optimizer is Adam, whose steps are at most about the learning rate."""
         return isinstance(self.parts["optimizer"], Adam)
 
     @property
     def unmoved(self) -> bool:
-        """Whether training was so short that no weight can have moved."""
+        """Whether training was so short that no weight can have moved far from its start."""
         short = self.uses_adam and self.report.path_length < MIN_PATH_LENGTH
         return len(self.history) < MIN_EPOCHS or short
 
     @property
     def usual_optimizer(self) -> str:
-        """How the default optimizer is written."""
+        """Default optimizer as the code of an argument."""
         rate = self.learner.defaults["optimizer"].learning_rate
         return f"optimizer=Adam({rate:g}, schedule=Cosine())"
 
     @property
     def unit_name(self) -> str:
-        """By what functions have to vary."""
+        """Name of the unit in which functions are measured."""
         return TARGETS[self.likelihood.target_kind].unit_name
 
 
@@ -306,9 +313,9 @@ class Cause:
     Parameters
     ----------
     applies : callable
-        Whether the measurements speak for it, given `Evidence`.
+        Function of `Evidence` that returns whether the measurements support this cause.
     message, remedy : str or callable
-        The cause, and what to do; or a function of `Evidence` that returns the text.
+        Texts of the cause and of the advice, or functions of `Evidence` that return them.
     """
 
     applies: Callable[[Evidence], bool]
@@ -316,17 +323,16 @@ class Cause:
     remedy: str | Callable[[Evidence], str]
 
     def __call__(self, evidence: Evidence) -> str:
-        """Return the cause with its remedy."""
+        """Return the texts of the cause and its remedy, joined by a semicolon."""
         texts = (self.message, self.remedy)
         return "; ".join(text(evidence) if callable(text) else text for text in texts)
 
 
 def likely_causes(evidence: Evidence) -> list[str]:
-    """Return likely causes with their remedies; none may be left.
+    """Return likely causes of a failed fit with their remedies; the list may be empty.
 
-    Those in the data come first, and alone: they hide the others. Of those in training the first
-    is named, also beside others, since a path too short to move any weight proves something
-    whatever else is wrong.
+    Causes in the data hide causes in the model, which are looked for only if there is none in the
+    data. Of the causes in training the first that applies is added in any case.
     """
     if "one row" in evidence.findings:
         return ["too few rows; give more of them"]
@@ -340,14 +346,15 @@ def likely_causes(evidence: Evidence) -> list[str]:
 
 
 def _causes(subject: str, evidence: Evidence) -> list[str]:
+    """Return all causes of a subject, a key of `CAUSES`, that apply, with their remedies."""
     return [cause(evidence) for cause in CAUSES[subject] if cause.applies(evidence)]
 
 
-# Units far from 1, and rows far from all others.
+# Causes in the data: units far from 1, and outliers.
 
 
 def _extreme_units(evidence: Evidence) -> list[str]:
-    """Return a phrase for each of X and y that is far from 1 in the units of training."""
+    """Return a phrase for each of X and y whose largest magnitude in training is far from 1."""
     sizes = {"X": evidence.report.largest_x}
     if evidence.likelihood.target_kind == "real":
         sizes["y"] = evidence.report.largest_y
@@ -359,15 +366,18 @@ def _extreme_units(evidence: Evidence) -> list[str]:
 
 
 def _has_extreme_units(evidence: Evidence) -> bool:
+    """Return whether the fit is worse than the baseline, and unscaled data are far from 1."""
     unscaled = "worse" in evidence.findings and not evidence.parts["standardize"]
     return unscaled and bool(_extreme_units(evidence))
 
 
 def _is_no_better(evidence: Evidence) -> bool:
+    """Return whether a failed check says that the fit is no better than ignoring X."""
     return bool(evidence.findings - {"falling", "collapsed", "intervals"})
 
 
 def _remedy_for_outliers(evidence: Evidence) -> str:
+    """Return the advice for outliers in y; a learned Student's t is advised unless in use."""
     remedy = "correct or leave out those rows"
     likelihood = evidence.likelihood
     if isinstance(likelihood, StudentTLikelihood) and likelihood.learn:
@@ -375,10 +385,11 @@ def _remedy_for_outliers(evidence: Evidence) -> str:
     return f"{remedy}, or use likelihood='student-t-learned'"
 
 
-# Noise that is fixed too small, a KL term that weighs too much, a narrow prior.
+# Causes in the model: fixed noise that is too small, a KL term with a large factor, a narrow prior.
 
 
 def _noise_is_too_small(evidence: Evidence) -> bool:
+    """Return whether fixed noise is too small for the residuals, or intervals hold too few rows."""
     if "intervals" in evidence.findings:
         return True
     scale = inf
@@ -388,6 +399,7 @@ def _noise_is_too_small(evidence: Evidence) -> bool:
 
 
 def _remedy_for_noise(evidence: Evidence) -> str:
+    """Return the advice to learn the noise, with the present likelihood's family first."""
     names = ["gaussian-learned", "student-t-learned"]
     if isinstance(evidence.likelihood, StudentTLikelihood):
         names.reverse()
@@ -395,20 +407,23 @@ def _remedy_for_noise(evidence: Evidence) -> str:
 
 
 def _kl_is_too_heavy(evidence: Evidence) -> bool:
+    """Return whether the KL term has a factor above 1 and has become small."""
     kl_per_weight = evidence.report.kl / evidence.model.layout.size
     return evidence.beta > 1.0 and kl_per_weight < MAX_FREE_KL
 
 
 def _remedy_for_narrow_prior(evidence: Evidence) -> str:
-    # of every layer's weights
+    """Return the advice to use a wider prior, with the factor on its scale."""
+    # f grows as the product of the layers' scales, so each layer's needs the n-th root
     factor = evidence.report.prior_function_sd ** (-1 / evidence.n_layers)
     return f"use one about {factor:.3g} times as wide"
 
 
-# Chains whose halves differ.
+# Causes in the chains: halves of chains that differ.
 
 
 def _state_of_chains(evidence: Evidence) -> str:
+    """Return R-hat of the log density as text, or that the chains stand still."""
     r_hat = evidence.report.density_r_hat
     if isinf(r_hat):
         return "stand still"
@@ -416,23 +431,25 @@ def _state_of_chains(evidence: Evidence) -> str:
 
 
 def _remedy_for_chains(evidence: Evidence) -> str:
+    """Return the advice for chains that have not converged."""
     remedy = "use a longer warm_up, more draws"
     if evidence.parts["inference"].sampler == "hmc":
         return remedy
     return f"{remedy} or 'hmc'"
 
 
-# Steps that are too large, a posterior as wide as its prior, or too few steps.
+# Causes in training: steps that are too large, a posterior as wide as its prior, too few steps.
 
 
 def _steps_are_too_large(evidence: Evidence) -> bool:
+    """Return whether Adam has a large learning rate, and the loss rose during training."""
     large = evidence.uses_adam and evidence.learning_rate >= MIN_LARGE_RATE
     rises = evidence.report.largest_loss_rise > MAX_LOSS_RISE
     return not evidence.explained and not evidence.unmoved and large and rises
 
 
 def _posterior_keeps_to_prior(evidence: Evidence) -> bool:
-    """Whether the KL term is small and functions differ; longer training would widen them."""
+    """Return whether the KL term is small and posterior functions differ at training rows."""
     if evidence.explained or evidence.unmoved:
         return False
     report = evidence.report
@@ -442,10 +459,11 @@ def _posterior_keeps_to_prior(evidence: Evidence) -> bool:
 
 
 def _remedy_for_wide_posterior(evidence: Evidence) -> str:
+    """Return the advice for a posterior that keeps to its prior."""
     report = evidence.report
     sizes = evidence.model.network.sizes
     widest = max(report.posterior_function_sd, report.prior_function_sd)
-    # of every layer's weights
+    # f grows as the product of the layers' scales, so each layer's needs the n-th root
     factor = (MAX_FUNCTION_SD / widest) ** (1 / evidence.n_layers)
     remedies = [
         f"a prior about {factor:.2g} times as wide",
@@ -458,10 +476,10 @@ def _remedy_for_wide_posterior(evidence: Evidence) -> str:
 
 
 def _training_is_short(evidence: Evidence) -> bool:
-    """Whether the loss still fell, or no weight can have moved.
+    """Return whether the loss still fell at the end of training, or no weight can have moved.
 
-    A loss that falls proves nothing where something else explains the failure, but a path so
-    short that no weight can have moved does.
+    If another cause explains the failure, a loss that falls slowly is no evidence, but a steep fall
+    or a path so short that no weight can have moved still is.
     """
     report = evidence.report
     chance = N_STANDARD_ERRORS * report.path_slope_error
@@ -472,7 +490,7 @@ def _training_is_short(evidence: Evidence) -> bool:
 
 
 def _length_of_training(evidence: Evidence) -> str:
-    """Return how long training was and why that is too short, as a phrase of the report."""
+    """Return a phrase with the length of training and the reason why it is too short."""
     report = evidence.report
     n_epochs = len(evidence.history)
     count = f"{n_epochs} epoch{'s' * (n_epochs > 1)}"
@@ -486,6 +504,7 @@ def _length_of_training(evidence: Evidence) -> str:
 
 
 def _remedy_for_short_training(evidence: Evidence) -> str:
+    """Return the advice to train for longer, or with the usual optimizer if steps are small."""
     if evidence.learner.training_.stopped:
         patience = LONGER_FACTOR * evidence.parts["early_stopping"].patience
         patience = max(patience, EarlyStopping().patience)
@@ -506,7 +525,8 @@ def _remedy_for_short_training(evidence: Evidence) -> str:
     return " and ".join(remedies)
 
 
-# By subject: of data and model all that apply are named, of training the first
+# Causes by subject: all that apply in data, model or chains are named, but only the first in
+# training
 CAUSES: dict[str, tuple[Cause, ...]] = {
     "data": (
         Cause(
@@ -566,7 +586,7 @@ CAUSES: dict[str, tuple[Cause, ...]] = {
         Cause(
             lambda evidence: evidence.report.density_r_hat > MAX_R_HAT,
             lambda evidence: (
-                "chains that are not there yet (their log density: "
+                "chains that have not converged (their log density: "
                 f"{_state_of_chains(evidence)})"
             ),
             _remedy_for_chains,

@@ -1,7 +1,7 @@
-"""What is measured of a fit on its training rows, so that no held-out rows are needed.
+"""Measurements of a fit on its training rows, so that no held-out rows are needed.
 
-A posterior is judged on at most a thousand rows, in the units of training. No generator of the
-learner is used, and no measurement changes a bit of it.
+A posterior is judged on at most a thousand rows, in the units of training. The measurements use
+generators of their own and change nothing in the learner.
 """
 
 from __future__ import annotations
@@ -43,22 +43,24 @@ __all__ = [
     "split_r_hat",
 ]
 
-COVERAGE = 0.9  # probability of the intervals that are looked at
-MIN_EPOCHS = 4  # the loss is watched over their last quarter, and so many at least
+COVERAGE = 0.9  # probability of the intervals whose coverage is measured
+# smallest number of epochs over which the slope of the loss is estimated
+MIN_EPOCHS = 4
 # R-hat above which chains plainly differ (Gelman and Rubin 1992); mixed is below 1.01
 MAX_R_HAT = 1.1
-MIN_FUNCTION_SAMPLES = 32
-N_FUNCTION_ROWS = 100  # rows at which functions are drawn, about
-N_R_HAT_ROWS = 50  # which take about as many milliseconds
-BULK_QUANTILES = (0.1, 0.9)
-GAUSSIAN_BULK_WIDTH = 2.56  # standard deviations of a Gaussian between these quantiles
+MIN_FUNCTION_SAMPLES = 32  # number of functions drawn
+N_FUNCTION_ROWS = 100  # approximate number of rows at which functions are drawn
+N_R_HAT_ROWS = 50  # number of rows at which R-hat is computed, in about 50 milliseconds
+BULK_QUANTILES = (0.1, 0.9)  # quantiles between which the bulk of a column lies
+# distance of these quantiles of a Gaussian, in standard deviations
+GAUSSIAN_BULK_WIDTH = 2.56
 
 
 class TargetKind(NamedTuple):
-    """What targets of one kind are compared with, and what functions have to vary by."""
+    """Baseline for targets of one kind, and the unit in which functions are measured."""
 
-    baseline: str  # the distribution of y that ignores X
-    # standard deviation over rows of a function that describes y; nan: that of y itself
+    baseline: str  # name of the distribution of y that ignores X
+    # standard deviation over rows of a function f that describes y; nan stands for that of y itself
     unit: float
     unit_name: str
 
@@ -80,10 +82,11 @@ class JudgedFit:
     estimator : Reparameterised, ..., Linearised or DrawnWeights
         Model and posterior.
     theta : ndarray
-        What was learned: (P,), after sampling the draws (T, P).
+        Learned numbers (P,); after sampling the draws (T, D).
     seed : int
-        Of the weights that are drawn; every measurement starts from it anew.
+        Seed of the weight samples; every measurement makes a new generator from it.
     x, y : ndarray (n, d_in), (n, K)
+        Inputs and targets of the judged rows.
     n_samples : int
         Number of weight samples of a prediction.
     """
@@ -96,7 +99,7 @@ class JudgedFit:
     n_samples: int
 
     def log_density(self) -> Array:
-        """Return log P(y|x, D) of each row (n,), in nats; -inf where it overflows."""
+        """Return log P(y|x, D) of each row (n,), in nats; -inf where the network overflows."""
         rng = np.random.default_rng(self.seed)
         density = log_predictive_density(
             self.estimator, self.theta, self.x, self.y, rng=rng, samples=self.n_samples
@@ -104,9 +107,9 @@ class JudgedFit:
         return np.where(np.isfinite(density), density, -np.inf).astype(np.float64)
 
     def interval_coverage(self) -> float:
-        """Return the share of targets in their central intervals; nan where noise is learned.
+        """Return the share of targets in their central 90 % intervals; nan if noise is learned.
 
-        Noise that is learned is as wide as the rows ask for, noise that is fixed may be anything.
+        Learned noise has the width of the residuals, whereas fixed noise may be far too small.
         """
         if not noise_is_fixed(self.estimator):
             return nan
@@ -125,7 +128,7 @@ class JudgedFit:
         return float(np.mean(np.abs(pit - 0.5) <= 0.5 * COVERAGE))
 
     def rmse(self) -> float:
-        """Return the root mean square of y - E[y|x, w] over rows and weights, of real y."""
+        """Return the root mean square of y - E[y|x, w] over rows and weights, for real targets."""
         rng = np.random.default_rng(self.seed)
         prediction = predict(
             self.estimator, self.theta, self.x, rng=rng, samples=self.n_samples
@@ -136,7 +139,7 @@ class JudgedFit:
     def posterior_function_sd(self) -> float:
         """Return the standard deviation of f(x) over weights, root mean square over rows.
 
-        In units of `TARGETS`: it is 1 where the posterior leaves open as much as there is in y.
+        The unit is that of `TARGETS`: 1 means that functions differ by as much as y varies.
         """
         rng = np.random.default_rng(self.seed)
         x = _spread_rows(self.x)
@@ -148,23 +151,24 @@ class JudgedFit:
 
 
 def _spread_rows(x: Array) -> Array:
+    """Return about `N_FUNCTION_ROWS` evenly spaced rows of `x`, or all if there are fewer."""
     return x[:: max(1, len(x) // N_FUNCTION_ROWS)]
 
 
 def _unit(likelihood: Likelihood, y: Array) -> Any:
-    """Return what functions have to vary by: a number, or one for each output (K,)."""
+    """Return the unit of functions: for real `y` its standard deviation (K,), else a number."""
     if likelihood.target_kind == "real":
         return moments(y, True)[1]
     return TARGETS[likelihood.target_kind].unit
 
 
 def initial_parameters(prior: Prior) -> dict[str, Array]:
-    """Return what a prior learns, by block, as it is before training."""
+    """Return the initial values of a prior's learned parameters, by the names of their blocks."""
     return Layout(prior.blocks()).views(prior.init(np.float64))
 
 
 def noise_is_fixed(estimator: Source) -> bool:
-    """Whether the likelihood has a noise scale that is not learned."""
+    """Return whether the likelihood has a noise scale that is not learned."""
     likelihood = estimator.model.likelihood
     return bool(likelihood.noise_name) and not likelihood.blocks(
         estimator.model.outputs
@@ -172,17 +176,18 @@ def noise_is_fixed(estimator: Source) -> bool:
 
 
 def prior_function_sd(estimator: Source, x: Array, y: Array, seed: int) -> float:
-    """Return how much functions under the prior vary over the rows; nan without a prior.
+    """Return the standard deviation over rows of functions under the prior; nan without a prior.
 
-    The median over functions of their standard deviation over rows, under the prior before
-    training, in units of `TARGETS`.
+    It is the median over functions drawn from the prior before training, in units of `TARGETS`.
 
     Parameters
     ----------
     estimator : Reparameterised, ..., Linearised or DrawnWeights
+        Source of the model. Maximum likelihood has no prior.
     x, y : ndarray (n, d_in), (n, K)
-        In training's units.
+        Inputs and targets, in training's units.
     seed : int
+        Seed of the weights drawn from the prior.
     """
     model, prior = estimator.model, estimator.model.prior
     if isinstance(getattr(estimator, "objective", None), MLE):
@@ -198,26 +203,28 @@ def baseline_log_density(
 ) -> tuple[Array, int]:
     """Return the log density of each judged row under the best model that ignores X.
 
-    Half an observation is added to every count, so that what never occurs has a logarithm.
+    Half an observation is added to every count, so that the log probability of a class that never
+    occurs is finite.
 
     Parameters
     ----------
     likelihood : Likelihood
+        Distribution of y, which determines the baseline.
     y : ndarray (N, K)
         All targets, to which the baseline is fitted.
     judged_y : ndarray (n, K)
-        Those whose density is returned.
+        Targets whose density is returned.
 
     Returns
     -------
     log_density : ndarray (n,)
-        In nats.
+        Log density of each judged target under the baseline, in nats.
     n_parameters : int
-        Of the baseline.
+        Number of parameters of the baseline.
     """
     n_outputs = y.shape[1]
     if likelihood.target_kind == "real":
-        from scipy import stats  # --help does not wait for it
+        from scipy import stats  # imported here, since the import would delay --help
 
         gaussian = stats.norm(*moments(y.astype(np.float64), True))
         return gaussian.logpdf(judged_y).sum(axis=1), 2 * n_outputs
@@ -232,17 +239,17 @@ def baseline_log_density(
 
 
 def bulk_sd(array: Array, judged: Array) -> float:
-    """Return the smallest standard deviation of the bulk of a column, in units of the column's.
+    """Return the smallest ratio, over columns, of the bulk's standard deviation to the column's.
 
-    It is small where a few rows are far from all others. Columns whose bulk does not vary at all
-    are left out, as they have nothing to lose.
+    It is small where a few rows are far from all others. The standard deviation of the bulk is
+    estimated from the 10 % and 90 % quantiles. Columns whose bulk is constant are left out.
 
     Parameters
     ----------
     array : ndarray (N, d)
         All rows, of which some may be extreme.
     judged : ndarray (n, d)
-        Those of which the bulk is taken.
+        Rows whose quantiles are taken.
     """
     low, high = np.quantile(judged, BULK_QUANTILES, axis=0)
     sds = (high - low) / (GAUSSIAN_BULK_WIDTH * moments(array, True)[1])
@@ -250,14 +257,16 @@ def bulk_sd(array: Array, judged: Array) -> float:
 
 
 def linear_gain(x: Array, y: Array) -> float:
-    """Return what a least-squares line gains over a constant, less what it costs (BIC).
+    """Return the log density that a least-squares line gains over a constant, less its penalty.
 
-    In nats per row. For classes and counts its correlation with their numbers is as good a sign of
-    a signal.
+    The penalty is that of BIC. The gain is in nats per row, for the best of the K outputs, and
+    never negative. For classes and counts the line is fitted to their numbers, which detects a
+    signal as well.
 
     Parameters
     ----------
     x, y : ndarray (n, d_in), (n, K)
+        Inputs and targets.
     """
     n_rows = len(x)
     x, y = _standardise(x), _standardise(y)
@@ -274,14 +283,16 @@ def linear_gain(x: Array, y: Array) -> float:
 
 
 def _standardise(array: Array) -> Array:
+    """Return columns shifted to mean 0 and scaled to standard deviation 1; constant ones are 0."""
     mean, scale = moments(array, True)
     return (array - mean) / scale
 
 
 def split_r_hat(values: Array) -> float:
-    """Return R-hat of numbers (T, S), each of S chains cut in two (Gelman and Rubin 1992).
+    """Return split R-hat of `values` (T, S): T draws of each of S chains (Gelman and Rubin 1992).
 
-    It is infinite where the chains stand still, or have fewer than four draws.
+    Each chain is cut into two halves. R-hat is inf where the chains stand still, or have fewer than
+    four draws.
     """
     half = len(values) // 2
     if half < 2:
@@ -295,15 +306,17 @@ def split_r_hat(values: Array) -> float:
 
 
 def chain_agreement(learner: Any, x: Array) -> dict[str, Any]:
-    """Return how far chains agree on E[y|x] at 50 rows: fields of a report, none after training.
+    """Return R-hat of E[y|x] at 50 rows as fields of a `FitReport`.
 
-    Without ArviZ the one field says what to install.
+    The keys are 'r_hat' and 'share_unmixed', or only 'unmeasured' if R-hat cannot be computed. The
+    dict is empty for a learner without chains.
 
     Parameters
     ----------
     learner : BayesianMLPRegressor or BayesianMLPClassifier
+        The fitted learner.
     x : ndarray (n, d_in)
-        In training's units.
+        Rows in training's units, of which 50 are used.
     """
     if not hasattr(learner, "draws_"):
         return {}
@@ -321,22 +334,24 @@ def chain_agreement(learner: Any, x: Array) -> dict[str, Any]:
 def _loss_per_row(history: Sequence[Epoch], n_rows: int) -> Array:
     """Return the negative log likelihood of each epoch, (epochs,), in nats per row.
 
-    The rest of the loss is changed by warm-up, and falls for long without consequence where
-    standard deviations still grow towards the prior's.
+    The KL term is left out: warm-up changes its weight, and it falls for long without consequence
+    while standard deviations still grow towards the prior's.
     """
     return np.array([epoch.nll for epoch in history]) / n_rows
 
 
 def loss_slope(history: Sequence[Epoch], n_rows: int) -> tuple[float, float]:
-    """Return the change of the loss that as many further epochs would bring, and its error.
+    """Return the extrapolated change of the loss over as many further epochs, and its error.
 
-    It extrapolates the last quarter of the epochs. The second number is the standard error. Both
-    are in nats per row, and nan for less than four epochs.
+    A line is fitted to the last quarter of the epochs. The second number is the standard error.
+    Both are in nats per row, and nan for less than four epochs.
 
     Parameters
     ----------
     history : sequence of Epoch
+        Epochs of training.
     n_rows : int
+        Number of training rows, by which the loss is divided.
     """
     n_epochs = len(history)
     if n_epochs < MIN_EPOCHS:
@@ -347,15 +362,19 @@ def loss_slope(history: Sequence[Epoch], n_rows: int) -> tuple[float, float]:
 
 
 def loss_slope_along_path(history: Sequence[Epoch], n_rows: int) -> tuple[float, float]:
-    """Return the change of the loss per row that as long a path again would bring, and its error.
+    """Return the extrapolated change of the loss if the path of training doubled, and its error.
 
-    The path of an epoch is its learning rate. Where a schedule lets the rate fall, the last epochs
-    are flat however short training was; along the path they are few.
+    The path of an epoch is its learning rate. A line is fitted over the last quarter of the path.
+    Under a schedule whose rate falls to 0 the loss of the last epochs is flat however short
+    training was, but they are a small part of the path. Both numbers are in nats per row, and nan
+    for less than four epochs; the second one is the standard error.
 
     Parameters
     ----------
     history : sequence of Epoch
+        Epochs of training.
     n_rows : int
+        Number of training rows, by which the loss is divided.
     """
     rate = np.array([epoch.learning_rate for epoch in history])
     if len(history) < MIN_EPOCHS or not rate.sum() > 0:
@@ -368,12 +387,14 @@ def loss_slope_along_path(history: Sequence[Epoch], n_rows: int) -> tuple[float,
 
 
 def largest_loss_rise(history: Sequence[Epoch], n_rows: int) -> float:
-    """Return how far the loss per row has risen above its lowest value before.
+    """Return the largest rise of the loss above its lowest earlier value, in nats per row.
 
     Parameters
     ----------
     history : sequence of Epoch
+        Epochs of training.
     n_rows : int
+        Number of training rows, by which the loss is divided.
     """
     loss = _loss_per_row(history, n_rows)
     return float((loss - np.minimum.accumulate(loss)).max())

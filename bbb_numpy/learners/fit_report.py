@@ -1,8 +1,8 @@
-"""The report of a fit: what was measured, the checks that it has to pass, and the verdict.
+"""The report of a fit: its measurements, the checks that it has to pass, and the verdict.
 
-Everything that is judged is measured on the training rows: a fit may pass and still be poor, but
-one that fails has not even described the rows that it was trained on. A new check is one entry of
-`CHECKS`; its threshold has a reason, which stands with it. `diagnosis` finds the likely causes.
+All measurements are made on the training rows: a fit may pass and still predict poorly, but a fit
+that fails does not even describe the rows that it was trained on. A new check is one entry of
+`CHECKS`, which holds its threshold and the reason for it. `diagnosis` finds the likely causes.
 """
 
 from __future__ import annotations
@@ -17,27 +17,37 @@ from .fit_measures import COVERAGE, MAX_R_HAT, MIN_EPOCHS, TARGETS
 
 __all__ = ["CHECKS", "Check", "FitReport", "failed_checks"]
 
-# nats of evidence in all rows: odds of 150 to 1 (Kass and Raftery 1995)
+# strong evidence, in nats of all rows together: odds of 150 to 1 (Kass and Raftery 1995)
 STRONG_EVIDENCE = 5.0
-# nats per row: what a standard deviation that is a quarter off costs
+# difference of log densities that is ignored, in nats per row: a predictive standard deviation that
+# is wrong by a quarter costs as much
 NEGLIGIBLE_DENSITY = 0.05
-N_STANDARD_ERRORS = 3.0  # by which a slope or a share has to differ from chance
-# A function r times as large as those under the prior costs about r^2 / 2 nats
+# number of standard errors by which a slope or share must exceed chance
+N_STANDARD_ERRORS = 3.0
+# Smallest standard deviation of functions under the prior, in units of `TARGETS`: a function r
+# times as large as those under the prior costs about r^2 / 2 nats
 MIN_PRIOR_FUNCTION_SD = (2 * STRONG_EVIDENCE) ** -0.5
-# nats per row from log 0.1, where the noise starts, to log 1, that of what ignores X
+# largest gain of a row over the baseline, in nats, if the noise scale falls from 1 to 0.1
 MAX_GAIN = 2.3
-MIN_BULK_SD = 0.1  # smaller differences only large weights, or little noise, bring out
-MIN_COVERAGE = 0.8  # of intervals that should hold 90 %
-UNIT_SIZE = 10.0  # training starts with numbers between 1 / UNIT_SIZE and it
-MIN_PRIOR_SD = 1e-6  # so narrow a prior turns the network off
-MIN_PRIOR_SD_RATIO = 1e-3  # of its start: the same
-MIN_KL = 1.0  # nats: below, the data have told the weights next to nothing
-MAX_LOSS_RISE = 1.0  # nats per row, by which steps that are too large raise the loss
-# Adam moves no weight farther than this path, half of what the prior is wide
+# smallest standard deviation of the bulk of a column, in units of the column's; only large weights,
+# or little noise, would make smaller differences visible
+MIN_BULK_SD = 0.1
+MIN_COVERAGE = 0.8  # smallest share of targets in intervals whose level is 90 %
+# training should start with largest magnitudes in [1 / UNIT_SIZE, UNIT_SIZE]
+UNIT_SIZE = 10.0
+# a learned prior with a smaller standard deviation makes the network constant
+MIN_PRIOR_SD = 1e-6
+# smallest ratio of a learned prior's standard deviation to its start
+MIN_PRIOR_SD_RATIO = 1e-3
+# nats; with a smaller KL term the weights have learned next to nothing from the data
+MIN_KL = 1.0
+# nats per row; a larger rise of the loss means that steps are too large
+MAX_LOSS_RISE = 1.0
+# smallest sum of the learning rates of all steps: Adam moves no weight farther, and 0.25 is half
+# the standard deviation of the default prior of regression
 MIN_PATH_LENGTH = 0.25
-MAX_FUNCTION_SD = (
-    0.3  # of functions of a posterior on its own rows, in units of `TARGETS`
-)
+# largest standard deviation of f(x) under the posterior on training rows, in units of `TARGETS`
+MAX_FUNCTION_SD = 0.3
 
 NO_CAUSE = (
     "No cause is seen in units, outliers, noise, prior and training; see whether "
@@ -47,68 +57,71 @@ NO_CAUSE = (
 
 @dataclass(frozen=True)
 class FitReport:
-    """What `fit` measured of itself, on at most a thousand of its training rows.
+    """Measurements of a fit on at most a thousand of its training rows, and causes of failure.
 
-    Densities are means per row, in nats, for y in its own units. All else is in training's units,
-    which with ``standardize=True`` are standard deviations from the mean. What was not measured, or
-    cannot be told, is nan. ``print(report)`` shows every number with its threshold; see
+    Densities are means per row, in nats, for y in its own units. All else is in the units of
+    training, which with ``standardize=True`` are standard deviations from the mean. A number that
+    was not measured is nan. ``print(report)`` shows every number with its threshold; see
     docs/fit-report.md.
 
     Parameters
     ----------
     n_rows : int
-        Number of rows to train on.
+        Number of training rows.
     log_density : float
-        Mean of log P(y|x, D), of the fit; -inf where it overflows.
+        Mean of log P(y|x, D) under the fit; -inf where it overflows.
     baseline_density : float
-        The same of what ignores X: N(mean(y), var(y)), base rates, or a Poisson of the mean rate.
+        Mean log density of the baseline, which ignores X: N(mean(y), var(y)), the base rates, or a
+        Poisson distribution of the mean rate.
     required_density : float
-        What `log_density` has to reach: that of the baseline, less what chance can explain.
+        Smallest `log_density` that passes: that of the baseline minus a margin for chance.
     linear_density : float
-        That of a least-squares line, less what it costs (BIC); nan where the fit beats the
-        baseline.
+        Log density of a least-squares line, minus the BIC penalty of its coefficients; nan where
+        the fit beats the baseline.
     loss_slope, loss_slope_error : float
-        Change of the negative log likelihood of a row in as many epochs again, if it went on as in
-        the last quarter, and its standard error; nats.
+        Change of a row's negative log likelihood if training went on for as many epochs with the
+        slope of its last quarter, and the standard error of that change; nats.
     kl : float
         KL term of the last epoch, nats.
     initial_prior_sd, final_prior_sd : float
-        Standard deviation of a weight under a prior that is learned, before and after training.
+        Standard deviation of a weight under a learned prior, before and after training.
     largest_x, largest_y : float
-        Largest magnitude that the network was given, and that it was to find.
+        Largest magnitude of the inputs, and of the targets.
     bulk_sd_x, bulk_sd_y : float
-        Smallest standard deviation of the bulk of a column, in units of the column's.
+        Standard deviation of the bulk of a column, estimated from its 10 % and 90 % quantiles, as a
+        share of the column's standard deviation; the smallest one of all columns.
     prior_function_sd : float
-        Standard deviation over rows of functions under the prior, their median. In units of what
-        describes y: its standard deviation, for classes a logit of 3, for counts a log rate of 1.
+        Median over functions under the prior of their standard deviation over rows. The unit is the
+        standard deviation of y; for classes a logit of 3, for counts a log rate of 1.
     r_hat : float
-        Of chains: the largest R-hat of E[y|x] on 50 rows; nan without ArviZ.
+        Largest R-hat of E[y|x] on 50 rows, for chains; nan without ArviZ.
     share_unmixed : float
-        Share of these rows where it is above 1.1; most tables have some, so that it is no fault.
+        Share of these rows whose R-hat is above 1.1. No threshold: most tables have such rows.
     interval_coverage : float
-        Share of targets in their 90 % intervals, where the noise is fixed.
+        Share of targets in their 90 % intervals, if the noise is fixed.
     path_length : float
         Sum of the learning rates of all steps.
     path_slope, path_slope_error : float
-        Change of a row's negative log likelihood along as much path again, and its standard error.
+        Change of a row's negative log likelihood if the sum of the learning rates doubled, and the
+        standard error of that change; nats.
     largest_loss_rise : float
-        Of a row's negative log likelihood above its lowest value before; nats.
+        Largest rise of a row's negative log likelihood above its lowest earlier value; nats.
     rmse : float
-        Root mean square of y - E[y|x, w], over rows and weights.
+        Root mean square of y - E[y|x, w], over rows and weight samples.
     posterior_function_sd : float
-        Standard deviation of f(x) over weights, in units as `prior_function_sd`.
+        Standard deviation of f(x) over weight samples, in the unit of `prior_function_sd`.
     density_r_hat : float
-        R-hat of halves of chains, by their log density.
+        R-hat of the log density, of chains cut in halves.
     unmeasured : str
-        Why chains have no `r_hat`, and what to install.
+        Reason why chains have no `r_hat`, and what to install; empty if they have.
     findings : tuple of str
-        What is wrong; empty for a fit that passes.
+        Messages of the checks that the fit fails; empty for a fit that passes.
     causes : tuple of str
-        Likely ones, each with its remedy.
+        Likely causes, each with its remedy.
     n_epochs : float
         Number of epochs of the call; nan after sampling, and in a file of an earlier version.
     target_kind : {'real', 'class', 'count', ''}
-        Of y; empty in a file of an earlier version.
+        Kind of y; empty in a file of an earlier version.
     """
 
     n_rows: int
@@ -144,7 +157,7 @@ class FitReport:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether the fit fails no check."""
         return not self.findings
 
     @property
@@ -164,26 +177,29 @@ class FitReport:
 
     @property
     def loss_fall(self) -> float:
-        """Fall of the loss per row that as many further epochs would bring, in nats."""
+        """Extrapolated fall of the loss per row if training went on for as many epochs, in nats."""
         return -self.loss_slope
 
     @property
     def prior_cost(self) -> float:
-        """What a function as large as y costs under the prior, in nats of all rows."""
+        """Cost, in nats of all rows, of a function that varies as much as y under the prior.
+
+        It is 1 / (2 r^2) for `prior_function_sd` r.
+        """
         square = self.prior_function_sd**2
         return inf if square == 0.0 else 0.5 / square
 
     @property
     def out_of_reach(self) -> bool:
-        """Whether a function as large as y costs more under the prior than the data can repay.
+        """Whether a function that varies as much as y costs more KL than the likelihood can gain.
 
-        Each row repays at most `MAX_GAIN` nats, which 10 times less noise brings.
+        Each row gains at most `MAX_GAIN` nats, as much as 10 times less noise brings.
         """
         narrow = 0 < self.prior_function_sd < MIN_PRIOR_FUNCTION_SD
         return narrow and self.prior_cost > self.n_rows * MAX_GAIN
 
     def __str__(self) -> str:
-        """Return a table of what was measured, with the thresholds, and the verdict."""
+        """Return a table of the measurements with their thresholds, and the verdict."""
         lines = [f"{'':<66} {'measured':>10}  threshold"]
         lines += [check.line(self) for check in CHECKS if check.is_measured(self)]
         if self.unmeasured:
@@ -197,32 +213,35 @@ Threshold = float | Callable[[FitReport], float]
 
 
 def _always(report: FitReport) -> bool:
+    """Return True: the check applies to every report."""
     return True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A number of the report, what it has to be, and what is wrong if it is not.
+    """A number of the report with its thresholds, and the message if it is beyond them.
 
     Parameters
     ----------
     measure : str
-        Field or property of `FitReport`. What is nan was not measured and passes.
+        Name of a field or property of `FitReport`. A number that is nan was not measured and
+        passes.
     label : str
-        What it is, as the report prints it, with its unit.
+        Description of the number with its unit, as the report prints it.
     at_least, at_most : float or callable, optional
-        The threshold, or a function of the report that returns it.
+        Lower and upper threshold, or functions of the report that return them.
     reason : str
-        Why the threshold is what it is.
+        Reason for the threshold.
     applies : callable
-        Whether the report is to be judged by it.
+        Function of the report that returns whether the check applies to it.
     name : str
-        Of what is wrong, to which likely causes refer. Empty: the number alone is no fault, but
-        may tell the cause of one.
+        Name of the failure, to which likely causes refer. If empty, the number is not a failure by
+        itself, but may tell the cause of one.
     message : callable, optional
-        What the report says is wrong.
+        Function of the report that returns the message of the failure.
     alternative : bool
-        Only the first of these that fails is reported: the others would say the same again.
+        Whether the check is one of several that report the same failure: of these only the first
+        one that fails is reported.
     """
 
     measure: str
@@ -236,11 +255,14 @@ class Check:
     alternative: bool = False
 
     def is_measured(self, report: FitReport) -> bool:
-        """Whether the report holds the number."""
+        """Return whether the number was measured, which means that it is not nan."""
         return not isnan(getattr(report, self.measure))
 
     def limits(self, report: FitReport) -> dict[str, float]:
-        """Return the thresholds by the words 'at least' and 'at most'; empty if none applies."""
+        """Return the thresholds for a report, by the keys 'at least' and 'at most'.
+
+        A key is absent if there is no such threshold, or if the check does not apply.
+        """
         if not self.applies(report):
             return {}
         thresholds = {"at least": self.at_least, "at most": self.at_most}
@@ -251,7 +273,7 @@ class Check:
         }
 
     def fails(self, report: FitReport) -> bool:
-        """Whether the number is on the wrong side of a threshold."""
+        """Return whether the number is below its lower or above its upper threshold."""
         value = getattr(report, self.measure)
         limits = self.limits(report)
         too_low = "at least" in limits and not value >= limits["at least"]
@@ -266,17 +288,22 @@ class Check:
 
 
 def _no_better(detail: str) -> Callable[[FitReport], str]:
+    """Return a function that returns the message of a fit no better than ignoring X."""
     return lambda report: f"the fit is no better than ignoring X, {detail}"
 
 
 def _steep_fall(report: FitReport) -> float:
-    """Return the pace by which the fit has left the baseline behind, if it is not chance."""
+    """Return the largest fall of the loss that passes, in nats per row, for `loss_fall`.
+
+    It is the gain of the fit over the baseline, or a margin for chance if that is larger.
+    """
     gain = report.log_density - report.baseline_density
     chance = N_STANDARD_ERRORS * report.loss_slope_error
     return max(chance, NEGLIGIBLE_DENSITY, STRONG_EVIDENCE / report.n_rows, gain)
 
 
 def _smallest_coverage(report: FitReport) -> float:
+    """Return the smallest share of targets in their 90 % intervals that passes."""
     error = (COVERAGE * (1.0 - COVERAGE) / report.n_rows) ** 0.5
     return min(MIN_COVERAGE, COVERAGE - N_STANDARD_ERRORS * error)
 
@@ -292,6 +319,7 @@ def _smallest_prior_sd(report: FitReport) -> float:
 
 
 def _is_no_better(report: FitReport) -> bool:
+    """Return whether the fit is no better than the baseline, which ignores X."""
     return not isnan(report.linear_density)
 
 
@@ -311,7 +339,7 @@ CHECKS = (
         measure="log_density",
         label="log density of the training rows, nats per row",
         at_least=lambda report: report.required_density,
-        reason="that of the baseline, less what chance explains",
+        reason="that of the baseline, minus a margin for chance",
         name="worse",
         message=lambda report: (
             "the fit is worse than ignoring X: the mean log density of its training rows is "
@@ -330,7 +358,7 @@ CHECKS = (
         at_most=lambda report: max(
             2 * NEGLIGIBLE_DENSITY, STRONG_EVIDENCE / report.n_rows
         ),
-        reason="twice what is negligible, and 5 nats in all rows",
+        reason="twice the negligible difference, and 5 nats in all rows",
         name="line",
         message=lambda report: (
             "the fit is no better than ignoring X, where a straight line is: the mean log density "
@@ -380,13 +408,13 @@ CHECKS = (
     ),
     Check(
         measure="loss_fall",
-        label="fall of the loss in as many epochs again, nats per row",
+        label="fall of the loss if training went on as long, nats per row",
         at_most=_steep_fall,
-        reason="what the fit has gained over the baseline; 0.05; 5 nats in all rows; chance",
+        reason="gain of the fit over the baseline; 0.05; 5 nats in all rows; chance",
         name="falling",
         message=lambda report: (
             "the loss was still falling steeply when training ended, by "
-            f"{report.loss_fall:.3g} nats per row in as many epochs again"
+            f"{report.loss_fall:.3g} nats per row if it went on for as many epochs"
         ),
     ),
     Check(
@@ -404,7 +432,8 @@ CHECKS = (
         measure="initial_prior_sd",
         label="standard deviation of weights under the prior, before training",
     ),
-    # Narrow alone is no fault; but where the posterior is the prior, the data rule nothing
+    # A narrow prior is no fault by itself; but if the posterior equals the prior (a KL term below 1
+    # nat), the predictions do not depend on the data
     Check(
         measure="final_prior_sd",
         label="standard deviation of weights under the prior, after training",
@@ -436,7 +465,7 @@ CHECKS = (
     ),
     Check(
         measure="path_slope",
-        label="change of the loss along as long a path again, nats per row",
+        label="change of the loss if the path went on as long, nats per row",
     ),
     Check(
         measure="largest_loss_rise",
@@ -474,7 +503,7 @@ CHECKS = (
 
 
 def failed_checks(report: FitReport) -> dict[str, str]:
-    """Return the messages of all checks that a report fails, by their names."""
+    """Return the messages of all checks that a report fails, by the names of the checks."""
     messages: dict[str, str] = {}
     has_alternative = False
     for check in CHECKS:

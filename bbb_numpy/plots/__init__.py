@@ -1,4 +1,5 @@
-"""Pictures: every function draws on the Axes that it is given, and returns it.
+"""Plots: every function draws on the Axes that it is given, and returns it.
 
-`fits`, `calibration`. `style`: what all have in common.
+`fits` plots predictions with data, `calibration` reliability and coverage; `style` holds colours,
+legends and axes that all plots share.
 """

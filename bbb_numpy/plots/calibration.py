@@ -1,4 +1,4 @@
-"""Pictures of calibration: reliability, coverage; colours as in `style`."""
+"""Plots of calibration: reliability diagrams and coverage curves."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ Curve = TypeVar("Curve")
 def _curves(
     ax: Axes, curves: Mapping[str, Curve], order: int
 ) -> Iterator[tuple[Curve, dict[str, Any]]]:
-    """Draw the diagonal; yield each curve with its style: label, colour, marker and line."""
+    """Draw the diagonal with zorder `order`, and yield each curve with its style for `Axes.plot`.
+
+    `curves` are by the labels of the legend. Raise ValueError for none, or more than `STYLES` has.
+    """
     if not 1 <= len(curves) <= len(STYLES):
         raise ValueError(
             f"a figure must have 1 to {len(STYLES)} curves; got {len(curves)}"
@@ -65,9 +68,9 @@ def reliability_diagram(
     Parameters
     ----------
     tables : mapping of str to Reliability
-        At most four, by the labels of the legend.
+        One to four tables, by the labels of the legend.
     ax : Axes, optional
-        By default axes of a new figure.
+        Axes to draw on. By default those of a new figure.
 
     Returns
     -------
@@ -76,7 +79,7 @@ def reliability_diagram(
     Raises
     ------
     ValueError
-        For more than four, or none.
+        If `tables` is empty or has more than four.
     """
     ax = axes_or_new(ax)
     for table, style in _curves(ax, tables, 1):
@@ -107,10 +110,10 @@ def coverage_curve(
     Parameters
     ----------
     coverages : mapping of str to Coverage
-        At most four, by the labels of the legend, from `calibration.coverage`; many levels make a
-        curve.
+        One to four results of `calibration.coverage`, by the labels of the legend. Markers are
+        left out above 12 levels.
     ax : Axes, optional
-        By default axes of a new figure.
+        Axes to draw on. By default those of a new figure.
 
     Returns
     -------
@@ -119,7 +122,7 @@ def coverage_curve(
     Raises
     ------
     ValueError
-        For more than four, or none.
+        If `coverages` is empty or has more than four.
     """
     ax = axes_or_new(ax)
     for coverage, style in _curves(ax, coverages, 3):

@@ -1,6 +1,6 @@
-"""Pictures of fits.
+"""Plots of fits.
 
-No pyplot and so no global state: without Axes a new Figure is made, which is reached as
+pyplot and its global state are not used: without Axes a new Figure is made, which is reached as
 ``ax.figure`` and saved with ``ax.figure.savefig``.
 """
 
@@ -28,27 +28,28 @@ def fit(
     y_limits: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw data, truth, predictive mean and the two bands of mean +- 2 standard deviations.
+    """Draw data, truth, predictive mean and two bands of mean +- 2 standard deviations.
 
     The inner band is epistemic (where the curve may run), the outer one total (where a new
-    y may fall). Neither is scaled. Two dotted vertical lines mark the range of the data.
+    y may fall). Two dotted vertical lines mark the range of the data.
 
     Parameters
     ----------
     x : ndarray (N,) or (N, 1)
-        Increasing, in units of the data.
+        Inputs, increasing, in units of the data.
     predictive : Predictive
-        At `x`, one output, in units of y.
+        Prediction of a single output at `x`, in units of y.
     data : (x, y), optional
         Training rows, (N,) or (N, 1) each.
     truth : callable, optional
-        The true curve, elementwise.
+        The true curve as a function of x, elementwise.
     less_truth : bool
-        Subtract the true curve from everything, so that narrow bands can be seen.
+        Whether to subtract the true curve from everything, so that narrow bands can be seen.
     y_limits : (float, float), optional
-        Default: what the bands and the data need; the truth may leave the panel.
+        Lower and upper limit of the axis of y. By default bands and data fit in; the truth may
+        leave the panel.
     ax : Axes, optional
-        By default axes of a new figure.
+        Axes to draw on. By default those of a new figure.
 
     Returns
     -------
@@ -57,7 +58,7 @@ def fit(
     Raises
     ------
     ValueError
-        If the prediction has not one output per x, or `less_truth` lacks a truth.
+        If the prediction has more than one output per x, or `less_truth` is set without `truth`.
     """
     if less_truth and truth is None:
         raise ValueError("less_truth=True needs truth, the curve to subtract")
@@ -71,7 +72,7 @@ def fit(
     total: Array = np.ravel(predictive.total)
     outer = f"predictive ± {BAND:g} sd"
     inner = f"epistemic ± {BAND:g} sd"
-    # heavy tails: there is no outer band, and the inner one is drawn alone
+    # With heavy tails the total is infinite: the outer band is left out, the inner one drawn alone
     if np.isinf(total).any():
         total = np.where(np.isinf(total), np.nan, total)
         outer = "predictive sd: infinite"

@@ -1,4 +1,4 @@
-"""The style of all pictures: colours, new axes, where the legend is.
+"""The style of all plots: colours, new axes, position of the legend.
 
 Colours are Okabe and Ito's, which stay apart for the colour-blind, the bands lighter tints of them;
 line styles and lightness keep them apart in grey. Through the book one method has one colour:
@@ -31,7 +31,7 @@ GREEN = "#009E73"
 GREY = "#5A5A5A"
 ORANGE = "#E69F00"
 PURPLE = "#CC79A7"
-EDGE = "#8C8C8C"  # of the range of the data
+EDGE = "#8C8C8C"  # colour of the lines that mark the range of the data
 
 
 def axes_or_new(ax: Axes | None) -> Axes:
@@ -42,13 +42,14 @@ def axes_or_new(ax: Axes | None) -> Axes:
 
 
 def density_of_draws(ax: Axes, draws: Any, edges: Any, **style: Any) -> None:
-    """Draw the histogram of draws as a density: its area within `edges` is 1.
+    """Draw the histogram of draws as a density, whose area within `edges` is 1.
 
     Parameters
     ----------
     ax : Axes
+        Axes to draw on.
     draws : array-like
-        Of any shape.
+        Draws of one number, of any shape.
     edges : array-like
         Edges of the bins, increasing.
     **style
@@ -64,10 +65,12 @@ def legend_above(ax: Axes, columns: int, order: Sequence[str] = ()) -> None:
     Parameters
     ----------
     ax : Axes
+        Axes whose curves are labelled.
     columns : int
         Number of columns of the legend.
     order : sequence of str
-        Labels in their order; by default all, as they were drawn.
+        Labels in the order of the legend; labels without a curve are skipped. By default all, in
+        the order in which they were drawn.
     """
     handles, all_labels = ax.get_legend_handles_labels()
     handle_of = dict(zip(all_labels, handles, strict=True))
@@ -91,8 +94,9 @@ def legend_of_figure(figure: Figure, ax: Axes, columns: int) -> None:
     Parameters
     ----------
     figure : Figure
+        Figure that gets the legend.
     ax : Axes
-        Of which the curves are labelled.
+        Axes whose curves are labelled.
     columns : int
         Number of columns of the legend.
     """
@@ -108,7 +112,9 @@ def finish(ax: Axes, x_label: str, y_label: str, columns: int) -> None:
     Parameters
     ----------
     ax : Axes
+        Axes to label.
     x_label, y_label : str
+        Labels of the axes of x and y.
     columns : int
         Number of columns of the legend.
     """
@@ -123,11 +129,13 @@ def plain_numbers(axis: Axis, minor: str = "") -> None:
     Parameters
     ----------
     axis : Axis
+        Axis with a logarithmic scale.
     minor : str
-        First digits of the numbers between powers of ten that are labelled too.
+        First digits of the minor ticks that are labelled too, such as "25" for 0.2, 0.5, 2, 5.
     """
 
     def label_minor(value: float, position: object) -> str:
+        """Return the label of a minor tick, empty unless its first digit is in `minor`."""
         if f"{value:e}"[0] in minor:
             return f"{value:g}"
         return ""

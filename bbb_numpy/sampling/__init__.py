@@ -1,8 +1,9 @@
-"""Markov chains that draw from the posterior itself.
+"""Markov chain Monte Carlo from the posterior of a network's weights.
 
-`run` has `sample` and `sample_target`, which return the `Draws` of `draws`; its `DrawnWeights`
-makes predictions of them. Kernels and their warm-up are in `mcmc`, with NumPy alone; `chains` moves
-groups of chains, in several processes if there are cores; `resuming` stores a run on disk.
+`run` has `sample` and `sample_target`, which return the class `Draws` of the module `draws`; the
+class `DrawnWeights` of that module makes predictions from them. `mcmc` holds the kernels and their
+warm-up; `chains` advances groups of chains, in several processes if there are cores; `resuming`
+stores a run on disk.
 """
 
 from .draws import DrawnWeights, Draws

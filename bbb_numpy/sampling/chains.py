@@ -1,7 +1,7 @@
-"""Groups of chains: what a group is between two steps, and how it makes the next ones.
+"""Groups of chains: the state of a group between two steps, and the functions that advance it.
 
-Chains are split in groups that know nothing of each other: each has its own generator, step size
-and metric. So it does not matter which process makes a group's steps, nor in which order.
+Chains are split into groups that are independent of each other: each has its own generator, step
+size and metric. So it does not matter which process makes a group's steps, nor in which order.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ __all__ = [
     "process_map",
 ]
 
-# Rows times weights from which on the gradient of a chain takes longer than calling it, 50 us:
-# below, all chains of a network run in one group
+# Smallest number of rows times weights for which chains are split into groups: below it the
+# arithmetic of a gradient takes less than the 50 us that calling the function costs
 MIN_PRODUCTS_FOR_GROUPS = 100_000
 MAX_DEFAULT_GROUPS = 4
-IDLE_TIMEOUT_S = 300  # after so long without work a process of the pool ends
+IDLE_TIMEOUT_S = 300  # a process of the pool ends after this time without work
 
 
 class Settings(NamedTuple):
@@ -48,45 +48,51 @@ class Settings(NamedTuple):
 
     target: Target
     kernel: Kernel
-    warm_up: int  # steps
-    thin: int  # steps of a draw
-    n_draws: int  # to keep of each chain
+    warm_up: int  # number of warm-up steps
+    thin: int  # number of steps from one draw to the next
+    n_draws: int  # number of draws to keep of each chain
     dense: bool  # whether the warm-up learns a dense metric
+    # mean acceptance that the warm-up aims at; None stands for the kernel's own
     target_accept: float | None
 
     @property
     def n_steps(self) -> int:
-        """Steps of each chain, those of the warm-up included."""
+        """Total number of steps of each chain, warm-up included."""
         return self.warm_up + self.thin * self.n_draws
 
     def n_draws_of(self, run: Run) -> int:
-        """Return the number of draws per chain that a run holds."""
+        """Return the number of draws per chain that `run` has made so far."""
         return max(0, run.n_steps - self.warm_up) // self.thin
 
     def kernel_of(self, run: Run) -> Any:
-        """Return the kernel of a run's next step, as adapted so far."""
+        """Return the kernel for the next step of `run`, with the tuning learned so far."""
         return self.kernel if run.adaptation is None else run.adaptation.kernel
 
 
 class FixedKernel(NamedTuple):
-    """Takes the place of the adaptation in chains that go on with a kernel adapted before."""
+    """Stand-in for an `Adaptation` in chains that continue with a kernel adapted earlier."""
 
-    kernel: Any
+    kernel: Any  # the adapted kernel, which stays the same
 
 
 class Run(NamedTuple):
     """A group of S chains between two steps."""
 
-    state: Any  # a `State`, or what the kernel has in its place
+    state: Any  # a `State`, or the kernel's own class of states
     rng: Generator
-    adaptation: Any  # or `FixedKernel`; None: the kernel has nothing to adapt
-    n_steps: int  # made so far, in the warm-up and after
-    warm_up_divergent: int  # divergences in the warm-up
-    # successive stretches of the draws: arrays (T, S, ...) by name
+    # `Adaptation` or `FixedKernel`; None if the kernel has nothing to adapt
+    adaptation: Any
+    n_steps: int  # number of steps made so far, warm-up included
+    warm_up_divergent: int  # number of divergent transitions in the warm-up
+    # consecutive blocks of the draws, each a dict of arrays (T, S, ...) by name
     draws: tuple[dict[str, Array], ...] = ()
 
     def all_draws(self) -> dict[str, Array]:
-        """Return positions (T, S, D), log densities and statistics (T, S) of all draws."""
+        """Return all draws as one dict of arrays.
+
+        The keys are "positions" (T, S, D), "log_density" (T, S), and the fields of `mcmc.Info`,
+        each (T, S).
+        """
         chains, size = self.state.position.shape
         empty = {name: np.empty((0, chains)) for name in ("log_density", *Info._fields)}
         empty["positions"] = np.empty((0, chains, size), self.state.position.dtype)
@@ -96,14 +102,14 @@ class Run(NamedTuple):
 def concatenate(
     stretches: Sequence[dict[str, Array]], axis: int = 0
 ) -> dict[str, Array]:
-    """Concatenate arrays of the same names.
+    """Concatenate the arrays of several dicts, name by name.
 
     Parameters
     ----------
-    stretches : sequence of dict of str to ndarray
-        One or more, each with the names of the first.
+    stretches : sequence of dict of str to ndarray (T, S, ...)
+        One dict or more, all with the names of the first.
     axis : int
-        0 puts draws after each other, 1 chains side by side.
+        0 concatenates along the draws (T), 1 along the chains (S).
 
     Returns
     -------
@@ -116,21 +122,22 @@ def concatenate(
 
 
 def default_groups(chains: int, products: int, kernel: Any) -> int:
-    """Return the number of groups in which chains of a network run: pairs, at most four groups.
+    """Return the default number of groups: one for each pair of chains, at most four.
 
-    It does not depend on the machine, or the draws would. Measured: the step size and metric that
-    two chains find serve them as well as those of four or eight, and where a gradient is expensive
-    one for two chains costs per chain what one for many costs.
+    The number does not depend on the machine, or the draws would. Measured: the step size and
+    metric learned from two chains are as good as those learned from four or eight, and where a
+    gradient is expensive its cost per chain is the same for two chains as for many.
 
     Parameters
     ----------
     chains : int
+        Number of chains in all.
     products : int
         Rows times weights: multiplications in the gradient of one chain. Below 100,000 there is
         one group.
     kernel : Kernel
-        One whose chains learn from each other says in `min_group_chains` how many of them a group
-        should have at least.
+        Its attribute `min_group_chains`, if it has one, replaces the 2 as the smallest number of
+        chains of a group; kernels whose chains learn from each other have it.
     """
     if products < MIN_PRODUCTS_FOR_GROUPS:
         return 1
@@ -145,19 +152,20 @@ def init_runs(
     rng: Generator,
     fixed_kernels: Sequence[FixedKernel] = (),
 ) -> list[Run]:
-    """Return the runs of all groups before their first steps.
+    """Return one `Run` for each group of chains, before the first step.
 
     Parameters
     ----------
     settings : Settings
     start : ndarray (S, D)
-        Initial positions of all chains. A group has neighbouring rows; sizes differ by one at
-        most.
+        Initial positions of all chains. Each group takes consecutive rows; the sizes of groups
+        differ by one at most.
     groups : int
+        Number of groups.
     rng : Generator
-        A single group has the generator itself, several have its children.
+        A single group uses the generator itself; several groups use generators spawned from it.
     fixed_kernels : sequence of FixedKernel
-        One for each group if the chains go on without a warm-up.
+        One adapted kernel for each group if the chains continue without a warm-up; else empty.
     """
     state = settings.kernel.init(settings.target, start)
     states = zip(*(np.array_split(field, groups) for field in state), strict=True)
@@ -182,15 +190,15 @@ def init_runs(
 
 
 def advance(settings: Settings, run: Run, seconds: float) -> Run:
-    """Return a run after some more steps, with the draws of these steps alone.
+    """Return the run after some more steps; it holds only the draws of these steps.
 
     Parameters
     ----------
     settings : Settings
     run : Run
-        It and its generator stay as they are, whatever happens here.
+        Run to continue. The run and its generator are not changed, even after an error.
     seconds : float
-        About how long to go on; one step is made in any case.
+        Time after which no further step is begun, in seconds; at least one step is made.
     """
     deadline = time.monotonic() + seconds
     run = run._replace(rng=copy.deepcopy(run.rng), draws=())
@@ -210,7 +218,7 @@ def advance(settings: Settings, run: Run, seconds: float) -> Run:
 
 
 def _step_of_warm_up(settings: Settings, run: Run) -> Run:
-    """Return a run after one step of its warm-up."""
+    """Return `run` after one warm-up step; its generator is advanced in place."""
     target = settings.target
     state, info = settings.kernel_of(run).step(target, run.rng, run.state)
     adaptation = run.adaptation
@@ -226,7 +234,10 @@ def _step_of_warm_up(settings: Settings, run: Run) -> Run:
 
 
 def _draw(settings: Settings, run: Run) -> tuple[Run, dict[str, Array]]:
-    """Return a run after `thin` steps, and the draw that they lead to."""
+    """Return `run` after `settings.thin` steps, and the new draw as a dict of arrays (S, ...).
+
+    The generator of `run` is advanced in place.
+    """
     kernel = settings.kernel_of(run)
     state = run.state
     gradients: Array = np.zeros(len(state.position), int)
@@ -245,7 +256,10 @@ def _draw(settings: Settings, run: Run) -> tuple[Run, dict[str, Array]]:
 
 
 def n_usable_cores() -> int:
-    """Return the cores for this process: one in a pool, whose other processes have work too."""
+    """Return the number of cores that this process may use.
+
+    It is 1 inside a process of a pool, whose other processes have work too, and without joblib.
+    """
     if multiprocessing.current_process().name != "MainProcess":
         return 1
     try:
@@ -257,7 +271,11 @@ def n_usable_cores() -> int:
 
 @contextmanager
 def process_map(n_processes: int) -> Iterator[Callable[..., Iterable[Run]]]:
-    """Yield a `map` over processes of one BLAS thread each; for one, this process's own `map`."""
+    """Yield a function like `map` that runs its calls in `n_processes` processes.
+
+    Each process uses one BLAS thread. For ``n_processes=1`` it is the built-in `map`, in this
+    process. After an error the processes are killed.
+    """
     if n_processes == 1:
         yield map
         return
@@ -266,7 +284,7 @@ def process_map(n_processes: int) -> Iterator[Callable[..., Iterable[Run]]]:
     def map_in_processes(
         function: Callable[..., Run], *arguments: Iterable[Any]
     ) -> Iterable[Run]:
-        # the first call starts all processes, a later one those that have ended
+        # the first call starts all processes; a later call replaces those that have ended
         with starting_processes():
             futures = [
                 executor.submit(function, *values)
@@ -284,16 +302,16 @@ def process_map(n_processes: int) -> Iterator[Callable[..., Iterable[Run]]]:
 
 @cache
 def _executor(n_processes: int) -> Any:
-    """Return a pool whose processes serve the next run too.
+    """Return a pool of `n_processes` processes, which is reused by later runs.
 
-    They end with this process, and after 5 minutes without a run.
+    The processes end with this process, and after 5 minutes without work.
     """
     try:
         from joblib.externals.loky import ProcessPoolExecutor
     except ImportError:
         raise ImportError(
             f"cores={n_processes} needs joblib, which scikit-learn brings: pip install "
-            "'bbb-numpy[learners]'; or use cores=1, for the same draws"
+            "'bbb-numpy[learners]'; or use cores=1, which gives the same draws"
         ) from None
     return ProcessPoolExecutor(
         n_processes,
@@ -304,7 +322,7 @@ def _executor(n_processes: int) -> Any:
 
 
 def _init_process(parent: int) -> None:
-    """Prepare a process of the pool: it ends with its parent, and Ctrl-C is not for it."""
+    """Prepare a process of the pool: end it with the process id `parent`, and ignore Ctrl-C."""
     exit_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     one_blas_thread()

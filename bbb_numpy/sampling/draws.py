@@ -1,4 +1,4 @@
-"""Draws of several chains: what a sampler returns, and predictions' source of weights."""
+"""Draws of several chains, as a sampler returns them, and as a posterior for predictions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from .mcmc import Target
 
 __all__ = ["DrawnWeights", "Draws"]
 
-# 1 / 1.618...: multiples of it, modulo 1, are spread as evenly as can be
+# The inverse of the golden ratio, 1 / 1.618...: its multiples modulo 1 are spread over [0, 1) more
+# evenly than those of any other number
 INVERSE_GOLDEN_RATIO = 0.5 * (5.0**0.5 - 1.0)
 
 
@@ -31,24 +32,25 @@ class Draws:
     positions : ndarray (T, S, D)
         The draws themselves.
     log_density : ndarray (T, S)
-        At the positions, in nats and up to a constant.
+        Log density at the positions, in nats and up to a constant.
     stats : dict of str to ndarray (T, S)
-        Statistics by name, the fields of `mcmc.Info`. With thinning "acceptance" and "energy" are
-        those of the step that was kept, "gradients" and "divergent" sums over the steps between.
+        Statistics by name; the keys are the fields of `mcmc.Info`. With thinning, "gradients" and
+        "divergent" are sums over the steps since the draw before; the other statistics are those
+        of the last step.
     kernel : Kernel
-        As the first group of chains has adapted it.
+        Kernel of the first group of chains, as adapted in the warm-up.
     target : Target
-        The density that was sampled.
+        Log density that was sampled.
     layout : Layout
-        Names of the D numbers.
+        Names and shapes of the blocks of the D numbers.
     warm_up : int
-        Number of steps before the draws.
+        Number of warm-up steps, made before the first draw.
     warm_up_divergent : int
-        Divergences among these steps, which do no harm.
+        Number of divergent transitions among these steps; they do no harm.
     finished : bool
-        False after Ctrl-C.
+        False if sampling was interrupted by Ctrl-C.
     other_kernels : tuple of Kernel
-        As the second group of chains, and those after it, have adapted them.
+        Adapted kernels of the second group of chains and of those after it.
     """
 
     positions: Array
@@ -64,7 +66,7 @@ class Draws:
 
     @property
     def kernels(self) -> tuple[Any, ...]:
-        """The kernels of all groups of chains, as adapted."""
+        """Adapted kernels, one for each group of chains."""
         return (self.kernel, *self.other_kernels)
 
     @property
@@ -73,7 +75,12 @@ class Draws:
         return self.positions.reshape(-1, self.positions.shape[-1])
 
     def block(self, name: str) -> Array:
-        """Return the draws of one block, (T, S, ...), e.g. ``'W0'`` or ``'log_noise'``.
+        """Return the draws of one block (T, S, ...).
+
+        Parameters
+        ----------
+        name : str
+            Name of a block of `layout`, e.g. ``'W0'`` or ``'log_noise'``.
 
         Raises
         ------
@@ -89,25 +96,26 @@ class Draws:
 
     @property
     def divergences(self) -> int:
-        """Number of draws with a divergent transition since the draw before."""
+        """Number of draws with one divergent transition or more since the draw before."""
         return int(np.count_nonzero(self.stats["divergent"]))
 
     @property
     def step_size(self) -> float:
-        """Adapted step size, the mean over groups; nan for a kernel without one."""
+        """Mean of the adapted step sizes over the groups; nan for a kernel without step size."""
         sizes = [getattr(kernel, "step_size", np.nan) for kernel in self.kernels]
         return float(np.mean(sizes))
 
     @property
     def expected_bias(self) -> float:
-        """Estimated share by which variances are off; 0 for a kernel that rejects (D50, D64).
+        """Estimated relative bias of variances; 0 for a kernel that rejects (D50, D64).
 
-        For MCLMC it comes from the energy errors of these draws (its `stats["acceptance"]` is of
-        single steps, which it does not reject), as if the posterior were a Gaussian of many
-        dimensions and the metric its covariance; it is inf where the steps are too large to tell. A
-        posterior far from Gaussian is sampled worse: for a banana, with a share of 0.18 here, one
-        mean was off by 0.28 standard deviations. For SGHMC it comes from the temperature of the
-        momenta: the mean share over all directions, of which stiff ones have most.
+        0.1 means that variances are wrong by about 10 %. For MCLMC it is computed from the energy
+        errors of these draws (`stats["acceptance"]` of MCLMC refers to single steps, none of which
+        it rejects), as if the posterior were a Gaussian of many dimensions and the metric its
+        covariance; it is inf where the steps are too large for an estimate. A posterior far from
+        Gaussian is sampled worse: for a banana-shaped one with an estimate of 0.18 one mean was
+        off by 0.28 standard deviations. For SGHMC it is computed from the temperature of the
+        momenta, and is the mean over all directions; stiff directions have more than the mean.
         """
         if not getattr(self.kernel, "unadjusted", False) or not self.log_density.size:
             return 0.0
@@ -115,14 +123,14 @@ class Draws:
 
     @property
     def too_large_steps(self) -> float:
-        """Share of draws during which steps of MAMS, SGHMC or SGLD were too large.
+        """Share of draws, from 0 to 1, during which steps of MAMS, SGHMC or SGLD were too large.
 
-        It counts energy errors that make a path rejected, or the heat of the momenta; it is 0 for a
-        Gaussian, and for kernels that diverge instead. Where it is more than 0.001, chains leave
-        narrow places out: the variance of the curved coordinate of a banana was 31 % too small with
-        SGHMC and 34 % with SGLD, where `expected_bias` was 11 and 12 %. Chains that never came near
-        such a place show nothing, and MCLMC never does: its variance was 8 % too small, where
-        `expected_bias` was 2 %.
+        It counts paths whose energy error makes rejection almost certain (MAMS), and draws whose
+        momenta are too hot (SGHMC, SGLD); it is 0 for a Gaussian, and for all other kernels. Above
+        0.001 the chains miss narrow regions of the posterior: for a banana-shaped one the variance
+        of the curved coordinate was 31 % too small with SGHMC and 34 % with SGLD, where
+        `expected_bias` was 11 and 12 %. It stays 0 if the chains never came near such a region, and
+        for MCLMC always: its variance was 8 % too small, where `expected_bias` was 2 %.
         """
         share = getattr(self.kernel, "share_too_large", None)
         if share is None or not self.log_density.size:
@@ -130,23 +138,25 @@ class Draws:
         return float(share(self))
 
     def __repr__(self) -> str:
-        """Return the summary, as the arrays would fill the screen."""
+        """Return `summary` in angle brackets; the arrays would fill the screen."""
         return f"<Draws: {self.summary()}>"
 
     def summary(self) -> str:
-        """Return one line with numbers of draws, acceptance, divergences and gradients."""
+        """Return one line of text: numbers of draws, acceptance, divergences, gradients, bias."""
         draws, chains = self.log_density.shape
         unfinished = "" if self.finished else " (interrupted)"
         if not draws:
             return f"no draws of {chains} chains{unfinished}"
         gradients = int(self.stats["gradients"].sum())
         missed = (
-            " (narrow places may be missed, and R-hat be 1)" if self.divergences else ""
+            " (narrow places may be missed even if R-hat is 1)"
+            if self.divergences
+            else ""
         )
         biased = ""
         if getattr(self.kernel, "unadjusted", False):
             share = f"{100 * self.expected_bias:.2g} %"
-            biased = f"; unadjusted: variances off by about {share} of a Gaussian, too small by "
+            biased = f"; unadjusted: variances off by about {share} for a Gaussian, too small by "
             biased += "several times that along curved ridges"
         return (
             f"{draws} draws of {chains} chains{unfinished}, "
@@ -159,14 +169,14 @@ class Draws:
 class DrawnWeights:
     """Draws of weights as a posterior, for everything in `evaluation.predictive`.
 
-    In its methods `theta` is the matrix of equally weighted draws (T, D), such as `Draws.flat`: in
-    each row the weights, then the scales that the chain sampled with them. The noise `eps` (S,) are
-    numbers in [0, 1), each of which chooses a row.
+    In its methods `theta` is the matrix of equally weighted draws (T, D), such as `Draws.flat`:
+    each row holds P weights, then the parameters of prior and likelihood that were sampled with
+    them. The noise `eps` (S,) holds numbers in [0, 1), each of which selects a row.
 
     Parameters
     ----------
     model : Model
-        As it was sampled.
+        The model whose posterior was sampled.
     """
 
     model: Model
@@ -176,25 +186,26 @@ class DrawnWeights:
 
     @cached_property
     def layout(self) -> Layout:
-        """The blocks of one draw, D numbers: those of `LogJoint.layout`."""
+        """Blocks of the D numbers of a draw, the same as `LogJoint.layout`."""
         return Layout(self.model.layout.blocks + self.model.learned())
 
     def draw_weights(
         self, rng: Generator, samples: int, dtype: Any = np.float64
     ) -> Array:
-        """Return numbers (S,) in [0, 1), evenly spread, each of which chooses a draw.
+        """Return `samples` evenly spread numbers (S,) in [0, 1), each of which selects a draw.
 
-        One lies in each interval of 1 / S, at a position that moves on by the golden ratio from one
-        to the next: at equal steps all might be draws of one chain, as chains take turns in
-        `Draws.flat`, and every twentieth of four is.
+        Each interval of length 1 / S holds one number; its position within the interval advances
+        by the golden ratio from one interval to the next. With equal steps all numbers might
+        select draws of one chain, because `Draws.flat` alternates between chains: of four chains,
+        every twentieth row belongs to the same one.
 
         Parameters
         ----------
         rng : Generator
         samples : int
-            S.
+            S, the number of draws to select.
         dtype : dtype
-            Without effect: a choice of draws has no dtype of weights.
+            Ignored: the numbers are always float64.
         """
         interval = np.arange(samples)
         position = (rng.random() + INVERSE_GOLDEN_RATIO * interval) % 1.0
@@ -203,27 +214,27 @@ class DrawnWeights:
     def noise_blocks(
         self, rng: Generator, samples: int, block: int, dtype: Any
     ) -> Iterator[Array]:
-        """Yield what `draw_weights` returns, in pieces.
+        """Yield the numbers that `draw_weights` returns, in blocks of at most `block`.
 
-        All numbers are drawn at once, so that as many samples as there are draws take each of them
-        once.
+        All numbers are drawn at once: so if S equals the number of draws T, each draw is selected
+        exactly once.
 
         Parameters
         ----------
         rng : Generator
         samples : int
-            S, the number of choices in all.
+            S, the number of draws to select in all.
         block : int
-            Upper bound of the numbers of a piece.
+            Largest length of a block.
         dtype : dtype
-            Without effect, as in `draw_weights`.
+            Ignored, as in `draw_weights`.
         """
         eps = self.draw_weights(rng, samples, dtype)
         for first in range(0, samples, block):
             yield eps[first : first + block]
 
     def _chosen(self, theta: Array, eps: Array) -> Array:
-        """Return the rows (S, D) of `theta` that `eps` chooses, or raise ValueError."""
+        """Return the rows (S, D) of `theta` (T, D) that `eps` (S,) selects; check the shape."""
         if theta.ndim != 2 or theta.shape[1] != self.layout.size or not len(theta):
             raise ValueError(
                 f"theta must have shape (T, {self.layout.size}), with T >= 1 draws; got "
@@ -234,45 +245,47 @@ class DrawnWeights:
     def weights(
         self, theta: Array, eps: Array, buffers: Buffers | None = None
     ) -> Array:
-        """Return the weights (S, P) of the chosen draws.
+        """Return the weights (S, P), biases included, of the selected draws.
 
         Parameters
         ----------
         theta : ndarray (T, D)
             All draws.
         eps : ndarray (S,)
-            The choice, as `draw_weights` returns it.
+            Numbers in [0, 1), from `draw_weights`, that select the draws.
         buffers : Buffers, optional
-            Without effect: the result is a new array.
+            Ignored: the result is a new array.
         """
         chosen = self._chosen(theta, eps)
         return np.ascontiguousarray(chosen[:, : self.model.layout.size])
 
     def outputs(self, theta: Array, w: Array, x: Array, buffers: Buffers) -> Array:
-        """Return the network's outputs (S, B, heads).
+        """Return the network's outputs (S, B, heads) for every sample of weights.
 
         Parameters
         ----------
         theta : ndarray (T, D)
-            Without effect.
+            Ignored: the weights are given by `w`.
         w : ndarray (S, P)
-            Weights.
+            Weights, from `weights`.
         x : ndarray (B, d_in)
-            Rows.
+            Input rows.
         buffers : Buffers
-            Own the result.
+            Owner of the returned array, which the next call overwrites.
         """
         return self.model.predict(w, x, buffers)
 
     def params(self, theta: Array, eps: Array) -> dict[str, Array]:
-        """Return the scales that were drawn with the chosen weights, (S, ...) each, by name.
+        """Return the parameters sampled with the selected weights: arrays (S, ...) by block name.
+
+        They are what prior and likelihood learn, for example ``'log_noise'``.
 
         Parameters
         ----------
         theta : ndarray (T, D)
             All draws.
         eps : ndarray (S,)
-            The choice, as `draw_weights` returns it.
+            Numbers in [0, 1), from `draw_weights`, that select the draws.
         """
         learned = Layout(self.model.learned())
         return learned.views(self._chosen(theta, eps)[:, self.model.layout.size :])

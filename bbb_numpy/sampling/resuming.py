@@ -1,7 +1,7 @@
 """A sampling run on disk, which the same call resumes.
 
-A folder with one file, ``run.npz``: the draws of each group of chains, and all that its next step
-depends on. `numeric.storing` describes such files.
+The folder holds one file, ``run.npz``, with the draws of each group of chains and everything that
+its next step depends on. `numeric.storing` describes such files.
 """
 
 from __future__ import annotations
@@ -34,25 +34,27 @@ from .mcmc.states import evaluate
 __all__ = ["Checkpoint", "check_same_target", "warn"]
 
 SAMPLING_FOLDER = Path(__file__).parent
-# How far the log density at a saved position may be from the saved one, absolutely and relatively:
-# other threads and other machines add in another order
+# Absolute and relative tolerance of the saved log density against the recomputed one: another
+# number of threads, or another machine, adds floats in another order
 LOG_DENSITY_TOLERANCE = 1e-4
 
 
 class Stored(NamedTuple):
     """Content of the file of a run."""
 
+    # values that identify the call, as `Checkpoint.load` builds them
     settings: dict[str, Any]
-    runs: tuple[Run, ...]  # of each group of chains
+    runs: tuple[Run, ...]  # one for each group of chains
 
 
-# Classes of what chains carry from step to step, by name
+# Classes of states of chains and of adaptations, by the name under which files store them
 STATES: dict[str, Any] = {
     name: pair[0] for name, pair in names_in(mcmc)["state"].items()
 }
 
 
 def _format() -> Format:
+    """Return the file format of a run: name, version, and the classes that it may contain."""
     return Format("bbb_numpy.sampling", 5, (Run, *STATES.values()))
 
 
@@ -62,9 +64,9 @@ class Checkpoint:
     Parameters
     ----------
     folder : path
-        Made if it does not exist.
+        Folder of the file; it is created if it does not exist.
     interval_s : float
-        Seconds between two writes, >= 0.
+        Shortest time between two writes, in seconds, >= 0.
     """
 
     def __init__(self, folder: Any, interval_s: float) -> None:
@@ -73,21 +75,21 @@ class Checkpoint:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         check_writable(self.file)
         self.written = time.monotonic()
-        self.settings: dict[str, Any] = {}  # by which the same call is known again
-        self.stored: Stored | None = None  # what an earlier call has left
+        self.settings: dict[str, Any] = {}  # values that identify the call
+        self.stored: Stored | None = None  # content of the file of an earlier call
 
     def due(self) -> bool:
-        """Return whether it is time to write."""
+        """Return whether `interval_s` has passed since the last write."""
         return time.monotonic() - self.written >= self.interval_s
 
     def write(self, runs: Sequence[Run]) -> None:
-        """Store all groups; the file is replaced only when the new one is whole.
+        """Write the runs of all groups to the file, which is replaced as a whole or not at all.
 
-        If the disk is full it warns, and the run goes on with the draws in memory.
+        If the disk is full a warning is emitted, and sampling continues with the draws in memory.
         """
-        # before the attempt: one that fails is not repeated at every step
+        # the time is set before the attempt, so that a failed write is not repeated at every step
         self.written = time.monotonic()
-        # the kernel may be of a class that files do not know: its tuning is stored
+        # a user's kernel may be of a class that the format does not contain: its tuning is stored
         stored = tuple(
             _map_kernel(_in_one_stretch(run), lambda kernel: kernel.tuning)
             for run in runs
@@ -101,14 +103,17 @@ class Checkpoint:
             )
 
     def load(self, settings: Settings, groups: int, seed: int | None) -> None:
-        """Read what an earlier call has stored, before it is known where the chains begin.
+        """Read the run that an earlier call stored, and check that its settings are these.
+
+        The initial positions are compared later, by `resume`.
 
         Parameters
         ----------
         settings : Settings
         groups : int
+            Number of groups of chains.
         seed : int or None
-            None if it is not a whole number: such a run is known again by all else.
+            None if the seed is not a whole number: then it is not compared.
 
         Raises
         ------
@@ -117,7 +122,7 @@ class Checkpoint:
             other data.
         """
         self.settings = {
-            # without addresses in memory, by which no other process would know it again
+            # addresses in memory are removed, because they differ in every process
             "kernel": re.sub(" at 0x[0-9a-f]+", "", repr(settings.kernel)),
             "warm_up": settings.warm_up,
             "thin": settings.thin,
@@ -142,16 +147,16 @@ class Checkpoint:
         expected = dict(self.settings)
         target = settings.target
         if isinstance(target, LogJoint) and texts.get("x") != expected["x"]:
-            # rows of another dtype have another digest: then it is named too
+            # the digest depends on the dtype of the rows: if it differs, the dtype is compared too
             expected["dtype"] = str(target.x.dtype)
         self._check_settings(expected)
 
     def _check_settings(self, settings: dict[str, Any]) -> None:
-        """Raise ValueError where the stored run has other values of these settings."""
+        """Raise ValueError if the stored run has other values for these settings."""
         stored = {} if self.stored is None else self.stored.settings
         differences = []
         for name, value in settings.items():
-            # a start and a seed of None are not known before a run without a seed begins
+            # None stands for a start that is not compared, and for a seed that is no whole number
             unknown = name in ("start", "seed") and value is None
             if stored.get(name) != value and not unknown:
                 differences.append(f"{name} was {stored.get(name)}, is now {value}")
@@ -164,7 +169,7 @@ class Checkpoint:
     def resume(
         self, settings: Settings, start: Array, repeatable: bool
     ) -> list[Run] | None:
-        """Return the stored run of every group, or None if there is none.
+        """Return the stored run of every group of chains, or None if no run is stored.
 
         Parameters
         ----------
@@ -172,7 +177,7 @@ class Checkpoint:
         start : ndarray (S, D)
             Initial positions of the chains.
         repeatable : bool
-            Whether the same call begins there again; else the start is not compared.
+            Whether repeating the call gives the same `start`; if not, `start` is not compared.
 
         Raises
         ------
@@ -204,12 +209,16 @@ class Checkpoint:
         )
         with self._errors_as_damage():
             for run in runs:
-                advance(settings, run, 0.0)  # a step, of a copy
+                # one step of a copy tests whether the stored run can be continued
+                advance(settings, run, 0.0)
         return runs
 
     @contextmanager
     def _errors_as_damage(self) -> Iterator[None]:
-        """Name the file in errors of what it holds: a changed part can upset whatever uses it."""
+        """Turn any error inside the block into a ValueError that names the file as damaged.
+
+        A damaged value can raise an error of any kind, in whatever function uses it.
+        """
         try:
             yield
         except Exception as error:
@@ -217,12 +226,15 @@ class Checkpoint:
 
 
 def _in_one_stretch(run: Run) -> Run:
-    """Return the run with its draws in one array of each name."""
+    """Return `run` with the stretches of its draws concatenated to one array for each name."""
     return run._replace(draws=(run.all_draws(),)) if run.draws else run
 
 
 def _check_run(run: Run, settings: Settings, start: Array) -> None:
-    """Raise an error unless a stored run has the shapes of a run that began at `start` (S, D)."""
+    """Raise TypeError or ValueError unless a stored run has the shapes that `start` (S, D) implies.
+
+    `start` are the initial positions of the run's chains.
+    """
     if type(run) is not Run or type(run.state) not in STATES.values():
         raise TypeError("it holds no run of chains")
     GENERATOR("rng", run.rng)
@@ -237,14 +249,14 @@ def _check_run(run: Run, settings: Settings, start: Array) -> None:
 
 
 def _check_shapes(arrays: dict[str, Array], shape: tuple[int, ...], size: int) -> None:
-    """Raise ValueError unless arrays have a shape, with `size` numbers for each entry or one."""
+    """Raise ValueError unless every array is numeric and has `shape`, or `shape` and `size`."""
     for name, array in arrays.items():
         if array.dtype.kind not in "bif" or array.shape not in (shape, (*shape, size)):
             raise ValueError(f"{name} has the shape {array.shape}, of {array.dtype}")
 
 
 def _map_kernel(run: Run, function: Callable[[Any], Any]) -> Run:
-    """Return the run with `function` of its adaptation's kernel in place of that kernel."""
+    """Return `run` with the kernel of its adaptation replaced by ``function(kernel)``."""
     if run.adaptation is None:
         return run
     kernel = function(run.adaptation.kernel)
@@ -254,19 +266,19 @@ def _map_kernel(run: Run, function: Callable[[Any], Any]) -> Run:
 def check_same_target(
     target: Target, position: Array, log_density: Array, subject: str, remedy: str
 ) -> None:
-    """Raise ValueError unless a target has the log densities that saved chains have.
+    """Raise ValueError unless `target` has the saved log densities at the saved positions.
 
     Parameters
     ----------
     target : Target
     position : ndarray (S, D)
-        Where the chains are.
+        Saved positions of the chains.
     log_density : ndarray (S,)
-        What was saved with these positions, in nats.
+        Saved log densities at these positions, in nats.
     subject : str
         Beginning of the message, e.g. 'checkpoint run.npz was written for'.
     remedy : str
-        End of the message: what to do.
+        End of the message: what the user can do.
     """
     values, _ = evaluate(target, position)
     tolerance = LOG_DENSITY_TOLERANCE
@@ -278,7 +290,7 @@ def check_same_target(
 
 
 def warn(text: str) -> None:
-    """Emit a UserWarning that points at the line outside of bbb_numpy/sampling that called it."""
+    """Emit a UserWarning located at the line outside bbb_numpy/sampling that called the sampler."""
     frame = sys._getframe()
     level = 1
     while (
@@ -291,12 +303,16 @@ def warn(text: str) -> None:
 
 
 def _digest(array: Array) -> str:
-    """Return 16 hexadecimal digits that tell an array's bytes from others."""
+    """Return the first 16 hexadecimal digits of the SHA-256 of an array's bytes."""
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
 def _describe(target: Target) -> dict[str, Any]:
-    """Return what tells one target from another: of a function, its name at most."""
+    """Return values that identify a target.
+
+    For a `LogJoint` they are its model, hyperpriors, power and digests of the data, for any other
+    function its name.
+    """
     if not isinstance(target, LogJoint):
         return {"target": getattr(target, "__qualname__", type(target).__qualname__)}
     description = {

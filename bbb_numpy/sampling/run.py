@@ -1,4 +1,4 @@
-"""Sample a posterior: warm-up, several chains, progress, interruption and resumption."""
+"""Functions that sample a posterior with several chains, and can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ from .resuming import Checkpoint, check_same_target, warn
 __all__ = ["SAMPLERS", "SETTINGS", "check_sampler", "sample", "sample_target"]
 
 METRICS = ("diagonal", "dense")
-DEFAULT_WARM_UP = 500  # steps, for a kernel without a `default_warm_up` of its own
-POLL_INTERVAL_S = 1.0  # that a group runs between two looks at all groups
+DEFAULT_WARM_UP = 500  # number of steps, for a kernel without `default_warm_up`
+POLL_INTERVAL_S = 1.0  # time for which groups run between two updates of the progress
 MAX_CORES = 1024
 # Checks of a run's settings, by argument
 SETTINGS: dict[str, Check] = {
@@ -75,15 +75,20 @@ SETTINGS: dict[str, Check] = {
 SAMPLERS: dict[str, Kernel] = {
     name: pair[0] for name, pair in names_in(mcmc)["sampler"].items()
 }
-# A larger share of draws after a divergence is a warning, which a program may make an error of;
-# `Draws.summary` and `convergence` name each one
+# Share of divergent draws above which a warning is emitted; a program may turn warnings into
+# errors, so fewer divergences are reported by `Draws.summary` and `convergence` alone
 MAX_DIVERGENT_SHARE = 0.001
-# So few draws with steps that were too large may be chance
+# Largest number of draws with too large steps that chance may explain, so that none is warned of
 MAX_CHANCE_TOO_LARGE = 4
 
 
 def check_sampler(sampler: Any) -> Kernel:
-    """Return a kernel, given itself or its short name, such as 'nuts'.
+    """Return the kernel that `sampler` is or names.
+
+    Parameters
+    ----------
+    sampler : str or Kernel
+        A key of `SAMPLERS`, such as 'nuts', or a kernel, which is returned as it is.
 
     Raises
     ------
@@ -120,34 +125,36 @@ def sample(
     Parameters
     ----------
     model : Model
-        Scales that it learns (``learn=True``) are drawn with the weights.
+        Prior, network and likelihood; scales that it learns (``learn=True``) are drawn with the
+        weights.
     x, y : array-like (N, d_in), (N, K)
-        All the data. Only 'sghmc' and 'sgld' take minibatches of them.
+        Inputs and targets of all rows. Only 'sghmc' and 'sgld' take minibatches of them.
     sampler : str or Kernel
         One of 'chees', 'hmc', 'mams', 'mclmc', 'mh', 'nuts', 'sghmc', 'sgld', or a kernel such as
-        ``NUTS(max_depth=8)``. By default 'hmc': its paths of fixed length draw several times as
-        many effective values of a network's function per second as NUTS, which turns back where
-        the weights turn.
+        ``NUTS(max_depth=8)``. By default 'hmc': for the outputs of a network its paths of fixed
+        length give several times the effective sample size per second of NUTS, which ends a path
+        where the weights turn back.
     chains : int
         Number of chains S, which run side by side in groups. Convergence is judged from two or
         more.
     sample_weight : array-like (N,), optional
-        How often each row counts, >= 0 (D45). By default each counts once.
+        Factor of each row's log likelihood, >= 0 (D45). By default 1 for every row.
     hyperpriors : dict of str to LogNormal, HalfNormal or HalfCauchy, optional
-        Distributions of the learned scales, by the name of their block; see `LogJoint`.
+        Prior distributions of the learned scales, by the name of their block; see `LogJoint`.
     start : ndarray (S, D), Draws, or callable, optional
         Initial positions of the chains; by default draws from the prior. With `Draws` of the same
-        posterior the chains go on where these end, as `sample_target` describes. A function is
-        called with the generator of the run, after all other arguments have been checked.
+        posterior the chains continue from the last of these draws, as `sample_target` describes. A
+        function is called with the generator of the run, after all other arguments have been
+        checked, and returns the positions.
     groups : int, optional
-        Number of groups of chains. By default pairs, and at most four groups, where rows times
-        weights are 100,000 or more, else one group. So the draws depend on the number of chains,
-        but not on the machine's cores.
+        Number of groups of chains. By default one for each pair of chains, at most four, if rows
+        times weights are 100,000 or more; else one group. So the draws depend on the number of
+        chains, but not on the machine's cores.
     seed : None, int, numpy.random.Generator or numpy.random.RandomState
         With a whole number the same call gives the same draws, bit for bit on the same machine
         (processor and BLAS): elsewhere the last bits differ, and with them whole trajectories.
     dtype : {'float64', 'float32'}
-        Of the chains and their gradients.
+        Dtype of the chains' positions and of their gradients.
     **options
         All other arguments of `sample_target`: `draws`, `warm_up`, `thin`, `metric`,
         `target_accept`, `cores`, `progress`, `checkpoint`, `checkpoint_every`.
@@ -155,7 +162,7 @@ def sample(
     Returns
     -------
     Draws
-        `DrawnWeights` makes predictions of them.
+        `DrawnWeights` makes predictions from them.
 
     Raises
     ------
@@ -227,55 +234,55 @@ def sample_target(
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
 ) -> Draws:
-    """Draw from any density, given its logarithm and gradient.
+    """Draw from any density, given a function that returns its logarithm and gradient.
 
     Parameters
     ----------
     target : Target
-        Function from positions (S, D) to log densities (S,), in nats and up to a constant, and
-        their gradients (S, D): of all S chains at once.
+        Function that takes the positions (S, D) of all S chains, and returns log densities (S,), in
+        nats and up to a constant, and their gradients (S, D).
     start : ndarray (S, D), Draws, or callable
         Initial positions, one row for each chain: better too far apart than too close. A function
-        returns them, given the generator of this run. With `Draws` the chains go on where these
-        end, with the kernels and groups that they have and without a warm-up; the old draws and
-        the new ones are returned.
+        is called with the generator of this run and returns them. With `Draws` the chains continue
+        from the last of these draws, with the same groups and adapted kernels and without a
+        warm-up; the old draws and the new ones are returned.
     sampler : str or Kernel
         One of 'chees', 'hmc', 'mams', 'mclmc', 'mh', 'nuts', 'sghmc', 'sgld'.
-        'chees' is HMC that finds the length of its path in the warm-up, from two chains or more.
+        'chees' is HMC that learns the length of its path in the warm-up, from two chains or more.
         'mclmc', 'sghmc' and 'sgld' reject nothing: their draws are biased, and
         `Draws.expected_bias` estimates by how much.
     draws : int
         Number of draws to keep of each chain.
     warm_up : int, optional
-        Number of steps before them, from which step size and metric are learned. By default 4000
-        for HMC, ChEES and Metropolis-Hastings, whose steps are short, 1000 for SGHMC and SGLD,
-        and 500 for the others.
+        Number of warm-up steps, from which step size and metric are learned. By default 4000 for
+        HMC, ChEES and Metropolis-Hastings, whose steps are short, 1000 for SGHMC and SGLD, and 500
+        for the others.
     thin : int
-        Steps of each kept draw.
+        Number of steps from one kept draw to the next.
     metric : {'diagonal', 'dense'}
         Metric that the warm-up learns. A dense one costs D^2 per step and needs more draws than D.
     target_accept : float, optional
-        Mean acceptance, > 0 and < 1, that the warm-up aims at. By default the kernel's: 0.8 for
-        NUTS and HMC; 0.9 for MAMS; 0.651 for ChEES, of the harmonic mean over the chains.
+        Mean acceptance probability, > 0 and < 1, that the warm-up aims at. By default the kernel's:
+        0.8 for NUTS and HMC; 0.9 for MAMS; for ChEES a harmonic mean over the chains of 0.651.
     seed : None, int, numpy.random.Generator or numpy.random.RandomState
         With a whole number the same call gives the same draws on the same machine, bit for bit.
     layout : Layout, optional
-        Names of the D numbers; by default one block 'position'.
+        Names and shapes of the blocks of the D numbers; by default one block 'position'.
     groups : int
-        Number of groups. Chains of a group run side by side in one array, with a generator of
-        their own, and share step size and metric; of other groups they know nothing.
+        Number of groups. The chains of a group run side by side in one array, and share generator,
+        step size and metric; the groups are independent of each other.
     cores : int, optional
-        Number of cores on which groups run, each in a process of its own (by joblib, which
-        scikit-learn brings): **the draws are the same, bit for bit**. By default all that the
-        machine has; one inside a process of a pool.
+        Number of processes in which the groups run (by joblib, which scikit-learn brings): **the
+        draws are the same, bit for bit**. By default the number of the machine's cores; 1 inside a
+        process of a pool.
     progress : bool, optional
         Show a progress bar; by default only in a terminal or notebook.
     checkpoint : path, optional
         Folder in which the run is stored. The same call resumes it: on the same machine with the
-        draws of an uninterrupted run, bit for bit. A finished run is returned as it is, and goes
-        on if more `draws` are asked for.
+        draws of an uninterrupted run, bit for bit. A finished run is returned as it is; with a
+        larger `draws` it continues. By default nothing is stored.
     checkpoint_every : float
-        Seconds between two writes, of all draws each time.
+        Shortest time between two writes, in seconds; each write stores all draws.
 
     Returns
     -------
@@ -284,25 +291,26 @@ def sample_target(
     Raises
     ------
     TypeError, ValueError
-        For arguments that cannot be used, and a checkpoint of another run.
+        For arguments that cannot be used, and for a checkpoint of another run.
     ImportError
         If `cores` is greater than 1, and joblib is not installed.
     ChildProcessError
-        If a process has died, for example out of memory. With a checkpoint the same call goes on.
+        If a process has died, for example out of memory. With a checkpoint the same call continues
+        the run.
 
     Warns
     -----
     UserWarning
         After Ctrl-C, which returns the draws that all chains have made so far; if a checkpoint
-        cannot be written; if more than 0.1 % of the draws diverged: the posterior has narrow
-        places that the chains do not reach; and if the variances of a sampler without rejection
-        are off by more than 6 %.
+        cannot be written; if more than 0.1 % of the draws diverged, or had too large steps: the
+        posterior has narrow regions that the chains do not reach; and if the estimated bias of
+        variances is above 6 % for MCLMC, or twice the `bias` of SGHMC and SGLD.
 
     Notes
     -----
-    A single group runs as many BLAS threads as NumPy has; several run one each, by threadpoolctl,
-    which scikit-learn brings. Without it, set ``OPENBLAS_NUM_THREADS=1``, or the last bits of large
-    products may depend on `cores`.
+    A single group uses as many BLAS threads as NumPy has; each of several groups uses one, set by
+    threadpoolctl, which scikit-learn brings. Without threadpoolctl set ``OPENBLAS_NUM_THREADS=1``,
+    or the last bits of large products may depend on `cores`.
     """
     FUNCTION("target", target)
     previous = None
@@ -336,7 +344,8 @@ def sample_target(
             "checkpoint": checkpoint,
         },
     )
-    # the bits of a sum depend on the threads: groups have one each, in whatever process
+    # the last bits of a sum depend on the number of BLAS threads: every group uses one thread, in
+    # this process too, so that the draws do not depend on `cores`
     threads = nullcontext() if job.n_groups == 1 else one_blas_thread()
     with threads, process_map(job.n_processes) as map_groups:
         runs = job.init()
@@ -356,15 +365,16 @@ class _Job:
     settings: Settings
     rng: Generator
     start: Array  # (S, D)
-    repeatable: bool  # whether the same call begins there again
+    repeatable: bool  # whether the same call has the same `start` again
     n_groups: int
     n_processes: int
-    fixed_kernels: list[FixedKernel]  # of each group, if the chains go on
-    progress: bool | None
+    # one adapted kernel for each group if the chains continue from `Draws`, else empty
+    fixed_kernels: list[FixedKernel]
+    progress: bool | None  # None shows a bar only in a terminal or notebook
     checkpoint: Checkpoint | None
 
     def init(self) -> list[Run]:
-        """Return the run of every group, as it is stored, or before its first step."""
+        """Return the run of every group: the stored one, or a new one before its first step."""
         if self.checkpoint is not None:
             runs = self.checkpoint.resume(self.settings, self.start, self.repeatable)
             if runs is not None:
@@ -386,7 +396,12 @@ def _prepare(
     fixed_kernels: Iterable[Any],
     unchecked: dict[str, Any],
 ) -> _Job:
-    """Check the arguments of `sample_target`, and open its checkpoint."""
+    """Return the job of `sample_target`: check its arguments, and open its checkpoint.
+
+    The arguments are those of `sample_target`, apart from two: `fixed_kernels`, one adapted kernel
+    for each group if the chains continue from `Draws`, else empty; and `unchecked`, the values of
+    the keys of `SETTINGS`, which are checked here.
+    """
     kernel = check_sampler(sampler)
     Optional(flag)("progress", progress)
     checked = {name: SETTINGS[name](name, value) for name, value in unchecked.items()}
@@ -413,7 +428,8 @@ def _prepare(
         checkpoint = Checkpoint(unchecked["checkpoint"], checkpoint_every)
         checkpoint.load(settings, groups, whole_seed)
     if draws_start:
-        # last of all: an ensemble that finds the start takes its time
+        # the start is computed last, when all arguments are known to be right: an ensemble that
+        # finds it may train for minutes
         start = _check_start(start(rng))
     _check_groups(kernel, groups, len(start), warm_up)
     cores = checked["cores"]
@@ -433,7 +449,7 @@ def _prepare(
 
 
 def _check_start(start: Any) -> Array:
-    """Return a copy of initial positions (S, D), or raise ValueError."""
+    """Return `start` (S, D) as a new float array; raise ValueError for another shape or dtype."""
     position = np.array(ANY_NUMBERS("start", start))
     is_float = position.dtype in (np.float32, np.float64)
     if position.ndim != 2 or not len(position) or not is_float:
@@ -447,14 +463,20 @@ def _check_start(start: Any) -> Array:
 def _check_groups(
     kernel: Kernel, groups: Any, chains: int, warm_up: int | None
 ) -> None:
-    """Raise ValueError where there are more groups than chains, or a kernel needs more in each."""
+    """Raise ValueError if there are more groups than chains, or too few chains in each group.
+
+    The kernel's method `check_chains`, if it has one, says how many chains a warm-up needs.
+    """
     groups = whole("groups", groups, 1, chains)
     if warm_up != 0 and hasattr(kernel, "check_chains"):
         kernel.check_chains(chains // groups)
 
 
 def _last_positions(draws: Draws, target: Target) -> Array:
-    """Return the last positions of chains (S, D), or raise ValueError if they are of no use."""
+    """Return the last positions (S, D) of `draws`.
+
+    Raise ValueError if there are no draws, or if they were drawn from another target.
+    """
     if not len(draws.positions):
         raise ValueError(
             "start has no draws: sampling was interrupted before the first one. Sample again"
@@ -472,10 +494,10 @@ def _last_positions(draws: Draws, target: Target) -> Array:
 def _advance_all(
     job: _Job, runs: list[Run], map_groups: Callable[..., Iterable[Run]]
 ) -> bool:
-    """Advance all groups to their last step; return False if Ctrl-C comes first.
+    """Advance all groups to their last step; return True, or False if Ctrl-C comes first.
 
-    `runs` is changed in place. With a checkpoint it is stored from time to time, and at the end
-    whatever happens.
+    The list `runs` is changed in place; `map_groups` is the function that `process_map` yields.
+    With a checkpoint the runs are stored at intervals, and at the end even after an error.
     """
     checkpoint = job.checkpoint
     n_steps = job.settings.n_steps
@@ -515,8 +537,8 @@ def _advance_once(
     groups: list[int],
     map_groups: Callable[..., Iterable[Run]],
 ) -> None:
-    """Advance some groups for `POLL_INTERVAL_S`, in place."""
-    # without their draws so far, which a process does not need
+    """Advance the runs with indices `groups` for `POLL_INTERVAL_S`; replace them in `runs`."""
+    # the draws so far are left out: a process does not need them, and copying takes time
     bare = [runs[group]._replace(draws=()) for group in groups]
     seconds = [POLL_INTERVAL_S] * len(groups)
     advanced = map_groups(advance, [settings] * len(groups), bare, seconds)
@@ -528,14 +550,14 @@ def _advance_once(
 
 
 def _n_common_draws(runs: Sequence[Run], settings: Settings) -> int:
-    """Return the number of draws that all groups have of each chain."""
+    """Return the number of draws per chain that every group has made."""
     return min(settings.n_draws, *map(settings.n_draws_of, runs))
 
 
 def _result(
     runs: Sequence[Run], settings: Settings, layout: Layout | None, finished: bool
 ) -> Draws:
-    """Put the chains of all groups side by side, with as many draws as all groups have."""
+    """Return the `Draws` of all groups side by side, cut to the number that every group has."""
     n_draws = _n_common_draws(runs, settings)
     arrays = concatenate(
         [
@@ -564,10 +586,11 @@ def _result(
 
 
 def _warn_of_bias(draws: Draws) -> None:
-    """Warn where draws show that expectations are biased: divergences, or steps too large."""
+    """Emit a UserWarning if divergences or too large steps show that expectations are biased."""
     kernel = draws.kernel
     name = type(kernel).__name__
-    remedy = getattr(kernel, "remedy", "")  # of a kernel that accepts everything
+    # a kernel that accepts everything says how to lower its bias
+    remedy = getattr(kernel, "remedy", "")
     smaller_steps = "Raise target_accept (0.9, 0.95, 0.99)"
     if remedy:
         smaller_steps = f"Take {remedy}"
@@ -584,19 +607,20 @@ def _warn_of_bias(draws: Draws) -> None:
     elif too_large * n_draws > min_too_large and not biased:
         warn(
             f"the steps of {name} were too large in {100 * too_large:.2g} % of the draws: the "
-            "posterior has narrow places that the chains leave out, and variances may be too "
-            f"small even where R-hat is 1 (of a banana by 10 to 40 %). {smaller_steps}"
+            "posterior has narrow places that the chains leave out, and variances may be too small "
+            "even where R-hat is 1 (by 10 to 40 % for a banana-shaped posterior). "
+            f"{smaller_steps}"
         )
     if biased:
         warn(
-            f"{name} is not adjusted, and its steps are large here: variances are off by about "
+            f"{name} is not adjusted, and its steps are too large: variances are off by about "
             f"{100 * draws.expected_bias:.2g} % if the posterior is a Gaussian, more if it is far "
             f"from one, and means may be off too. Give it a longer warm-up or {remedy}"
         )
 
 
 def _concatenate_draws(first: Draws, second: Draws) -> Draws:
-    """Return the draws of chains, then those that the same chains have made since."""
+    """Return the draws of `first` followed by those of `second`, made later by the same chains."""
     return replace(
         second,
         positions=np.concatenate([first.positions, second.positions]),

@@ -268,10 +268,10 @@ def download(name: str, columns: Sequence[str]) -> Array:
         return "".join(letter for letter in str(column).lower() if letter.isalnum())
 
     column_by_name = {bare(column): column for column in frame.columns}
-    absent = [column for column in columns if bare(column) not in column_by_name]
-    if absent:
+    missing = [column for column in columns if bare(column) not in column_by_name]
+    if missing:
         raise DamagedDataError(
-            f"set {number} of OpenML has no column {', '.join(absent)}; it has "
+            f"set {number} of OpenML has no column {', '.join(missing)}; it has "
             f"{', '.join(map(str, frame.columns))}"
         )
     text = (

@@ -91,16 +91,17 @@ def walls(scene: Scene, positions: Array, transmitter: int = 0) -> NDArray[np.in
     ).astype(float)
     step = (np.asarray(positions, float) - start)[:, None, :]  # (N, 1, 2)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ends = (corners - start) / step[..., None, :]  # (N, J, low or high, axis)
-    low = ends.min(axis=2)
-    high = ends.max(axis=2)  # (N, J, 2)
+        crossings = (corners - start) / step[..., None, :]  # (N, J, low or high, axis)
+    enter_slab = crossings.min(axis=2)
+    leave_slab = crossings.max(axis=2)  # (N, J, 2)
     # A line along an axis is in the other axis' slab everywhere or nowhere.
-    within = (corners[:, 0] < start) & (start < corners[:, 1])  # (J, 2)
-    along = np.broadcast_to(step == 0.0, low.shape)
-    low = np.where(along, np.where(within, -np.inf, np.inf), low)
-    high = np.where(along, np.where(within, np.inf, -np.inf), high)
-    enter = low.max(axis=2)
-    leave = high.min(axis=2)  # (N, J)  as shares of the line
+    start_in_slab = (corners[:, 0] < start) & (start < corners[:, 1])  # (J, 2)
+    parallel = np.broadcast_to(step == 0.0, enter_slab.shape)
+    always = np.where(start_in_slab, np.inf, -np.inf)
+    enter_slab = np.where(parallel, -always, enter_slab)
+    leave_slab = np.where(parallel, always, leave_slab)
+    enter = enter_slab.max(axis=2)
+    leave = leave_slab.min(axis=2)  # (N, J)  as shares of the line
     hit = np.maximum(enter, 0.0) < np.minimum(leave, 1.0)
     return hit * ((enter > 0.0).astype(int) + (leave < 1.0))
 
@@ -130,9 +131,9 @@ def field(scene: Scene, positions: Array) -> Array:
     columns = [
         scene.power
         - scene.reference_loss
-        - 10.0 * scene.exponent * _log_distance(scene, positions, which)  # W6
-        - walls(scene, positions, which) @ wall_losses
-        for which in range(len(scene.transmitters))
+        - 10.0 * scene.exponent * _log_distance(scene, positions, transmitter)  # W6
+        - walls(scene, positions, transmitter) @ wall_losses
+        for transmitter in range(len(scene.transmitters))
     ]
     return np.stack(columns, axis=1)
 
@@ -177,12 +178,12 @@ def near_edge(scene: Scene, positions: Array, radius: float) -> NDArray[np.bool_
     """
     angles = np.arange(16) * np.pi / 8.0
     is_near = np.zeros(len(positions), bool)
-    for which in range(len(scene.transmitters)):
-        walls_at_position = walls(scene, positions, which)
+    for transmitter in range(len(scene.transmitters)):
+        walls_at_position = walls(scene, positions, transmitter)
         for angle in angles:
             neighbours = positions + radius * np.array([np.cos(angle), np.sin(angle)])
             is_near |= np.any(
-                walls(scene, neighbours, which) != walls_at_position, axis=1
+                walls(scene, neighbours, transmitter) != walls_at_position, axis=1
             )
     return is_near
 
@@ -202,8 +203,8 @@ def grid(scene: Scene, cells: int = 50) -> Array:
     array (cells^2, 2)
         In m.
     """
-    middle = (np.arange(cells) + 0.5) / cells
-    x, y = np.meshgrid(middle * scene.width, middle * scene.height)
+    centres = (np.arange(cells) + 0.5) / cells
+    x, y = np.meshgrid(centres * scene.width, centres * scene.height)
     return np.stack([x.ravel(), y.ravel()], axis=1)
 
 
@@ -231,10 +232,10 @@ def receivers(
     ValueError
         If (almost) no position is allowed.
     """
-    size = (scene.width, scene.height)
+    upper_corner = (scene.width, scene.height)
     positions: Array = np.empty((0, 2))
     for _ in range(MAX_REJECTION_ROUNDS):
-        new = rng.uniform(0.0, size, (count, 2))
+        new = rng.uniform(0.0, upper_corner, (count, 2))
         positions = np.concatenate([positions, new if area is None else new[area(new)]])
         if len(positions) >= count:
             break
@@ -246,8 +247,9 @@ def receivers(
     truth = field(scene, positions)
     eta = scene.shadowing * rng.standard_normal(truth.shape)  # (N, L)
     if scene.correlation:
-        apart = np.hypot(*(positions[:, None] - positions).transpose(2, 0, 1))  # (N, N)
+        gaps = positions[:, None] - positions  # (N, N, 2)
+        distances = np.hypot(gaps[..., 0], gaps[..., 1])
         # Without the jitter two receivers at one position would make it singular.
-        covariance = np.exp(-apart / scene.correlation) + 1e-10 * np.eye(count)
+        covariance = np.exp(-distances / scene.correlation) + 1e-10 * np.eye(count)
         eta = np.linalg.cholesky(covariance) @ eta
     return Receivers(positions, truth + eta, truth)

@@ -83,23 +83,23 @@ class Exact(NamedTuple):
     @property
     def draw_deviation(self) -> float:
         """Standard deviation of the accuracy on one draw, whose two balls are dependent."""
-        first = self.mass[1] > self.mass[0]
+        bin_1_likelier = self.mass[1] > self.mass[0]
         mean = square = 0.0
         for balls, share in self.shares.items():
             # low is w1, high is w3; w2 lies between, w4 and w5 above.
             low, high = np.indices((balls + 1, balls + 1))
-            between = (high - low - 1).clip(0)
-            above = balls - high
+            n_between = (high - low - 1).clip(0)
+            n_above = balls - high
             weight = (
                 share
                 * (low > 0)
-                * between
-                * above
-                * (above - 1)
+                * n_between
+                * n_above
+                * (n_above - 1)
                 / 2
                 / comb(balls, N_WHITE_BALLS)
             )
-            right = 0.5 * (first[low].astype(float) + ~first[high])
+            right = 0.5 * (bin_1_likelier[low].astype(float) + ~bin_1_likelier[high])
             mean += float((weight * right).sum())
             square += float((weight * right**2).sum())
         return sqrt(max(square - mean**2, 0.0))
@@ -162,9 +162,11 @@ def load(until: str | None = None) -> Draws:
     red = values[:, 5].astype(int)
     balls = urn(days, WHITE_BALL_RULES)
     reds = urn(days, POWERBALL_RULES)
-    good = (values % 1 == 0).all(axis=1) & (white[:, 0] >= 1) & (white[:, -1] <= balls)
-    good &= (np.diff(white, axis=1) > 0).all(axis=1) & (red >= 1) & (red <= reds)
-    for row in np.flatnonzero(~good):
+    is_valid = (
+        (values % 1 == 0).all(axis=1) & (white[:, 0] >= 1) & (white[:, -1] <= balls)
+    )
+    is_valid &= (np.diff(white, axis=1) > 0).all(axis=1) & (red >= 1) & (red <= reds)
+    for row in np.flatnonzero(~is_valid):
         raise DamagedDataError(
             f"{FILE}: data row {row + 1} ({days[row]}) must have five increasing white balls "
             f"from 1 to {balls[row]} and a Powerball from 1 to {reds[row]}; it has "

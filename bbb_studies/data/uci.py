@@ -108,5 +108,7 @@ def load(name: str, splits: int | None = None) -> UCISet:
             f"standard splits belong: means weighted by place {sums[0]:.9g} and {sums[1]:.9g}, "
             f"published {description['targets']:.9g} and {description['inputs']:.9g}"
         )
-    parts = standard_splits(len(y), description["splits"] if splits is None else splits)
-    return UCISet(x, y, parts, tuple(columns))
+    test_rows = standard_splits(
+        len(y), description["splits"] if splits is None else splits
+    )
+    return UCISet(x, y, test_rows, tuple(columns))

@@ -58,13 +58,14 @@ from bbb_studies.progress import ReportWork, counted, ignore_work, steps
 Array = NDArray[Any]
 Days = NDArray[np.datetime64]
 PRICE_FILE: str = SETS["sp500"]["file"]
-DAYS_PER_MONTH, DAYS_PER_WEEK = 20, 5  # trading days
-N_CLOSES_NEEDED = (
-    DAYS_PER_MONTH + 1
-)  # closes that the inputs of one day need, that day's included
+DAYS_PER_MONTH = 20  # trading days
+DAYS_PER_WEEK = 5
+# Closes that the inputs of one day need, that day's included
+N_CLOSES_NEEDED = DAYS_PER_MONTH + 1
 
 PRICE_INPUTS = (
-    *(f"return {lag} d ago" if lag else "return today" for lag in range(DAYS_PER_WEEK)),
+    "return today",
+    *(f"return {lag} d ago" for lag in range(1, DAYS_PER_WEEK)),
     "return of 20 d",
     "log volatility",
     "market today",
@@ -84,20 +85,20 @@ class Prices(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What is known and what is asked, N = days x companies rows in the order of days."""
+    """Inputs and targets: a row for each day and company, N in all, in the order of days."""
 
     x: Array  # (N, d_in)  the columns of `PRICE_INPUTS`
     y: Array  # (N, 1)  1 if the next close is higher, else 0
     day: NDArray[np.intp]  # (N,)  index of the day t on which the forecast is made
     company: NDArray[np.intp]  # (N,)
-    made: Days  # (N,)  date of day t
-    known: Days  # (N,)  date of day t + 1, when the target is known
+    forecast_date: Days  # (N,)  date of day t
+    target_date: Days  # (N,)  date of day t + 1, when the target is known
 
 
 class Split(NamedTuple):
-    """Rows that train and rows that test."""
+    """Indices of the rows that train and of those that test."""
 
-    name: str
+    name: str  # the year tested
     train: NDArray[np.intp]
     test: NDArray[np.intp]
 
@@ -105,8 +106,8 @@ class Split(NamedTuple):
 def load(file: str = PRICE_FILE) -> Prices:
     """Read a table of closes: ``date``, then one column for each company.
 
-    Companies that lack a close on any day are left out, and named in `dropped`: that they were
-    listed throughout is known only afterwards, so what remains has survived.
+    Companies that lack a close on any day are left out, and named in `dropped`. Those that remain
+    were listed throughout, which nobody could know in advance: the table has survivorship bias.
 
     Raises
     ------
@@ -137,24 +138,24 @@ def inputs(close: Array) -> Array:
     market is the mean of all companies. Adjusted closes are scaled down by the dividends and
     splits that follow; ratios of closes, of which all inputs are made, are free of that scale.
     """
-    change = np.diff(
+    log_change = np.diff(
         np.log(close), axis=0
     )  # (D-1, C)  D38: row i is known on day i + 1
-    market = change.mean(axis=1, keepdims=True)
-    returns, own_volatility = _windows(change)
-    all_own, all_volatility = _windows(market)
-    of_all = [
-        all_own[..., -1] / all_volatility,
-        all_own[..., -DAYS_PER_WEEK:].sum(axis=-1)
-        / (all_volatility * DAYS_PER_WEEK**0.5),
-        all_own.sum(axis=-1) / (all_volatility * DAYS_PER_MONTH**0.5),
-        np.log(all_volatility),
+    market = log_change.mean(axis=1, keepdims=True)
+    returns, own_volatility = _windows(log_change)
+    market_returns, market_volatility = _windows(market)
+    market_columns = [
+        market_returns[..., -1] / market_volatility,
+        market_returns[..., -DAYS_PER_WEEK:].sum(axis=-1)
+        / (market_volatility * DAYS_PER_WEEK**0.5),
+        market_returns.sum(axis=-1) / (market_volatility * DAYS_PER_MONTH**0.5),
+        np.log(market_volatility),
     ]
     columns = [
         *(returns[..., -1 - lag] / own_volatility for lag in range(DAYS_PER_WEEK)),
         returns.sum(axis=-1) / (own_volatility * DAYS_PER_MONTH**0.5),
         np.log(own_volatility),
-        *(np.broadcast_to(column, own_volatility.shape) for column in of_all),
+        *(np.broadcast_to(column, own_volatility.shape) for column in market_columns),
     ]
     return np.stack(columns, axis=-1)
 
@@ -163,9 +164,8 @@ def _windows(change: Array) -> tuple[Array, Array]:
     """Return the last 20 changes of each day (D-20, C, 20), and their root mean square."""
     # A copy, so that every window is summed in the same order, wherever it lies in memory.
     windows = np.ascontiguousarray(sliding_window_view(change, DAYS_PER_MONTH, axis=0))
-    return windows, np.sqrt(
-        (windows * windows).mean(axis=-1)
-    ) + 1e-6  # a price may stand still
+    volatility = np.sqrt((windows * windows).mean(axis=-1))
+    return windows, volatility + 1e-6  # of a constant price the volatility is 0
 
 
 def tabulate(prices: Prices) -> Table:
@@ -174,39 +174,62 @@ def tabulate(prices: Prices) -> Table:
     days, companies = x.shape[:2]
     day = np.arange(N_CLOSES_NEEDED - 1, N_CLOSES_NEEDED - 1 + days)
     y = (prices.close[day + 1] > prices.close[day]).astype(float)
-    every, company = np.repeat(day, companies), np.tile(np.arange(companies), days)
-    made_on, known_on = prices.dates[every], prices.dates[every + 1]
+    row_day = np.repeat(day, companies)
     return Table(
-        x.reshape(len(every), -1), y.reshape(-1, 1), every, company, made_on, known_on
+        x=x.reshape(len(row_day), -1),
+        y=y.reshape(-1, 1),
+        day=row_day,
+        company=np.tile(np.arange(companies), days),
+        forecast_date=prices.dates[row_day],
+        target_date=prices.dates[row_day + 1],
     )
 
 
-def splits(table: Table, first: int, thin: int = 1) -> Iterator[Split]:
-    """Yield one split per calendar year from `first` on: train on the past, test on the year (D38).
+def splits(table: Table, first_year: int, thinning: int = 1) -> Iterator[Split]:
+    """Yield a split for each calendar year: train on the past, test on the year (D38).
 
     A row belongs to the year in which its target becomes known. It may train if that is before
     the first forecast of the tested year is made, or on that very day, after its close.
 
-    Each company trains once in `thin` days, in turn: companies of one day move together and
-    count for little more than a few. All of them are tested.
+    Parameters
+    ----------
+    table : Table
+        As returned by `tabulate`.
+    first_year : int
+        The first year that is tested.
+    thinning : int
+        Each company trains once in so many days, in turn: companies of one day move together, so
+        that all of them teach little more than a few. All of them are tested.
 
-    ValueError if a year tested has no row, or nothing is known before it.
+    Yields
+    ------
+    Split
+        Indices of training and test rows.
+
+    Raises
+    ------
+    ValueError
+        If a year to be tested has no rows, or nothing is known before it.
     """
-    year = table.known.astype("datetime64[Y]").astype(int) + 1970
-    in_turn = (table.day + table.company) % thin == 0
-    if not table.made.size or not year.min() < first <= year.max():
+    year = table.target_date.astype("datetime64[Y]").astype(int) + 1970
+    is_in_turn = (table.day + table.company) % thinning == 0
+    if not table.forecast_date.size or not year.min() < first_year <= year.max():
         raise ValueError(
-            f"first must be a year after the first of the data and in them; got {first}"
+            "first_year must be a year of the data, and not the first of them; "
+            f"got {first_year}"
         )
-    for tested in range(first, int(year.max()) + 1):
-        test = np.flatnonzero(year == tested)
+    for tested_year in range(first_year, int(year.max()) + 1):
+        test = np.flatnonzero(year == tested_year)
         if not test.size:
-            raise ValueError(f"the year {tested} has no rows")
-        train = np.flatnonzero((table.known <= table.made[test].min()) & in_turn)
-        yield Split(str(tested), train, test)
+            raise ValueError(f"the year {tested_year} has no rows")
+        train = np.flatnonzero(
+            (table.target_date <= table.forecast_date[test].min()) & is_in_turn
+        )
+        yield Split(str(tested_year), train, test)
 
 
-NUTS_NAME, VI_NAME = "network, NUTS", "network, VI"
+NUTS_NAME = "network, NUTS"
+VI_NAME = "network, VI"
 
 
 @dataclass(frozen=True)
@@ -223,7 +246,7 @@ class Effort:
 
 
 class Task(NamedTuple):
-    """What a forecaster is told before a year begins, and what it is asked."""
+    """What a forecaster knows before a year begins, and the rows that it is to forecast."""
 
     x: Array  # (N, d_in)  training inputs, all companies
     y: Array  # (N, 1)
@@ -242,25 +265,23 @@ class Forecast(NamedTuple):
 
 
 def climatology(task: Task) -> Forecast:
-    """State the share of rises so far, for every row."""
+    """Forecast the share of rises so far, for every row."""
     proba = np.full(len(task.test), float(task.y.mean()))
     return Forecast(proba, proba > 0.5)
 
 
 def last_value(task: Task) -> Forecast:
-    """Say that tomorrow goes as today; the probability is how often that was so."""
-    today, tests = (
-        task.x[:, 0] > 0,
-        task.test[:, 0] > 0,
-    )  # the first input is today's return
+    """Forecast today's direction; its probability is how often it was followed by a rise."""
+    today = task.x[:, 0] > 0  # the first input is today's return
+    test_today = task.test[:, 0] > 0
     share_after = [
         float(task.y[today == direction].mean()) for direction in (False, True)
     ]
-    return Forecast(np.where(tests, share_after[1], share_after[0]), tests)
+    return Forecast(np.where(test_today, share_after[1], share_after[0]), test_today)
 
 
 def logistic(task: Task) -> Forecast:
-    """Fit scikit-learn's logistic regression, all but unpenalised, to all training rows."""
+    """Forecast by scikit-learn's logistic regression, nearly unpenalised, on all training rows."""
     regression = LogisticRegression(C=1e3, tol=1e-8, max_iter=10_000)
     fitted = make_pipeline(StandardScaler(), regression).fit(task.x, task.y[:, 0])
     proba = fitted.predict_proba(task.test)[:, 1]
@@ -272,13 +293,15 @@ def _prepared(task: Task) -> tuple[Model, Array, Array, Array]:
     mean, scale = moments(task.x, True)
     net = MLP((task.x.shape[1], task.effort.hidden, 1), "tanh")
     model = Model(net, GaussianPrior(task.effort.prior_scale), BernoulliLikelihood())
-    x, y = (task.x[task.thinned] - mean) / scale, task.y[task.thinned]
+    x = (task.x[task.thinned] - mean) / scale
+    y = task.y[task.thinned]
     return model, x, y, (task.test - mean) / scale
 
 
 def nuts(task: Task) -> Forecast:
-    """Sample the posterior of the network and average its probabilities."""
-    (model, x, y, test), effort = _prepared(task), task.effort
+    """Forecast by the network's posterior, sampled by NUTS: the average of its probabilities."""
+    model, x, y, test = _prepared(task)
+    effort = task.effort
     rng = np.random.default_rng([*task.seed, 1])
     draws = draw(
         model,
@@ -308,7 +331,7 @@ def nuts(task: Task) -> Forecast:
 
 
 def variational(task: Task) -> Forecast:
-    """Train a mean-field posterior of the same network on the same rows."""
+    """Forecast by a mean-field posterior of the same network, trained on the same rows."""
     model, x, y, test = _prepared(task)
     estimator = ClosedFormKL(model, MeanField(0.1, -3.0))
     rng = np.random.default_rng([*task.seed, 2])
@@ -338,7 +361,8 @@ FORECASTERS: dict[str, Callable[[Task], Forecast]] = {
 }
 
 
-FIRST_YEAR, THINNING_DAYS = 2012, 5
+FIRST_YEAR = 2012  # that is tested
+THINNING_DAYS = 5  # the networks train on each company once in so many days
 BASELINE_FORECASTER = "climatology"
 
 
@@ -347,7 +371,7 @@ class Walk(NamedTuple):
 
     results: dict[str, Forecast]
     y: Array  # (M,)
-    made: NDArray[np.datetime64]  # (M,)  day of the forecast
+    forecast_date: NDArray[np.datetime64]  # (M,)  day of the forecast
     year: NDArray[np.int_]  # (M,)
 
 
@@ -355,30 +379,52 @@ def walk_forward(
     rows: Table,
     *,
     forecasters: Mapping[str, Callable[[Task], Forecast]] = FORECASTERS,
-    first: int = FIRST_YEAR,
-    thin: int = THINNING_DAYS,
+    first_year: int = FIRST_YEAR,
+    thinning: int = THINNING_DAYS,
     effort: Effort | None = None,
     seed: int = 0,
     report: ReportWork = ignore_work,
 ) -> Walk:
     """Refit every forecaster each year on all that was known, and forecast the year (D38).
 
-    From the year `first` on; networks train on every company once in `thin` days. Same seed, same
-    forecasts; those of a year do not depend on what comes after it. `report` is told of every
-    forecast of a year.
+    Forecasts of a year do not depend on what comes after it.
+
+    Parameters
+    ----------
+    rows : Table
+        As returned by `tabulate`.
+    forecasters : mapping
+        Functions of a `Task` by name.
+    first_year : int
+        The first year that is forecast.
+    thinning : int
+        The networks train on each company once in so many days.
+    effort : Effort, optional
+        How much to compute.
+    seed : int
+        Same seed, same forecasts.
+    report : callable
+        Is called with 1 after each forecaster of each year.
+
+    Returns
+    -------
+    Walk
+        Forecasts and targets of all years.
     """
     forecasts: dict[str, list[Forecast]] = {name: [] for name in forecasters}
-    every, thin_ones = splits(rows, first), splits(rows, first, thin)
+    full_splits = splits(rows, first_year)
+    thinned_splits = splits(rows, first_year, thinning)
     tests = []
-    for (tested, train, test), thinned in zip(every, thin_ones, strict=True):
-        thinned_rows, key = np.searchsorted(train, thinned.train), (seed, int(tested))
+    for (year_name, train, test), thinned in zip(
+        full_splits, thinned_splits, strict=True
+    ):
         task = Task(
-            rows.x[train],
-            rows.y[train],
-            thinned_rows,
-            rows.x[test],
-            key,
-            effort or Effort(),
+            x=rows.x[train],
+            y=rows.y[train],
+            thinned=np.searchsorted(train, thinned.train),
+            test=rows.x[test],
+            seed=(seed, int(year_name)),
+            effort=effort or Effort(),
         )
         tests.append(test)
         for name, forecaster in counted(forecasters.items(), report):
@@ -389,72 +435,110 @@ def walk_forward(
         results[name] = Forecast(
             np.concatenate(probas), np.concatenate(ups), list(notes)
         )
-    chosen = np.concatenate(tests)
-    year = rows.known[chosen].astype("datetime64[Y]").astype(int) + 1970
-    return Walk(results, rows.y[chosen, 0], rows.made[chosen], year)
+    tested_rows = np.concatenate(tests)
+    year = rows.target_date[tested_rows].astype("datetime64[Y]").astype(int) + 1970
+    return Walk(results, rows.y[tested_rows, 0], rows.forecast_date[tested_rows], year)
 
 
-def leak(rows: Table, companies: int, **options: Any) -> float:
-    """Return the accuracy of logistic regression whose inputs are one day too new: a planted error.
+def leaked_accuracy(rows: Table, companies: int, **options: Any) -> float:
+    """Return the accuracy of logistic regression with a planted leak: inputs one day too new.
 
     Its inputs of day t are those of day t + 1, which contain the change that is to be forecast.
+
+    Parameters
+    ----------
+    rows : Table
+        As returned by `tabulate`.
+    companies : int
+        Number of companies, and so of rows of one day.
+    **options
+        Of `walk_forward`.
     """
-    wrong = rows._replace(x=np.concatenate([rows.x[companies:], rows.x[-companies:]]))
-    walk = walk_forward(wrong, forecasters={"leak": logistic}, **options)
+    leaking_rows = rows._replace(
+        x=np.concatenate([rows.x[companies:], rows.x[-companies:]])
+    )
+    walk = walk_forward(leaking_rows, forecasters={"leak": logistic}, **options)
     return float((walk.results["leak"].up == walk.y).mean())
 
 
 def log_loss(proba: Array, y: Array) -> Array:
-    """Return -log of the probability stated for what happened (M,), in nats."""
+    """Return minus the log of the probability that was stated for what happened, in nats.
+
+    Parameters
+    ----------
+    proba : ndarray (M,)
+        Probability of a rise.
+    y : ndarray (M,)
+        1 for a rise, else 0.
+
+    Returns
+    -------
+    ndarray (M,)
+    """
     return -np.log(np.where(y == 1, proba, 1.0 - proba))
 
 
 def measure(walk: Walk) -> dict[str, dict[str, Any]]:
     """Return the scores of every forecaster by name: mean and standard error, clustered by day.
 
-    Gains are over climatology on the same rows, positive where the forecaster is better; losses
-    in nats.
+    Gains are over climatology on the same rows, positive where the forecaster is better. Log
+    losses are in nats.
     """
 
-    def of(result: Forecast) -> dict[str, Array]:
+    def scores_of(result: Forecast) -> dict[str, Array]:
         return {
             "accuracy": (result.up == walk.y) * 1.0,
             "log_loss": log_loss(result.proba, walk.y),
             "brier": (result.proba - walk.y) ** 2,
         }
 
-    base, out = of(walk.results[BASELINE_FORECASTER]), {}
+    baseline = scores_of(walk.results[BASELINE_FORECASTER])
+    scores_by_name = {}
     for name, result in walk.results.items():
-        losses = of(result)
-        gained = {key: base[key] - values for key, values in losses.items()}
+        row_scores = scores_of(result)
+        gained = {key: baseline[key] - values for key, values in row_scores.items()}
         gained["accuracy"] *= -1.0
         bins = reliability(result.proba, walk.y, 10, "equal mass")
         scores = {
-            key: clustered_mean(losses[key], walk.made)
+            key: clustered_mean(row_scores[key], walk.forecast_date)
             for key in ("accuracy", "log_loss")
         }
         scores |= {
-            f"{key}_gained": clustered_mean(gains, walk.made)
+            f"{key}_gained": clustered_mean(gains, walk.forecast_date)
             for key, gains in gained.items()
         }
+        log_loss_gained = gained["log_loss"]
         years = {str(year): walk.year == year for year in np.unique(walk.year)}
-        out[name] = scores | {
+        scores_by_name[name] = scores | {
             "years": {  # log loss gained
-                year: clustered_mean(gained["log_loss"][chosen], walk.made[chosen])
-                for year, chosen in years.items()
+                year: clustered_mean(
+                    log_loss_gained[in_year], walk.forecast_date[in_year]
+                )
+                for year, in_year in years.items()
             },
             "calibration_error": expected_calibration_error(bins),
             "calibration_error_by_chance": chance_calibration_error(bins),
         }
-    return out
+    return scores_by_name
 
 
-def facts(prices: Prices, walk: Walk) -> dict[str, Any]:
-    """Return what a table of prices holds, and what of it was forecast.
+def describe_data(prices: Prices, walk: Walk) -> dict[str, Any]:
+    """Return the size of a table of prices, and of the part of it that was forecast.
 
-    The design effect says how many times the variance of a mean is that of independent rows.
+    Parameters
+    ----------
+    prices : Prices
+        The table.
+    walk : Walk
+        Its forecasts.
+
+    Returns
+    -------
+    dict
+        ``rises`` is their share with its standard error, clustered by day. ``design_effect`` says
+        how many times the variance of a mean is that of independent rows.
     """
-    rises, error = clustered_mean(walk.y, walk.made)
+    rises, error = clustered_mean(walk.y, walk.forecast_date)
     naive = float(np.sqrt(walk.y.var() / len(walk.y)))
     return {
         "companies": len(prices.symbols),
@@ -462,17 +546,16 @@ def facts(prices: Prices, walk: Walk) -> dict[str, Any]:
         "days": len(prices.dates),
         "years": (int(walk.year.min()), int(walk.year.max())),
         "rows_tested": len(walk.y),
-        "days_tested": len(np.unique(walk.made)),
+        "days_tested": len(np.unique(walk.forecast_date)),
         "rises": (rises, error),
         "naive_error": naive,  # of the share of rises, were rows independent
         "design_effect": (error / naive) ** 2,
     }
 
 
-SECOND_FILE, SECOND_FIRST_YEAR = (
-    "close_505_2013_2018.csv.gz",
-    2015,
-)  # a second table, baselines alone
+# A second table of prices, on which only the baselines are tested
+SECOND_FILE = "close_505_2013_2018.csv.gz"
+SECOND_FIRST_YEAR = 2015
 BASELINES = (BASELINE_FORECASTER, "last value", "logistic regression")
 GAIN_COLUMNS = ("accuracy_gained", "log_loss_gained", "brier_gained")
 
@@ -484,36 +567,61 @@ def reproduce(
     effort: Effort | None = None,
     progress: bool | None = None,
 ) -> str:
-    """Run everything, write ``forecasts.png`` and ``numbers.json``, return the tables."""
-    prices, second = load(), load(SECOND_FILE)
-    rows, second_rows = tabulate(prices), tabulate(second)
+    """Forecast the S&P 500 year by year, and return the tables.
+
+    Writes ``forecasts.png`` and ``numbers.json``.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the files.
+    seed : int
+        Of the networks.
+    effort : Effort, optional
+        How much to compute.
+    progress : bool, optional
+        Whether to show a bar, see `bbb_studies.progress.steps`.
+
+    Returns
+    -------
+    str
+        The tables.
+    """
+    prices = load()
+    second_prices = load(SECOND_FILE)
+    rows = tabulate(prices)
+    second_rows = tabulate(second_prices)
     baselines = {name: FORECASTERS[name] for name in BASELINES}
     work = len(list(splits(rows, FIRST_YEAR))) * (len(FORECASTERS) + 1)
     work += len(list(splits(second_rows, SECOND_FIRST_YEAR))) * len(baselines)
     with steps(work, progress) as report:
         walk = walk_forward(rows, effort=effort, seed=seed, report=report)
         second_walk = walk_forward(
-            second_rows, forecasters=baselines, first=SECOND_FIRST_YEAR, report=report
+            second_rows,
+            forecasters=baselines,
+            first_year=SECOND_FIRST_YEAR,
+            report=report,
         )
-        leaked = leak(rows, len(prices.symbols), report=report)
-    both_periods = {"first": facts(prices, walk), "second": facts(second, second_walk)}
-    scores, other_scores = measure(walk), measure(second_walk)
+        accuracy_with_leak = leaked_accuracy(rows, len(prices.symbols), report=report)
+    facts = {
+        "first": describe_data(prices, walk),
+        "second": describe_data(second_prices, second_walk),
+    }
+    scores = measure(walk)
+    second_scores = measure(second_walk)
     output = {
         "seed": seed,
-        "facts": both_periods,
-        "accuracy with a planted leak": leaked,
+        "facts": facts,
+        "accuracy with a planted leak": accuracy_with_leak,
         "forecasters": scores,
-        "forecasters of the second table": other_scores,
+        "forecasters of the second table": second_scores,
     }
     write(out, {"forecasts": _draw(walk, scores)}, output)
 
-    gains, count = (
-        " | ".join(["gained", *GAIN_COLUMNS]),
-        len(GAIN_COLUMNS) * (len(FORECASTERS) - 1),
-    )
-    limits = [
-        NormalDist().inv_cdf(1.0 - 0.025 / compared) for compared in (count, 1)
-    ]  # D38
+    gain_heads = " | ".join(["gained", *GAIN_COLUMNS])
+    n_comparisons = len(GAIN_COLUMNS) * (len(FORECASTERS) - 1)
+    z_of_many = NormalDist().inv_cdf(1.0 - 0.025 / n_comparisons)  # D38
+    z_of_one = NormalDist().inv_cdf(1.0 - 0.025)
     return text(
         by_key(
             "S&P 500, next-day direction, refitted every year on all that was known; on the "
@@ -521,7 +629,7 @@ def reproduce(
             "effect: its square over that of independent rows.",
             "prices | companies | dropped | days | rows_tested | days_tested | rises | naive_error "
             "| design_effect",
-            both_periods,
+            facts,
         ),
         by_key(
             "ECE: expected calibration error in ten bins of equal mass\n(that of right "
@@ -531,27 +639,29 @@ def reproduce(
         ),
         by_key(
             "Gained over climatology on the same rows; nats. Without a real gain one of the "
-            f"{count} exceeds\n{limits[0]:.2f} of its standard errors, and one planned ahead "
-            f"{limits[1]:.2f}, up or down, with probability 5 % at most.",
-            gains,
+            f"{n_comparisons} exceeds\n{z_of_many:.2f} of its standard errors, and one planned "
+            f"ahead {z_of_one:.2f}, up or down, with probability 5 % at most.",
+            gain_heads,
             scores,
         ),
-        _probabilities(walk, leaked),
-        by_key("Second table: gained over climatology.", gains, other_scores),
+        _probabilities(walk, accuracy_with_leak),
+        by_key("Second table: gained over climatology.", gain_heads, second_scores),
     )
 
 
-def _probabilities(walk: Walk, leaked: float) -> str:
-    repeat, sampled = walk.results["last value"], walk.results[NUTS_NAME]
+def _probabilities(walk: Walk, accuracy_with_leak: float) -> str:
+    last_value = walk.results["last value"]
+    sampled = walk.results[NUTS_NAME]
+    leak_key = "accuracy of logistic regression, inputs one day too new, %"
     gap = np.abs(sampled.proba - walk.results[VI_NAME].proba).mean()
     chains = np.mean([note["between chains"] for note in sampled.note])
     rows = {
-        "last value, after a rise": f"{repeat.proba[repeat.up].mean():.3f}",
-        "last value, after a fall": f"{repeat.proba[~repeat.up].mean():.3f}",
+        "last value, after a rise": f"{last_value.proba[last_value.up].mean():.3f}",
+        "last value, after a fall": f"{last_value.proba[~last_value.up].mean():.3f}",
         "NUTS less VI, mean size": f"{gap:.3f}",
         "NUTS, sd between chains": f"{chains:.4f}",
         "NUTS, divergences": f"{sum(note['divergences'] for note in sampled.note):.0f}",
-        "accuracy of logistic regression, inputs one day too new, %": f"{100 * leaked:.1f}",
+        leak_key: f"{100 * accuracy_with_leak:.1f}",
     }
     return values(
         "Stated probabilities of a rise, and a planted leak.", "probabilities", rows
@@ -568,23 +678,19 @@ FORECASTER_STYLES = {
 
 def _draw(walk: Walk, scores: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Draw gains by year, gains added up over days, and the reliability of the network."""
-    figure, (a, b, c) = panels(15.0, 4.8, 1, 3)
-    days, order = np.unique(walk.made, return_inverse=True)
-    base, names = (
-        log_loss(walk.results[BASELINE_FORECASTER].proba, walk.y),
-        [*FORECASTER_STYLES],
-    )
+    figure, (years_ax, days_ax, reliability_ax) = panels(15.0, 4.8, 1, 3)
+    days, day_of_row = np.unique(walk.forecast_date, return_inverse=True)
+    baseline_loss = log_loss(walk.results[BASELINE_FORECASTER].proba, walk.y)
+    middle = 0.5 * (len(FORECASTER_STYLES) - 1)
     for index, (name, (colour, marker, line)) in enumerate(FORECASTER_STYLES.items()):
         years = scores[name]["years"]
         mean, error = 1e3 * np.array(list(years.values())).T
-        at = np.array([int(year) for year in years]) + 0.12 * (
-            index - 0.5 * (len(names) - 1)
-        )
+        x = np.array([int(year) for year in years]) + 0.12 * (index - middle)
         marker_style = {"fmt": marker, "color": colour, "markersize": 6, "capsize": 3}
-        a.errorbar(at, mean, yerr=1.96 * error, label=name, **marker_style)
-        gained = base - log_loss(walk.results[name].proba, walk.y)
-        per_day = np.bincount(order, gained) / np.bincount(order)
-        b.plot(
+        years_ax.errorbar(x, mean, yerr=1.96 * error, label=name, **marker_style)
+        gained = baseline_loss - log_loss(walk.results[name].proba, walk.y)
+        per_day = np.bincount(day_of_row, gained) / np.bincount(day_of_row)
+        days_ax.plot(
             days,
             per_day.cumsum(),
             linestyle=line,
@@ -592,25 +698,32 @@ def _draw(walk: Walk, scores: Mapping[str, Mapping[str, Any]]) -> Figure:
             linewidth=1.6,
             label=name,
         )
-    cone = (
-        1.96 * per_day.std() * np.sqrt(np.arange(1, len(days) + 1))
-    )  # of the last, NUTS
-    chance = "95 % of chance, NUTS"
-    b.fill_between(days, -cone, cone, color=GREY, alpha=0.18, linewidth=0, label=chance)
-    a.set_xticks(sorted({int(year) for year in walk.year}))
-    for ax in (a, b):
+    # per_day is that of the last forecaster, NUTS
+    chance_band = 1.96 * per_day.std() * np.sqrt(np.arange(1, len(days) + 1))
+    chance_label = "95 % of chance, NUTS"
+    days_ax.fill_between(
+        days,
+        -chance_band,
+        chance_band,
+        color=GREY,
+        alpha=0.18,
+        linewidth=0,
+        label=chance_label,
+    )
+    years_ax.set_xticks(sorted({int(year) for year in walk.year}))
+    for ax in (years_ax, days_ax):
         ax.axhline(0.0, color=BLACK, linewidth=1.0)
     tables = {
         name: reliability(walk.results[name].proba, walk.y, 10, "equal mass")
         for name in (NUTS_NAME, VI_NAME)  # the colours of (a) and (b)
     }
-    reliability_diagram(tables, ax=c)
-    c.set_xlabel(
+    reliability_diagram(tables, ax=reliability_ax)
+    reliability_ax.set_xlabel(
         "stated probability of a rise\n(c) reliability (95 %, were rows independent)"
     )
     clustered = "(95 %, clustered by day)"
     by_year = f"year forecast\n(a) against climatology {clustered}"
-    finish(a, by_year, "log loss gained (1e-3 nats per forecast)", 2)
+    finish(years_ax, by_year, "log loss gained (1e-3 nats per forecast)", 2)
     added = "log loss gained, daily means added up (nats)"
-    finish(b, "day of the forecast\n(b) the same, added up", added, 2)
+    finish(days_ax, "day of the forecast\n(b) the same, added up", added, 2)
     return figure

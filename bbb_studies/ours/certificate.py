@@ -313,12 +313,12 @@ def run(
         around_zero = GaussianPrior(settings.wide)
         free_energy = build_estimator(settings, around_zero, FreeEnergy())
         tempered = build_estimator(settings, around_zero, FreeEnergy(0.1))
-        size = free_energy.model.layout.size
-        random = free_energy.init(np.random.default_rng(settings.seed))[:size]
+        n_weights = free_energy.model.layout.size
+        random = free_energy.init(np.random.default_rng(settings.seed))[:n_weights]
         around_random, random_theta = _around(random, settings.at_random, settings)
         prior_theta = stored_or_trained("prior", tempered, first)
         around_taught, taught_theta = _around(
-            prior_theta[:size], settings.taught, settings
+            prior_theta[:n_weights], settings.taught, settings
         )
         posteriors = (
             (free_energy, stored_or_trained("free-energy", free_energy, second)),

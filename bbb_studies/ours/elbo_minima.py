@@ -78,16 +78,16 @@ def moments(theta: Array, x: Array) -> tuple[Array, Array]:
         Inputs.
     """
     mu, rho = theta.reshape(2, -1)
-    (w, b, v) = mu[:-1].reshape(3, N_UNITS)
-    (sw, sb, sv) = softplus(rho)[:-1].reshape(3, N_UNITS)
-    inputs = (x * w + b)[..., None] + np.sqrt((x * sw) ** 2 + sb**2)[
-        ..., None
-    ] * HERMITE_NODES
-    # (N, N_UNITS)
-    first = np.tanh(inputs) ** 1 @ HERMITE_WEIGHTS / sqrt(2.0 * pi)
-    second = np.tanh(inputs) ** 2 @ HERMITE_WEIGHTS / sqrt(2.0 * pi)
-    variance = second @ (v**2 + sv**2) - first**2 @ v**2
-    return first @ v + mu[-1], variance + softplus(rho[-1:]) ** 2  # D53
+    w, b, v = mu[:-1].reshape(3, N_UNITS)
+    sigma_w, sigma_b, sigma_v = softplus(rho)[:-1].reshape(3, N_UNITS)
+    input_scale = np.sqrt((x * sigma_w) ** 2 + sigma_b**2)
+    inputs = (x * w + b)[..., None] + input_scale[..., None] * HERMITE_NODES
+    activations = np.tanh(inputs)
+    # Mean and mean square of every unit, (N, N_UNITS).
+    mean_unit = activations @ HERMITE_WEIGHTS / sqrt(2.0 * pi)
+    mean_square_unit = activations**2 @ HERMITE_WEIGHTS / sqrt(2.0 * pi)
+    variance = mean_square_unit @ (v**2 + sigma_v**2) - mean_unit**2 @ v**2
+    return mean_unit @ v + mu[-1], variance + softplus(rho[-1:]) ** 2  # D53
 
 
 def free_energy(theta: Array, x: Array, y: Array) -> float:
@@ -228,16 +228,18 @@ def search(
     functions = _distinct_functions([moments(theta, x)[0] for theta in thetas])
     best = thetas[0]
     best_images = list(images(best))
-    ends = {
+    end_by_name = {
         "itself, a unit turned": best_images[1],
         "itself, two units exchanged": best_images[2**N_UNITS],
     }
     for name, function_index in (("its function again", 0), ("another function", 1)):
         for i in 1 + np.flatnonzero(functions[1:] == function_index)[:1]:
-            ends[name] = thetas[i]
-            ends[f"{name}, aligned"] = nearest(thetas[i], best)
-    points = {name: (0.5 * (best + target), target) for name, target in ends.items()}
-    if (target := ends.get("another function, aligned")) is not None:
+            end_by_name[name] = thetas[i]
+            end_by_name[f"{name}, aligned"] = nearest(thetas[i], best)
+    points = {
+        name: (0.5 * (best + target), target) for name, target in end_by_name.items()
+    }
+    if (target := end_by_name.get("another function, aligned")) is not None:
         points["the same by a bend"] = bend(best, target, x, y, rng), target
     ways = {
         name: np.array(
@@ -256,9 +258,9 @@ def _distinct_functions(means: Sequence[Array]) -> Array:
     numbers = np.empty(len(means), int)
     distinct = [means[0]]
     for i, mean in enumerate(means):
-        near = np.sqrt(np.mean((distinct - mean) ** 2, axis=1)) < MIN_FUNCTION_RMSD
-        if near.any():
-            numbers[i] = near.argmax()
+        is_near = np.sqrt(np.mean((distinct - mean) ** 2, axis=1)) < MIN_FUNCTION_RMSD
+        if is_near.any():
+            numbers[i] = is_near.argmax()
         else:
             numbers[i] = len(distinct)
             distinct.append(mean)
@@ -319,25 +321,33 @@ def claims_of_the_derivations(study: Study) -> list[Claim]:
         free_energy(image, study.x, study.y) for image in images(study.thetas[0])
     ]
     centre = moments(np.mean(list(images(study.thetas[0])), axis=0), study.x)[0]
-    apart = float(np.ptp(all_equal))
-    flat = float(np.ptp(centre))
-    level = (
+    energy_range = float(np.ptp(all_equal))
+    centre_range = float(np.ptp(centre))
+    least_symmetric = (
         np.sum((study.y - study.y.mean()) ** 2) / (2.0 * NOISE_SCALE**2)
         + FREE_ENERGY_CONSTANT
     )
     best = float(study.energies[0])
-    less = "F of the best, less than any symmetric theta has"
+    statement = "F of the best, less than any symmetric theta has"
     return [
         Claim(
             f"F of its {len(all_equal)} images, apart",
             "0",
-            f"{apart:.0e}",
-            apart < 1e-9,
+            f"{energy_range:.0e}",
+            energy_range < 1e-9,
         ),
         Claim(
-            "their mean is a constant function, off by", "0", f"{flat:.0e}", flat < 1e-9
+            "their mean is a constant function, off by",
+            "0",
+            f"{centre_range:.0e}",
+            centre_range < 1e-9,
         ),
-        Claim(less, f"< {level:.1f}", f"{best:.1f}: not convex", best < level),
+        Claim(
+            statement,
+            f"< {least_symmetric:.1f}",
+            f"{best:.1f}: not convex",
+            best < least_symmetric,
+        ),
     ]
 
 
@@ -349,12 +359,16 @@ def draw(study: Study) -> Figure:
     for index, (function_index, (colour, line)) in enumerate(
         zip(np.unique(study.kinds), LINE_STYLES, strict=False)
     ):
-        which = np.flatnonzero(study.kinds == function_index)
+        starts = np.flatnonzero(study.kinds == function_index)
         name = f"function {index}"
         left_ax.plot(
-            which + 1, study.energies[which], "osD^vP"[index], color=colour, label=name
+            starts + 1,
+            study.energies[starts],
+            "osD^vP"[index],
+            color=colour,
+            label=name,
         )
-        mean = moments(study.thetas[which[0]], grid)[0]
+        mean = moments(study.thetas[starts[0]], grid)[0]
         middle.plot(grid, mean, ls=line, color=colour, label=name)
     for (name, energies), (colour, line) in zip(
         [*study.ways.items()][1:], LINE_STYLES, strict=False

@@ -212,14 +212,14 @@ def measure(case: Case, seed: int, steps: int = N_GRADIENTS) -> dict[str, Noise]
                 ).grad
                 times[name][step] = perf_counter() - started
                 grads[name][step] = grad
-    cut = case.model.layout.size
+    n_means = case.model.layout.size
     reference = grads[REFERENCE]
     clock = float(np.median(times[REFERENCE]))
     ratios = {name: ratio(grads[name], reference) for name in names}
     return {
         name: Noise(
-            ratio(grads[name][:, :cut], reference[:, :cut]),
-            ratio(grads[name][:, cut:], reference[:, cut:]),
+            ratio(grads[name][:, :n_means], reference[:, :n_means]),
+            ratio(grads[name][:, n_means:], reference[:, n_means:]),
             Estimate._make(
                 float(np.median(times[name])) / clock * r for r in ratios[name]
             ),
@@ -259,7 +259,7 @@ def _batch_squares(grads: Array) -> Array:
     """Return the squared distance to the mean, summed, of every batch (N_VARIANCE_BATCHES,)."""
     squares = np.sum((grads - grads.mean(axis=0)) ** 2, axis=1)
     return np.array(
-        [part.sum() for part in np.array_split(squares, N_VARIANCE_BATCHES)]
+        [batch.sum() for batch in np.array_split(squares, N_VARIANCE_BATCHES)]
     )
 
 
@@ -310,9 +310,9 @@ def curves(
         iwae = drawn["doubly"][0].mean(axis=0)  # unbiased, and the less noisy one
         for name, (grads, effective) in drawn.items():
             true = slope if name == "EUBO" else iwae
-            size = float(np.linalg.norm(true))
-            bias = float(np.linalg.norm(grads.mean(axis=0) - true)) / size
-            noise = float(np.sqrt(grads.var(axis=0).sum())) / size
+            true_norm = float(np.linalg.norm(true))
+            bias = float(np.linalg.norm(grads.mean(axis=0) - true)) / true_norm
+            noise = float(np.sqrt(grads.var(axis=0).sum())) / true_norm
             spots[name].append(
                 CurvePoint(count, bias, noise / steps**0.5, noise, effective)
             )
@@ -392,15 +392,15 @@ def draw_variances(
         A panel for each place above, two panels of curves below.
     """
     figure = Figure(figsize=(13.0, 7.6), layout="constrained")
-    above, below = cast(Any, figure.subfigures(2, 1, height_ratios=(1.15, 1.0)))
-    panels = above.subplots(1, len(noises), sharey=True)
+    upper, lower = cast(Any, figure.subfigures(2, 1, height_ratios=(1.15, 1.0)))
+    panels = upper.subplots(1, len(noises), sharey=True)
     for ax, letter, (case_name, rows) in zip(
         panels, "abcde", noises.items(), strict=True
     ):
         _draw_ratios(ax, names, rows)
         ax.set_xlabel(f"relative variance\n({letter}) {case_name}")
-    style.legend_of_figure(above, panels[0], 4)
-    left_ax, right = below.subplots(1, 2)
+    style.legend_of_figure(upper, panels[0], 4)
+    left_ax, right = lower.subplots(1, 2)
     counts = [spot.samples for spot in spots["IWAE"]]
     for ax, key, colour, marks, label in (
         (left_ax, "IWAE", BLUE, "o-", "IWAE, reparameterised"),

@@ -233,21 +233,21 @@ def measure(
         steps[bound_name] = tuple(
             estimate(higher - lower) for lower, higher in pairwise(values)
         )
-    above = (
+    posterior_logs = (
         draw_posterior(data, q, truth, rng, 100 * N_SAMPLE_SETS) - truth.log_evidence
     )
-    spread = 2.0 * truth.precision - np.linalg.inv(q.covariance)
+    mixed_precision = 2.0 * truth.precision - np.linalg.inv(q.covariance)
     return Case(
         name,
         q,
         exact.elbo(truth, q) - truth.log_evidence,
         exact.renyi(truth, q, 0.5) - truth.log_evidence,
         exact.eubo(truth, q) - truth.log_evidence,
-        bool(np.linalg.eigvalsh(spread).min() > 0.0),
+        bool(np.linalg.eigvalsh(mixed_precision).min() > 0.0),
         bounds,
         steps,
         estimate(logs.mean(axis=1)),
-        estimate(above),
+        estimate(posterior_logs),
     )
 
 
@@ -316,14 +316,14 @@ def _draw_panel(ax: Axes, case: Case, counts: Sequence[int]) -> None:
         )
     ax.set_xscale("log")
     style.plain_numbers(ax.xaxis)
-    reach = max(-case.elbo, case.eubo)
-    if reach > 20.0:
+    largest_gap = max(-case.elbo, case.eubo)
+    if largest_gap > 20.0:
         ax.set_yscale("symlog", linthresh=1.0)
         ax.set_yticks([-100, -10, -1, 0, 1, 10])
         ax.yaxis.set_major_formatter(
             FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−"))
         )
-    elif reach < 1e-6:
+    elif largest_gap < 1e-6:
         largest = max(
             abs(b.mean) for bound_name in BOUND_STYLES for b in case.bounds[bound_name]
         )
@@ -378,8 +378,8 @@ def _bounds(case: Case) -> str:
         *(case.bounds[bound_name] for bound_name in BOUND_NAMES),
         strict=True,
     ):
-        short = concise(case.eubo - bounds[-1].mean, bounds[-1].error)
-        rows.append([str(k), *(concise(*bound) for bound in bounds), short])
+        shortfall = concise(case.eubo - bounds[-1].mean, bounds[-1].error)
+        rows.append([str(k), *(concise(*bound) for bound in bounds), shortfall])
     caption = f"q: {case.name}. Bounds of k samples, less the log evidence (nats)."
     return f"{caption}\n\n{table(('k', *BOUND_NAMES, 'EUBO below its limit'), rows)}"
 

@@ -108,10 +108,10 @@ def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
     y = table["y"][:, 0].astype(int)
     settings = trial.settings
     seed = zlib.crc32(f"{settings.seed}/{trial.data}/{trial.split}".encode())
-    size = max(round(0.1 * len(y)), y.max() + 1)
-    cut = StratifiedShuffleSplit(1, test_size=size, random_state=seed)
-    ((train, test),) = cut.split(x, y)
-    began = now()
+    n_test = max(round(0.1 * len(y)), y.max() + 1)
+    splitter = StratifiedShuffleSplit(1, test_size=n_test, random_state=seed)
+    ((train, test),) = splitter.split(x, y)
+    started = now()
     rng = np.random.default_rng(seed)
     if trial.method in BASELINE_NAMES:
         model = baselines("classification", len(train), seed)[trial.method]
@@ -131,7 +131,7 @@ def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
     scores = score_forecast(forecast, y[test])
     return {
         "metrics": {metric: scores[metric].value for metric in METRIC_TITLES},
-        **common_fields({"train": train, "test": test}, began),
+        **common_fields({"train": train, "test": test}, started),
     }
 
 
@@ -170,6 +170,11 @@ def write(out: Path, records: Iterable[Record], command: str) -> str:
             ]
         )
     table = grid(["method", *METRIC_TITLES.values(), "splits", "seconds each"], rows)
-    about = {"name": successful[0]["set"], "units": successful[0]["settings"]["units"]}
-    write_text(out / "table.md", PAGE.format(table=table, command=command, **about))
+    page_values = {
+        "name": successful[0]["set"],
+        "units": successful[0]["settings"]["units"],
+    }
+    write_text(
+        out / "table.md", PAGE.format(table=table, command=command, **page_values)
+    )
     return table

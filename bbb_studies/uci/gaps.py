@@ -116,7 +116,7 @@ def trials(
 
 def measure(trial: GapTrial) -> dict[str, Any]:
     """Run a trial and return what is recorded of it: scores inside the gap and outside."""
-    began = now()
+    started = now()
     (x, y, _, names) = load(trial.set)
     part = gap(x[:, trial.input])
     if part is None:
@@ -134,5 +134,5 @@ def measure(trial: GapTrial) -> dict[str, Any]:
         "chosen": chosen,
         "metrics": metrics,
         "notes": fit.notes | mixing(fit.draws),
-        **common_fields(part._asdict(), began),
+        **common_fields(part._asdict(), started),
     }

@@ -117,12 +117,14 @@ def chances(records: Records, metric: str) -> dict[tuple[str, str], float]:
     """
     table = frame(records)
     probability = {}
-    fine = table[table["status"] == "ok"].astype({"set": str, "method": str})
-    wide = fine.pivot_table(index=["set", "split"], columns="method", values=metric)
+    ok_trials = table[table["status"] == "ok"].astype({"set": str, "method": str})
+    scores = ok_trials.pivot_table(
+        index=["set", "split"], columns="method", values=metric
+    )
     if metric == "rmse":
-        wide = np.log(wide)  # the logarithm makes differences independent of units
-    for first, second in combinations(known_first(wide.columns), 2):
-        gaps = (wide[first] - wide[second]).dropna().groupby(level="set")
+        scores = np.log(scores)  # the logarithm makes differences independent of units
+    for first, second in combinations(known_first(scores.columns), 2):
+        gaps = (scores[first] - scores[second]).dropna().groupby(level="set")
         sets = [correlated(values) for _, values in gaps if len(values) > 1]
         if len(sets) >= MIN_SETS:
             probability[first, second] = chance(sets)

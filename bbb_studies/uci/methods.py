@@ -332,7 +332,7 @@ def _swag(
     """
     point = _points(model(x.shape[1], candidate, settings))
     batch = min(settings.batch_size, len(x))
-    size = point.model.layout.size
+    n_weights = point.model.layout.size
     (trained,) = _train([point], x, y, candidate, [rng], settings.steps, batch)
     theta = trained.thetas[0]  # the weights and the logarithm of the noise
     rule = SGD(
@@ -341,15 +341,22 @@ def _swag(
     epochs = round(settings.steps / 4 / N_SNAPSHOTS / -(-len(x) // batch))
     recipe = training.Recipe(rule, max(1, epochs), batch)
     state = Training(theta, rule.init(theta))
-    path = list[Array]()
+    snapshots = list[Array]()
     for _ in range(N_SNAPSHOTS):
         state = training.fit(point, state, x, y, recipe, rng=rng, progress=False)
-        path.append(state.theta)
-    mean = np.mean(path, axis=0)
-    off = (path - mean)[:, :size] / np.sqrt(2.0 * (len(path) - 1.0))  # (T, P)
-    sigma = np.maximum(np.sqrt(np.sum(off**2, axis=0)), 1e-6)  # > 0 of dead units
-    gaussian = LowRank(rank=len(path))
-    blocks = mean[:size], inverse_softplus(sigma), (off / sigma).T.ravel(), mean[size:]
+        snapshots.append(state.theta)
+    mean = np.mean(snapshots, axis=0)
+    scale = np.sqrt(2.0 * (len(snapshots) - 1.0))
+    deviations = (snapshots - mean)[:, :n_weights] / scale  # (T, P)
+    # The weights of dead units do not move; their sigma must be above 0 all the same.
+    sigma = np.maximum(np.sqrt(np.sum(deviations**2, axis=0)), 1e-6)
+    gaussian = LowRank(rank=len(snapshots))
+    blocks = (
+        mean[:n_weights],
+        inverse_softplus(sigma),
+        (deviations / sigma).T.ravel(),
+        mean[n_weights:],
+    )
     return Fit(
         (Reparameterised(point.model, gaussian),),
         (np.concatenate(blocks).astype(x.dtype),),
@@ -373,10 +380,10 @@ def _laplace(
         network, GaussianPrior(0.5, learn=True), GaussianLikelihood(0.5, learn=True)
     )
     source = laplace.Linearised(full_model, laplace.Laplace(covariance))
-    size = min(settings.batch_size, len(x))
+    batch_size = min(settings.batch_size, len(x))
     optimizer = Adam(candidate.learning_rate, schedule=Cosine())
-    epochs = max(1, round(settings.steps / 2 / -(-len(x) // size)))
-    recipe = training.Recipe(optimizer, epochs=epochs, batch_size=size)
+    epochs = max(1, round(settings.steps / 2 / -(-len(x) // batch_size)))
+    recipe = training.Recipe(optimizer, epochs=epochs, batch_size=batch_size)
     state, evidence = laplace.fit(source, Rows(x, y), recipe, rng, progress=False)
     if state.stopped == "interrupted":
         # The numbers of half a training would look like those of a whole one.
@@ -408,8 +415,8 @@ def _default(
     theta = learner.theta_
     if hasattr(learner, "x_axes_"):  # D60: draws of the weights, turned back
         w = source.weights(theta, source.draw_weights(rng, settings.samples))  # (S, P)
-        first = source.model.network.layout.views(w)["W0"]  # (S, d_in, units)
-        first[...] = learner.x_axes_ @ first
+        first_layer = source.model.network.layout.views(w)["W0"]  # (S, d_in, units)
+        first_layer[...] = learner.x_axes_ @ first_layer
         learned = theta[2 * w.shape[1] :]
         source = DrawnWeights(source.model)
         theta = np.column_stack([w, np.tile(learned, (len(w), 1))])

@@ -82,9 +82,10 @@ def page(
         If there is no record.
     """
     rows = list(records)
-    have = {(record["set"], record["method"]) for record in rows}
-    absent = {
-        name: [m for m in METHOD_LABELS if (name, m) not in have] for name in DATASETS
+    measured = {(record["set"], record["method"]) for record in rows}
+    missing = {
+        name: [m for m in METHOD_LABELS if (name, m) not in measured]
+        for name in DATASETS
     }
     where = "`uci_records.jsonl` beside this page"
     prefix = "uci_"
@@ -97,7 +98,7 @@ def page(
         command=command,
         where=where,
         prefix=prefix,
-        absent={name: methods for name, methods in absent.items() if methods},
+        absent={name: methods for name, methods in missing.items() if methods},
         gaps=gap_section(gaps) if gaps else "",
     )
 
@@ -132,13 +133,20 @@ def _open_gaps(table: pd.DataFrame) -> dict[str, list[str]]:
     open_cells: dict[str, list[str]] = {}
     for name in GAP_SETS:
         rows_of_set = table[table["set"] == name]
-        have = dict(zip(rows_of_set["method"], rows_of_set["gaps"], strict=True))
-        max_gaps = max(have.values(), default=0)
+        gaps_by_method = dict(
+            zip(rows_of_set["method"], rows_of_set["gaps"], strict=True)
+        )
+        max_gaps = max(gaps_by_method.values(), default=0)
         open_cells[name] = [
-            METHOD_LABELS[m] + (f" {have[m]} of {max_gaps} gaps" if m in have else "")
-            for m in sorted(METHOD_LABELS, key=have.__contains__)
-            if have.get(m, 0) < max_gaps
-        ] or ([] if have else ["all methods"])
+            METHOD_LABELS[m]
+            + (
+                f" {gaps_by_method[m]} of {max_gaps} gaps"
+                if m in gaps_by_method
+                else ""
+            )
+            for m in sorted(METHOD_LABELS, key=gaps_by_method.__contains__)
+            if gaps_by_method.get(m, 0) < max_gaps
+        ] or ([] if gaps_by_method else ["all methods"])
     return {name: methods for name, methods in open_cells.items() if methods}
 
 
@@ -258,12 +266,13 @@ def _plain(table: pd.DataFrame) -> str:
 
 def _complete(cells_with_scores: Iterable[Cell]) -> str:
     """Return a sentence that names the cells of which splits are missing."""
-    alike: dict[tuple[str, str], list[str]] = {}
+    methods_by_gap: dict[tuple[str, str], list[str]] = {}
     for cell in cells_with_scores:
         if not cell.complete:
-            alike.setdefault((cell.set, cell.rests_on), []).append(cell.method)
+            methods_by_gap.setdefault((cell.set, cell.rests_on), []).append(cell.method)
     missing = [
-        f"{name}, {', '.join(methods)}: {of}" for (name, of), methods in alike.items()
+        f"{name}, {', '.join(methods)}: {splits}"
+        for (name, splits), methods in methods_by_gap.items()
     ]
     if missing:
         return "Splits are missing in: " + "; ".join(missing) + "."
@@ -290,12 +299,12 @@ def _pairs(table: pd.DataFrame) -> list[tuple[Any, ...]]:
 
 def _fewer_rows(table: pd.DataFrame) -> list[tuple[str, str, int, int]]:
     """Return methods that were trained on fewer rows than others on the same set."""
-    fine = table[table["status"] == "ok"]
-    max_rows = fine.groupby("set", observed=True)["train_rows"].max()
-    least = fine.groupby(["set", "method"], observed=True)["train_rows"].min()
+    ok_trials = table[table["status"] == "ok"]
+    max_rows = ok_trials.groupby("set", observed=True)["train_rows"].max()
+    min_rows = ok_trials.groupby(["set", "method"], observed=True)["train_rows"].min()
     return [
         (n, m, count, max_rows[n])
-        for (n, m), count in least.items()
+        for (n, m), count in min_rows.items()
         if count < max_rows[n]
     ]
 
@@ -345,7 +354,7 @@ def chosen(rows: Sequence[Record]) -> list[tuple[str, str, str]]:
         if row.get("chosen"):
             groups.setdefault((row["set"], row["method"]), []).append(row["chosen"])
     lines = []
-    for where, candidates in groups.items():
+    for set_and_method, candidates in groups.items():
         # The table of the other candidates, a dict, is left to the records.
         keys = dict.fromkeys(
             k
@@ -355,7 +364,7 @@ def chosen(rows: Sequence[Record]) -> list[tuple[str, str, str]]:
         )
         lines.append(
             (
-                *where,
+                *set_and_method,
                 "; ".join(
                     f"{k}: {_values(o.get(k) for o in candidates)}" for k in keys
                 ),
@@ -395,10 +404,10 @@ def _signed(gap: tables.Summary) -> str:
 def _spread(table: pd.DataFrame, space: str) -> str:
     """Return R-hat and effective sample sizes: the median, in brackets the worst."""
     r_hat = table[f"r_hat_{space}"].dropna()
-    size = table[f"ess_{space}"].dropna()
+    ess = table[f"ess_{space}"].dropna()
     if not len(r_hat):
         return "–"
-    return f"{r_hat.median():.2f} ({r_hat.max():.2f}), ESS {size.median():.0f} ({size.min():.0f})"
+    return f"{r_hat.median():.2f} ({r_hat.max():.2f}), ESS {ess.median():.0f} ({ess.min():.0f})"
 
 
 TEMPLATES = Environment(  # Markdown: nothing to escape

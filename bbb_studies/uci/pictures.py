@@ -81,8 +81,8 @@ def _title(ax: Axes, name: str) -> None:
 
 def _line_per_method(ax: Axes, methods: Sequence[str], named: bool) -> None:
     """Draw a thin line for each method, the first on top, and name them at the left."""
-    for at in range(len(methods)):
-        ax.axhline(at, color="#DDDDDD", linewidth=0.6, zorder=0)
+    for row in range(len(methods)):
+        ax.axhline(row, color="#DDDDDD", linewidth=0.6, zorder=0)
     if named:
         ax.set_yticks(range(len(methods)), [_short(method) for method in methods])
         ax.set_ylim(len(methods) - 0.4, -0.6)  # shared by the row
@@ -97,10 +97,13 @@ def scores(records: Records) -> Figure:
     scored = {key: cell for key, cell in cells(records).items() if cell.scores}
     sets, methods = _present(scored)
     blocks = _blocks(sets)
-    wide = len(blocks[0])
-    high = len(blocks)
-    size = (max(4.2, 1.6 + 2.3 * wide), 0.6 + high * (1.2 + 0.5 * len(methods)))
-    figure, axes = panels(*size, 2 * high, wide, sharey=True, squeeze=False)
+    n_columns = len(blocks[0])
+    n_blocks = len(blocks)
+    size = (
+        max(4.2, 1.6 + 2.3 * n_columns),
+        0.6 + n_blocks * (1.2 + 0.5 * len(methods)),
+    )
+    figure, axes = panels(*size, 2 * n_blocks, n_columns, sharey=True, squeeze=False)
     for index, block in enumerate(blocks):
         for row, metric in zip(axes[2 * index : 2 * index + 2], METRICS, strict=True):
             for ax, name in zip(row, block, strict=False):
@@ -114,12 +117,14 @@ def scores(records: Records) -> Figure:
             for ax in row[len(block) :]:
                 ax.remove()
     labels = dict(zip(*axes[0, 0].get_legend_handles_labels()[::-1], strict=True))
-    above: dict[str, Any] = {
+    legend_style: dict[str, Any] = {
         "loc": "outside upper center",
         "frameon": False,
         "fontsize": 9,
     }
-    figure.legend(labels.values(), labels, ncols=3 if wide > 3 else 1, **above)
+    figure.legend(
+        labels.values(), labels, ncols=3 if n_columns > 3 else 1, **legend_style
+    )
     return figure
 
 
@@ -131,8 +136,8 @@ def _scores(
     methods: Sequence[str],
 ) -> None:
     means = {method: cell.scores[metric] for method, cell in cells_of_set.items()}
-    least = tables.lowest(name, metric, tables.NETWORKS) or (None, "")
-    published = least[0], tables.BASELINE.score(name, metric)
+    lowest = tables.lowest(name, metric, tables.NETWORKS) or (None, "")
+    published = lowest[0], tables.BASELINE.score(name, metric)
     bars = [bar for bar in published if bar is not None]
     values = np.array([score.mean for score in means.values()])
     low = min([*values, *bars])
@@ -145,9 +150,11 @@ def _scores(
     width = width or 0.1 * abs(low) or 1.0
     limit = low + AXIS_STRETCH * width
     visible = [score for score in means.values() if score.mean <= limit]
-    ends = [s.mean + sign * np.nan_to_num(s.error) for s in visible for sign in (-1, 1)]
-    low = min([*ends, *bars, low])
-    high = max([*ends, *bars], default=limit)
+    bar_ends = [
+        s.mean + sign * np.nan_to_num(s.error) for s in visible for sign in (-1, 1)
+    ]
+    low = min([*bar_ends, *bars, low])
+    high = max([*bar_ends, *bars], default=limit)
     margin = 0.12 * (high - low or width)
     ax.set_xlim(low - 0.5 * margin, high + margin)
     lines = (
@@ -160,19 +167,23 @@ def _scores(
         )
     for method, score in means.items():
         colour, marker, _ = METHOD_STYLES.get(method, OTHER_STYLE)
-        at = methods.index(method)
+        row = methods.index(method)
         if score.mean > limit:
             edge = high + 0.75 * margin
-            ax.plot(edge, at, marker=">", color=colour, markersize=6)
+            ax.plot(edge, row, marker=">", color=colour, markersize=6)
             ax.annotate(
-                f"{score.mean:.3g}", (edge, at), (-7, 0), va="center", **EDGE_TEXT_STYLE
+                f"{score.mean:.3g}",
+                (edge, row),
+                (-7, 0),
+                va="center",
+                **EDGE_TEXT_STYLE,
             )
             continue
         size = 9 if marker == "*" or isinstance(marker, tuple) else 6.5
         bar_of: dict[str, Any] = {"xerr": np.nan_to_num(score.error), "capsize": 3}
         bar_of |= {"linewidth": 1.2, "linestyle": "", "zorder": 3}
         ax.errorbar(
-            score.mean, at, color=colour, marker=marker, markersize=size, **bar_of
+            score.mean, row, color=colour, marker=marker, markersize=size, **bar_of
         )
     ax.plot(
         [],
@@ -210,11 +221,11 @@ def calibration(records: Records) -> Figure:
         )
     }
     blocks = _blocks(sets)
-    wide = len(blocks[0])
+    n_columns = len(blocks[0])
     pairs = [(block, title) for block in blocks for title in groups]
-    size = (2.2 + 2.3 * wide, 0.6 + 2.5 * len(pairs))
+    size = (2.2 + 2.3 * n_columns, 0.6 + 2.5 * len(pairs))
     figure, axes = panels(
-        *size, len(pairs), wide, sharex=True, sharey="row", squeeze=False
+        *size, len(pairs), n_columns, sharex=True, sharey="row", squeeze=False
     )
     for index, (row, (block, title)) in enumerate(zip(axes, pairs, strict=True)):
         for ax in row[len(block) :]:
@@ -242,7 +253,9 @@ def calibration(records: Records) -> Figure:
     # The legends stand beside the first block.
     for row, members in zip(axes, groups.values(), strict=False):
         labels = [_short(method) for method in members if _short(method) in handles]
-        row[wide - 1].legend([handles[text] for text in labels], labels, **legend_style)
+        row[n_columns - 1].legend(
+            [handles[text] for text in labels], labels, **legend_style
+        )
     axes[0, 0].set_xlim(0.0, 1.0)
     axes[0, 0].xaxis.set_major_formatter(PLAIN_FORMATTER)
     return figure
@@ -251,7 +264,7 @@ def calibration(records: Records) -> Figure:
 def _coverage(ax: Axes, method: str, shares: Array, offset: int) -> None:
     """Draw one curve; markers of different methods at different levels, lest they overlap."""
     colour, marker, style = METHOD_STYLES.get(method, OTHER_STYLE)
-    off = shares.mean(axis=0) - INTERVAL_LEVELS
+    coverage_error = shares.mean(axis=0) - INTERVAL_LEVELS
     line: dict[str, Any] = {
         "color": colour,
         "linestyle": style,
@@ -259,17 +272,22 @@ def _coverage(ax: Axes, method: str, shares: Array, offset: int) -> None:
         "zorder": 3,
     }
     line |= {"marker": marker, "markevery": (offset % 4, 4), "markersize": 5.5}
-    ax.plot(INTERVAL_LEVELS, off, label=_short(method), **line)
+    ax.plot(INTERVAL_LEVELS, coverage_error, label=_short(method), **line)
     if len(shares) > 1:
         error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
-        at = slice(offset % 4, None, 4)
+        shown_levels = slice(offset % 4, None, 4)
         bars: dict[str, Any] = {
             "fmt": "none",
             "color": colour,
             "linewidth": 0.9,
             "zorder": 2,
         }
-        ax.errorbar(INTERVAL_LEVELS[at], off[at], error[at], **bars)
+        ax.errorbar(
+            INTERVAL_LEVELS[shown_levels],
+            coverage_error[shown_levels],
+            error[shown_levels],
+            **bars,
+        )
 
 
 def pit(records: Records) -> Figure:
@@ -309,14 +327,18 @@ def _histogram(ax: Axes, counts: Array) -> None:
     """Draw a density; the highest bar of each run of them that leaves the panel has its number."""
     bins = len(counts)
     density = counts * bins / counts.sum()
-    tall = np.flatnonzero(density > PIT_LIMIT)
-    runs = np.split(tall, np.flatnonzero(np.diff(tall) > 1) + 1)
-    for run in runs if len(tall) else ():
-        at = run[np.argmax(density[run])]
-        side = "left" if at < bins / 2 else "right"
-        text = f" {density[at]:.1f} "
+    tall_bins = np.flatnonzero(density > PIT_LIMIT)
+    runs = np.split(tall_bins, np.flatnonzero(np.diff(tall_bins) > 1) + 1)
+    for run in runs if len(tall_bins) else ():
+        bin_index = run[np.argmax(density[run])]
+        side = "left" if bin_index < bins / 2 else "right"
+        text = f" {density[bin_index]:.1f} "
         ax.text(
-            (at + (side == "left")) / bins, 0.9 * PIT_LIMIT, text, ha=side, va="top"
+            (bin_index + (side == "left")) / bins,
+            0.9 * PIT_LIMIT,
+            text,
+            ha=side,
+            va="top",
         )
     edges = np.arange(bins) / bins
     width = 1.0 / bins
@@ -393,15 +415,15 @@ def _gaps(
     limit = outside.max() + AXIS_STRETCH * max(outside.max() - outside.min(), 1.0)
     for row in rows_of_set.itertuples():
         colour, marker, _ = METHOD_STYLES.get(row.method, OTHER_STYLE)
-        at = methods.index(row.method)
+        y = methods.index(row.method)
         nll = [min(value, limit) for value in (row.nll_outside, row.nll_inside)]
         shares = [row.coverage_outside, row.coverage_inside]
         for ax, pair in zip(column, (nll, shares), strict=False):
-            ax.plot(pair, [at, at], color=colour, linewidth=1.2, zorder=2)
+            ax.plot(pair, [y, y], color=colour, linewidth=1.2, zorder=2)
             for value, face in zip(pair, ("white", colour), strict=True):
                 ax.plot(
                     value,
-                    at,
+                    y,
                     marker=marker,
                     color=colour,
                     markerfacecolor=face,
@@ -409,10 +431,10 @@ def _gaps(
                 )
         if row.nll_inside > limit:
             column[0].annotate(
-                f"{row.nll_inside:.3g} →", (limit, at), (-6, 4), **EDGE_TEXT_STYLE
+                f"{row.nll_inside:.3g} →", (limit, y), (-6, 4), **EDGE_TEXT_STYLE
             )
         if np.isfinite(row.growth):
-            column[2].plot(row.growth, at, marker=marker, color=colour, zorder=3)
+            column[2].plot(row.growth, y, marker=marker, color=colour, zorder=3)
 
 
 def _blocks(sets: Sequence[str]) -> list[list[str]]:
@@ -429,7 +451,10 @@ def _stacked(records: Records, metric: str) -> dict[tuple[str, str], Array]:
     groups = table[table["status"] == "ok"].groupby(["set", "method"], observed=True)[
         metric
     ]
-    return {where: np.array(rows.tolist(), float) for where, rows in groups}
+    return {
+        set_and_method: np.array(rows.tolist(), float)
+        for set_and_method, rows in groups
+    }
 
 
 def _present(pairs: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:

@@ -116,10 +116,10 @@ def set_aside(out: Path, paths: Iterable[Path]) -> Path:
         Files of records.
     """
     number = 1
-    while (aside := out / f"{RECORDS_FOLDER}.previous-{number}").exists():
+    while (folder := out / f"{RECORDS_FOLDER}.previous-{number}").exists():
         number += 1
     for path in paths:
-        target = aside / path.relative_to(out / RECORDS_FOLDER)
+        target = folder / path.relative_to(out / RECORDS_FOLDER)
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(path, target)
-    return aside
+    return folder

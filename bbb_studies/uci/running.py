@@ -202,11 +202,11 @@ def _recorded(
             recorded[key] = record
     if not set_aside:
         return recorded, []
-    aside = records.set_aside(out, set_aside)
+    folder = records.set_aside(out, set_aside)
     return recorded, [
         f"{len(set_aside)} recorded trials do not count and are run again: "
         f"{'; '.join(set_aside.values())}."
-        f" Their records are kept in {aside}"
+        f" Their records are kept in {folder}"
     ]
 
 

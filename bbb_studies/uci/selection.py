@@ -115,18 +115,19 @@ def select_and_fit(
     def together(
         rows: tuple[Array, Array],
         candidates: list[Candidate],
-        size: Settings,
+        sizes: Settings,
         stream: int,
     ) -> Any:
         """Return a fit for each candidate, None for one that diverges."""
         try:
             x, y = rows
-            return fit(x, y, method, candidates, size, [seed, stream])
+            return fit(x, y, method, candidates, sizes, [seed, stream])
         except ArithmeticError:
             if len(candidates) == 1:
                 return [None]
             return [
-                together(rows, [candidate], size, stream)[0] for candidate in candidates
+                together(rows, [candidate], sizes, stream)[0]
+                for candidate in candidates
             ]
 
     def losses(candidates: list[Candidate], out: Array) -> list[float]:
@@ -147,17 +148,17 @@ def select_and_fit(
 
     def compare(candidates: Sequence[Candidate]) -> Candidate:
         for _, group in groupby(candidates, lambda candidate: candidate[1:]):
-            alike = list(group)  # they differ in their prior alone
+            similar = list(group)  # they differ in their prior alone
             if criterion == "bound":
-                fits_of_all = together((x, y), alike, settings, 0)
-                fits.update(zip(alike, fits_of_all, strict=True))
+                fits_of_all = together((x, y), similar, settings, 0)
+                fits.update(zip(similar, fits_of_all, strict=True))
                 tried.update(
-                    {c: inf if fits[c] is None else fits[c].bound for c in alike}
+                    {c: inf if fits[c] is None else fits[c].bound for c in similar}
                 )
             else:
-                fold_losses = [losses(alike, out) for out in folds]
+                fold_losses = [losses(similar, out) for out in folds]
                 tried.update(
-                    zip(alike, np.mean(fold_losses, axis=0).tolist(), strict=True)
+                    zip(similar, np.mean(fold_losses, axis=0).tolist(), strict=True)
                 )
         finite = {
             candidate: value for candidate, value in tried.items() if isfinite(value)
@@ -186,8 +187,8 @@ def _loss(fitted: Fit, x: Array, y: Array, seed: int) -> float:
     for source, theta, share in fitted.members(PILOT_SAMPLES):
         rng = np.random.default_rng([seed, 4])
         logs.append(log_predictive_density(source, theta, x, y, rng=rng, samples=share))
-    together = np.stack(logs, axis=-1).astype(float)  # (N, members)
-    return -float(np.mean(logsumexp(together) - np.log(len(logs))))
+    log_densities = np.stack(logs, axis=-1).astype(float)  # (N, members)
+    return -float(np.mean(logsumexp(log_densities) - np.log(len(logs))))
 
 
 def _label(candidate: Candidate) -> str:

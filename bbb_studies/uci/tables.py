@@ -121,11 +121,17 @@ def lowest(
     value_by_name = {
         row.name: row.score(name, metric) for row in rows if not row.reported_false
     }
-    finite = {who: value for who, value in value_by_name.items() if value is not None}
+    finite = {
+        row_name: value
+        for row_name, value in value_by_name.items()
+        if value is not None
+    }
     if not finite:
         return None
-    least = min(finite.values())
-    return least, " and ".join(who for who, value in finite.items() if value == least)
+    lowest_value = min(finite.values())
+    return lowest_value, " and ".join(
+        row_name for row_name, value in finite.items() if value == lowest_value
+    )
 
 
 def printed(value: float | None) -> str:
@@ -248,15 +254,17 @@ def cells(records: Records) -> dict[tuple[str, str], Cell]:
     for (name, method), group in frame(records).groupby(
         ["set", "method"], observed=True
     ):
-        fine = group[group["status"] == "ok"]
+        ok_trials = group[group["status"] == "ok"]
         failed = group[group["status"] != "ok"]
         cell_by_key[name, method] = Cell(
             name,
             method,
-            {metric: summary(fine[metric]) for metric in METRICS} if len(fine) else {},
-            tuple(fine["split"].tolist()),
+            {metric: summary(ok_trials[metric]) for metric in METRICS}
+            if len(ok_trials)
+            else {},
+            tuple(ok_trials["split"].tolist()),
             dict(zip(failed["split"].tolist(), map(str, failed["error"]), strict=True)),
-            float(fine["wall_seconds"].median()),
+            float(ok_trials["wall_seconds"].median()),
         )
     return cell_by_key
 
@@ -300,9 +308,11 @@ def paired(
         "rmse" or "nll".
     """
     table = frame(records)
-    fine = table[(table["status"] == "ok") & (table["set"] == name)].set_index("split")
-    a = fine.loc[fine["method"] == first, metric]
-    b = fine.loc[fine["method"] == second, metric]
+    ok_trials = table[(table["status"] == "ok") & (table["set"] == name)].set_index(
+        "split"
+    )
+    a = ok_trials.loc[ok_trials["method"] == first, metric]
+    b = ok_trials.loc[ok_trials["method"] == second, metric]
     gap = (a - b).dropna()  # aligned by split
     return summary(gap) if len(gap) else None
 
@@ -313,10 +323,10 @@ def mixing(records: Records) -> dict[tuple[str, str], pd.DataFrame]:
     R-hat and effective sample sizes, each the worst of its kind; nan where older records have none.
     """
     table = frame(records)
-    fine = table[(table["status"] == "ok") & table["method"].isin(SAMPLERS)]
+    ok_trials = table[(table["status"] == "ok") & table["method"].isin(SAMPLERS)]
     return {
         key: group[MIXING_COLUMNS]
-        for key, group in fine.groupby(["set", "method"], observed=True)
+        for key, group in ok_trials.groupby(["set", "method"], observed=True)
     }
 
 
@@ -359,7 +369,7 @@ def markdown(records: Records, published: bool = True) -> str:
     cell_by_key = cells(table)
     mixed = mixing(table)
     sets = list(dict.fromkeys(name for name, _ in cell_by_key))
-    first = {
+    best_cells = {
         (name, metric): leading(
             (c for c in cell_by_key.values() if c.set == name), metric
         )
@@ -375,7 +385,7 @@ def markdown(records: Records, published: bool = True) -> str:
             return "failed"
         parts = []
         for metric, score in cell.scores.items():
-            best = first[cell.set, metric]
+            best = best_cells[cell.set, metric]
             bold = "**" if best and score.mean == best.scores[metric].mean else ""
             parts.append(f"{bold}{score}{bold}")
         text = " / ".join(parts)
@@ -389,7 +399,7 @@ def markdown(records: Records, published: bool = True) -> str:
         [label(method), *(shown((name, method)) for name in sets)] for method in methods
     ]
     for row in PUBLISHED if published else ():
-        slant = "*" if row.reported_false else ""
+        emphasis = "*" if row.reported_false else ""
         title = row.name
         if row.reported_false:
             title += " (reported false by its author)"
@@ -400,7 +410,10 @@ def markdown(records: Records, published: bool = True) -> str:
             for name in sets
         ]
         rows.append(
-            [f"{slant}{text}{slant}" for text in (f"published: {title}", *numbers)]
+            [
+                f"{emphasis}{text}{emphasis}"
+                for text in (f"published: {title}", *numbers)
+            ]
         )
     failed = failures(cell_by_key.values())
     lines = [grid(["RMSE / NLL", *sets], rows)]
@@ -414,12 +427,12 @@ def _r_hat(mixed: pd.DataFrame) -> str:
     values = mixed["r_hat_functions"].dropna()
     if not len(values):
         return "R̂ –"
-    middle = values.median()
-    mark = "†" if middle > MAX_R_HAT else ""
+    median = values.median()
+    mark = "†" if median > MAX_R_HAT else ""
     count = ""
     if len(values) < len(mixed):
         count = f" of {len(values)} split{'s' * (len(values) != 1)}"
-    return f"R̂ {middle:.2f}{mark}{count}"
+    return f"R̂ {median:.2f}{mark}{count}"
 
 
 def failures(cells_with_failures: Iterable[Cell]) -> list[str]:
@@ -430,6 +443,6 @@ def failures(cells_with_failures: Iterable[Cell]) -> list[str]:
             splits = [
                 str(split) for split, message in cell.failed.items() if message == error
             ]
-            which = f"split{'s' * (len(splits) > 1)} {', '.join(splits)}"
-            lines.append(f"{cell.set}, {cell.method}, {which}: {error}")
+            which_splits = f"split{'s' * (len(splits) > 1)} {', '.join(splits)}"
+            lines.append(f"{cell.set}, {cell.method}, {which_splits}: {error}")
     return lines

@@ -244,19 +244,23 @@ def measure_own(path: str, trial: OwnTrial) -> dict[str, Any]:
 
 def _on_split(x: Array, y: Array, test: Array, trial: AnyTrial) -> dict[str, Any]:
     """Fit to the rows of `x` (N, d_in), `y` (N, 1) that are not in `test`, score those."""
-    began = now()
+    started = now()
     train = np.setdiff1d(np.arange(len(y)), test)
     fit, chosen, scaled = fit_part(x[train], y[train], trial)
     metrics, notes = score(fit, scaled, x[test], y[test], trial)
-    inside, _ = score(fit, scaled, x[train], y[train], trial, brief=True)
-    notes |= {"train_rmse": inside["rmse"], "train_nll": inside["nll"], **fit.notes}
+    train_metrics, _ = score(fit, scaled, x[train], y[train], trial, brief=True)
+    notes |= {
+        "train_rmse": train_metrics["rmse"],
+        "train_nll": train_metrics["nll"],
+        **fit.notes,
+    }
     rows = {"train": train, "test": test}
     return {
         "seed": trial.seed,
         "chosen": chosen,
         "metrics": metrics,
         "notes": notes | mixing(fit.draws),
-        **common_fields(rows, began),
+        **common_fields(rows, started),
     }
 
 
@@ -266,7 +270,7 @@ def now() -> dict[str, float]:
 
 
 def common_fields(
-    rows: Mapping[str, Array], began: Mapping[str, float]
+    rows: Mapping[str, Array], started: Mapping[str, float]
 ) -> dict[str, Any]:
     """Return what records of all kinds of trials have: numbers of rows, seconds and versions.
 
@@ -274,12 +278,12 @@ def common_fields(
     ----------
     rows : mapping of str to array
         Row numbers of each part.
-    began : mapping of str to float
+    started : mapping of str to float
         What `now` returned at the start.
     """
     return {
         "rows": {name: len(numbers) for name, numbers in rows.items()},
-        "seconds": {clock: time - began[clock] for clock, time in now().items()},
+        "seconds": {clock: time - started[clock] for clock, time in now().items()},
         "versions": recorded_versions(),
     }
 
@@ -380,22 +384,22 @@ def score(
         samples = min(samples, 100)
     means = []
     scales = []
-    within: Array = np.zeros(1)
+    function_variance: Array = np.zeros(1)
     for source, theta, share in fit.members(samples):
         # Draws at equal distances, as in all records.
         if brief and isinstance(source, DrawnWeights):
             step = max(1, len(theta) // share)
             theta = theta[int(deepcopy(rng).random() * step) :: step]
-        at = scaled.inputs(x, theta.dtype)
+        inputs = scaled.inputs(x, theta.dtype)
         # Its one component contains the spread of the functions.
         if is_gaussian(source):
-            prediction = predict(source, theta, at, rng=rng)
+            prediction = predict(source, theta, inputs, rng=rng)
             epistemic = prediction.epistemic.astype(float)
             mean = prediction.mean.astype(float)[None]
             scale = np.hypot(epistemic, prediction.aleatoric.astype(float))[None]
-            within = (epistemic * scaled.y_scale) ** 2
+            function_variance = (epistemic * scaled.y_scale) ** 2
         else:
-            mean, scale = mixture(source, theta, at, rng=rng, samples=share)
+            mean, scale = mixture(source, theta, inputs, rng=rng, samples=share)
         means.append(mean.astype(float))
         scales.append(scale.astype(float))
     mean = np.concatenate(means) * scaled.y_scale + scaled.y_mean  # (T, N, 1)
@@ -416,16 +420,16 @@ def score(
         "pit": np.histogram(transformed, N_PIT_BINS, (0.0, 1.0))[0].tolist(),
         "coverage": coverage(transformed, INTERVAL_LEVELS).share.tolist(),
     }
-    middle = mean.mean(axis=0)
-    noise = (deviation**2).mean(axis=0) - within
-    epistemic = mean.var(axis=0) + within
+    mixture_mean = mean.mean(axis=0)
+    noise = (deviation**2).mean(axis=0) - function_variance
+    epistemic = mean.var(axis=0) + function_variance
     total = np.sqrt(epistemic + noise)
     return metrics, {
-        "noise": float(np.sqrt((deviation**2 - within).mean())),
+        "noise": float(np.sqrt((deviation**2 - function_variance).mean())),
         "epistemic": float(np.sqrt(epistemic.mean())),
         # NLL if the prediction were one Gaussian, and if it were the mean function with noise.
-        "nll_gaussian": _nll(middle[None], total[None], y),
-        "nll_plug_in": _nll(middle[None], np.sqrt(noise)[None], y),
+        "nll_gaussian": _nll(mixture_mean[None], total[None], y),
+        "nll_plug_in": _nll(mixture_mean[None], np.sqrt(noise)[None], y),
         "samples": float(len(mean)),
     }
 
@@ -457,10 +461,10 @@ def mixing(draws: Draws | None) -> dict[str, float]:
             if line.name.startswith("E[y|x]"):
                 space = "functions"
         if space:
-            worst = f"r_hat_{space}"
-            least = f"ess_{space}"
-            notes[worst] = min(
-                MAX_RECORDED_R_HAT, max(notes.get(worst, 0.0), line.r_hat)
+            r_hat_key = f"r_hat_{space}"
+            ess_key = f"ess_{space}"
+            notes[r_hat_key] = min(
+                MAX_RECORDED_R_HAT, max(notes.get(r_hat_key, 0.0), line.r_hat)
             )
-            notes[least] = min(notes.get(least, np.inf), line.ess_bulk)
+            notes[ess_key] = min(notes.get(ess_key, np.inf), line.ess_bulk)
     return notes

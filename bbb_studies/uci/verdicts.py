@@ -77,7 +77,7 @@ class Verdict:
 def against(
     cells: Iterable[Cell],
     rows: Sequence[Published],
-    may: Callable[[str], bool] = lambda method: True,
+    accepts: Callable[[str], bool] = lambda method: True,
 ) -> list[Verdict]:
     """Return our best cell of each set and metric beside the lowest of the published numbers.
 
@@ -87,10 +87,10 @@ def against(
         Ours.
     rows : sequence of Published
         The published numbers.
-    may : callable
+    accepts : callable
         From the name of a method to whether its cells count; by default all do.
     """
-    our_cells = [cell for cell in cells if may(cell.method)]
+    our_cells = [cell for cell in cells if accepts(cell.method)]
     return [
         Verdict(
             name,
@@ -152,6 +152,8 @@ def ahead(cells: Sequence[Cell]) -> list[tuple[Verdict, Published]]:
 def count(verdicts: Sequence[Verdict]) -> str:
     """Return in words how many verdicts are met, and how many of these lack splits."""
     met = [verdict for verdict in verdicts if verdict.met]
-    partial = sum(not verdict.complete for verdict in met)
+    n_incomplete = sum(not verdict.complete for verdict in met)
     text = f"{len(met)} of {len(verdicts)} cells"
-    return f"{text}, {partial} of them with splits missing" if partial else text
+    return (
+        f"{text}, {n_incomplete} of them with splits missing" if n_incomplete else text
+    )

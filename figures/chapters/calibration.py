@@ -147,7 +147,7 @@ def walk() -> list[tuple[str, Any, Any]]:
     dates = dates[np.is_busday(dates)]
     close = np.exp(0.01 * np.random.default_rng(0).standard_normal((len(dates), 1)).cumsum(axis=0))
     table = sp500.tabulate(sp500.Prices(dates, ("one",), close))
-    return [(split.name, table.known[split.train], table.known[split.test])
+    return [(split.name, table.target_date[split.train], table.target_date[split.test])
             for split in sp500.splits(table, 2013)]  # fmt: skip
 
 

@@ -85,7 +85,7 @@ def test_what_cannot_be_predicted_with_is_refused_by_name():
         ):
             predict(no_estimator, np.zeros(6), x, rng=rng())
     for theta, shape in ((np.zeros(5), r"\(5,\)"), (np.array(0.0), r"\(\)")):
-        with pytest.raises(ValueError, match=f"^theta must hold the 6 numbers .*; got {shape}"):
+        with pytest.raises(ValueError, match=f"^theta must have 6 numbers .*; got shape {shape}"):
             predict(estimator, theta, x, rng=rng())
 
 

@@ -251,7 +251,7 @@ def test_draws_that_never_left_their_start_are_named():
     sampling = Sampling("mh", chains=2, draws=5, warm_up=0, start="prior")
     [message] = messages_of_fit(regressor(inference=sampling), X, Y)
     assert "worse than ignoring X" in message
-    assert "chains that are not there yet (their log density: R-hat" in message
+    assert "chains that have not converged (their log density: R-hat" in message
     assert "use a longer warm_up, more draws or 'hmc'" in message
     sampling = Sampling("hmc", chains=2, draws=80, warm_up=60, start="prior")
     model = regressor(hidden_layer_sizes=(), inference=sampling)

@@ -284,7 +284,7 @@ def test_partial_fit_takes_a_dict_but_cannot_balance():
     rows = np.where(y == "no", 2.0, 1.0)
     by_row = classifier().partial_fit(x, y, classes=labels, sample_weight=rows)
     assert np.array_equal(by_class.theta_, by_row.partial_fit(x, y, sample_weight=rows).theta_)
-    with pytest.raises(ValueError, match="class_weight='balanced' is not for partial_fit"):
+    with pytest.raises(ValueError, match="class_weight must not be 'balanced' with partial_fit"):
         classifier(class_weight="balanced").partial_fit(x, y, classes=labels)
 
 

@@ -58,7 +58,7 @@ KERNELS = {
 @pytest.mark.equation("M20")
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_mean_weight_is_the_evidence(joint, problem, name):
-    rng, schedule = RNG(1), powers(40, first=1e-2)
+    rng, schedule = RNG(1), powers(40, smallest=1e-2)
     tuned = pilot(along(joint), joint.draw_prior(rng, 100), KERNELS[name], schedule, rng)
     found = anneal(along(joint), joint.draw_prior(rng, 4000), tuned.kernels, schedule, rng)
     truth = closed.exact(problem)
@@ -75,7 +75,7 @@ def test_the_mean_weight_is_the_evidence(joint, problem, name):
 @pytest.mark.equation("M20")
 def test_the_log_evidence_is_bounded_from_below_and_from_above(joint, problem):
     truth = closed.exact(problem)
-    rng, schedule = RNG(3), powers(30, first=1e-2)
+    rng, schedule = RNG(3), powers(30, smallest=1e-2)
     kernels = pilot(along(joint), joint.draw_prior(rng, 100), HMC(), schedule, rng).kernels
     up = anneal(along(joint), joint.draw_prior(rng, 2000), kernels, schedule, rng)
     factor = np.linalg.cholesky(truth.posterior.covariance)
@@ -149,7 +149,7 @@ def test_the_gradient_of_a_path_is_that_of_its_density(power):
 def test_errors_are_those_of_the_weights(joint, problem):
     # of many runs, the estimates scatter as much as each says of itself
     truth = closed.exact(problem).log_evidence
-    rng, schedule = RNG(7), powers(40, first=1e-2)
+    rng, schedule = RNG(7), powers(40, smallest=1e-2)
     kernels = pilot(along(joint), joint.draw_prior(rng, 100), HMC(), schedule, rng).kernels
     found = anneal(along(joint), joint.draw_prior(rng, 6000), kernels, schedule, rng)
     runs = [found._replace(log_weights=part) for part in found.log_weights.reshape(60, 100)]
@@ -178,7 +178,7 @@ def test_equalised_powers_share_the_scatter(joint):
     assert np.allclose(np.diff(length), 0.1)
     assert (found[0], found[-1]) == (0.0, 1.0)
     # measured on the model: a second pilot finds equal terms, the geometric schedule does not
-    rng, rough = RNG(10), powers(60, first=1e-4)
+    rng, rough = RNG(10), powers(60, smallest=1e-4)
     first = pilot(along(joint), joint.draw_prior(rng, 500), HMC(), rough, rng)
     even = equalised(rough, first.spread, 60)
     second = pilot(along(joint), joint.draw_prior(rng, 500), HMC(), even, rng)

@@ -77,8 +77,8 @@ def test_the_target_of_a_row_is_the_next_day_and_no_other():
     for i in (0, 7, 101, len(table.y) - 1):
         day, company = table.day[i], table.company[i]
         assert table.y[i, 0] == (given.close[day + 1, company] > given.close[day, company])
-        assert table.made[i] == given.dates[day]
-        assert table.known[i] == given.dates[day + 1]
+        assert table.forecast_date[i] == given.dates[day]
+        assert table.target_date[i] == given.dates[day + 1]
         assert (table.x[i] == inputs(given.close)[day - N_CLOSES_NEEDED + 1, company]).all()
     flat = tabulate(given._replace(close=np.full((60, 4), 7.0)))
     assert (flat.y == 0).all(), "no rise if the price stands still"
@@ -91,9 +91,9 @@ def test_what_trains_was_known_when_the_year_began():
     found = list(splits(table, 2011))
     assert [split.name for split in found] == ["2011", "2012"]
     for split in found:
-        assert table.known[split.train].max() == table.made[split.test].min()
-        assert (table.known[split.train] <= table.made[split.test].min()).all()
-        years = table.known[split.test].astype("datetime64[Y]")
+        assert table.target_date[split.train].max() == table.forecast_date[split.test].min()
+        assert (table.target_date[split.train] <= table.forecast_date[split.test].min()).all()
+        years = table.target_date[split.test].astype("datetime64[Y]")
         assert (years == np.datetime64(split.name)).all()
         # all rows before the first tested day train: none is lost, none is used twice
         assert len(split.train) == split.test.min()
@@ -109,12 +109,12 @@ def test_what_trains_was_known_when_the_year_began():
 def test_forecasts_of_a_year_do_not_change_by_one_bit_with_later_prices(name):
     given = prices()
     table = tabulate(given)
-    options = {"forecasters": {name: FORECASTERS[name]}, "first": 2011, "effort": QUICK}
+    options = {"forecasters": {name: FORECASTERS[name]}, "first_year": 2011, "effort": QUICK}
     walk = sp500.walk_forward(table, **options)
     for day in (350, 521, 600):  # within 2011, at the turn of the year, within 2012
         other = tabulate(with_another_future(given, day))
         again = sp500.walk_forward(other, **options)
-        past = walk.made <= given.dates[day]
+        past = walk.forecast_date <= given.dates[day]
         assert past.any()
         assert (walk.results[name].proba[past] == again.results[name].proba[past]).all()
         assert (walk.results[name].up[past] == again.results[name].up[past]).all()
@@ -133,7 +133,7 @@ def test_what_can_be_predicted_is_found(name):
     table = tabulate(prices(days=800, momentum=0.8))
     effort = replace(QUICK, hidden=3, chains=2, warm_up=40, draws=30, epochs=40, samples=60)
     walk = sp500.walk_forward(
-        table, first=2012, effort=effort,
+        table, first_year=2012, effort=effort,
         forecasters={"climatology": sp500.climatology, name: FORECASTERS[name]},
     )  # fmt: skip
     gained = sp500.measure(walk)[name]
@@ -165,5 +165,5 @@ def test_damaged_tables_and_impossible_years_are_refused(tmp_path, monkeypatch):
     ):
         with pytest.raises(DamagedDataError, match=message):
             load(text)
-    with pytest.raises(ValueError, match="first must be a year after"):
+    with pytest.raises(ValueError, match="first_year must be a year of the data"):
         list(splits(tabulate(prices(days=60)), 2010))

@@ -1,14 +1,14 @@
 """Markov chain Monte Carlo on any log density with its gradient.
 
 A *target* is a function from positions (S, D) of S chains to log densities (S,), in nats, and
-gradients (S, D): `model.log_joint.LogJoint`, or your own (`Target`). A *kernel* is a frozen
-dataclass with two methods (`Kernel`) ::
+gradients (S, D): a `model.log_joint.LogJoint`, or a function of your own (`Target`). A *kernel* is
+a frozen dataclass with two methods (`Kernel`) ::
 
     init(target, position) -> state
     step(target, rng, state) -> (state, info)
 
-and, if a warm-up can tune it, a third, which returns an object with the next `kernel` and a method
-``update(target, rng, state, info)`` (`Adaptable`, `Adaptation`) ::
+and, if a warm-up can tune it, a third (`Adaptable`), which returns an object with the attribute
+`kernel`, for the next draw, and a method ``update(target, rng, state, info)`` (`Adaptation`) ::
 
     adapt(target, rng, state, warm_up, *, dense, target_accept) -> adaptation
 

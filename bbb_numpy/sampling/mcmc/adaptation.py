@@ -1,7 +1,8 @@
 r"""Warm-up: the step size by dual averaging, the metric from windows of draws (M11, M12).
 
-A kernel is tuned during warm-up alone: one that goes on learning from its own past is no Markov
-chain, and need not leave the target as it is. All chains share what is learned from all of them.
+A kernel is tuned during warm-up alone: if it went on learning from its own past, the chain would
+not be Markov, and need not leave the target invariant. All chains of a group share one step size
+and one metric, learned from all of them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = [
     "windows",
 ]
 
-# Names that kernels had before for what a subclass may define, and those of today
+# Old and new names of the methods and attributes that a user's subclass may define
 OLD_METHODS = {
     "first_length": "init_length",
     "miss": "adaptation_error",
@@ -43,22 +44,22 @@ OLD_VALUES = {
     "together": "min_group_chains",
     "usual_warm_up": "default_warm_up",
 }
-# From a step size to one that `first_step_size` finds from there
+# Function from the step size at which a search begins to the step size that it finds
 Search = Callable[[float], float]
 
 
 class DualAveraging(NamedTuple):
     """State of Nesterov's dual averaging of log eps (M11; Hoffman and Gelman 2014)."""
 
-    anchor: float  # log eps_0, towards which the steps are drawn
+    anchor: float  # log eps_0, the log step size towards which the iterates are pulled
     log_step: float  # log step size of the next draw
-    log_mean: float  # its average, for after warm-up
-    mean_error: float  # running mean of (wanted - seen acceptance)
-    n_draws: int
+    log_mean: float  # average of the log step sizes, used after the warm-up
+    mean_error: float  # running mean of target acceptance minus actual acceptance
+    n_draws: int  # number of draws so far, under the present metric
 
     @classmethod
     def start(cls, step_size: float) -> DualAveraging:
-        """Return the state before the first draw, whose step has this size."""
+        """Return the state before the first draw, which is made with `step_size`."""
         return cls(log(step_size), log(step_size), log(step_size), 0.0, 0)
 
     def update(self, error: float) -> DualAveraging:
@@ -70,16 +71,17 @@ class DualAveraging(NamedTuple):
             log eps    <- log eps_0 - mean error sqrt(t) / 0.1
             log mean   <- t^-0.75 log eps + (1 - t^-0.75) log mean
 
-        Hoffman and Gelman have 0.05 for 0.1, with which the last 50 draws of a warm-up still swing
-        about (measured for Langevin: an acceptance of about 0.7 for a wanted 0.574). Their anchor
-        is 10 eps_0, to try large steps early; here `first_step_size` has found eps_0, and the
-        factor would end a short warm-up with a step many times too large.
+        Hoffman and Gelman use 0.05 in place of 0.1, with which the step size still oscillates
+        during the last 50 draws of a warm-up (measured for Langevin: an acceptance of about 0.7
+        for a target of 0.574). Their anchor is log(10 eps_0), to try large steps early; here
+        `first_step_size` has found a suitable eps_0, and the factor 10 would end a short warm-up
+        with a step many times too large.
 
         Parameters
         ----------
         error : float
-            Wanted less seen acceptance of the draw, or what `Adaptable.adaptation_error` returns
-            instead: positive if the step was too large.
+            Target acceptance minus the acceptance of the draw, or another value returned by
+            `Adaptable.adaptation_error`: positive if the step was too large.
         """
         count = self.n_draws + 1
         weight = 1.0 / (count + 10.0)
@@ -94,32 +96,32 @@ class DualAveraging(NamedTuple):
 class Moments(NamedTuple):
     """Running moments of the draws of a window, by Welford's updates.
 
-    Deviations are from each chain's own mean. Chains of a network sit in different modes, which
-    permute its units: the distance between these says nothing about the shape of one of them.
+    Deviations are from each chain's own mean. Chains of a network are in different modes, which
+    are permutations of its units: the distance between modes says nothing about their shape.
     """
 
-    n_draws: int
-    mean: Array  # (S, D)  of each chain
-    # (D,), or (D, D): products of deviations, summed over draws and chains
+    n_draws: int  # number of draws of each chain in the window
+    mean: Array  # (S, D)  mean of each chain's positions
+    # (D,) squares or (D, D) products of deviations, summed over draws and chains
     squares: Array
 
     @classmethod
     def start(cls, like: Array, dense: bool) -> Moments:
-        """Return the moments of no draws.
+        """Return the moments of an empty window: all sums are 0.
 
         Parameters
         ----------
         like : ndarray (S, D)
-            Positions, whose shape is taken.
+            Array of the shape of the positions.
         dense : bool
-            Whether products of all pairs of coordinates are summed, or squares alone.
+            True to sum products of all pairs of coordinates, False to sum squares alone.
         """
         size = like.shape[1]
         shape = (size, size) if dense else size
         return cls(0, np.zeros(like.shape), np.zeros(shape))
 
     def update(self, position: Array) -> Moments:
-        """Return the moments with one more draw of every chain, `position` (S, D)."""
+        """Return the moments after one more draw of every chain, at `position` (S, D)."""
         count = self.n_draws + 1
         old_deviation = position - self.mean
         mean = self.mean + old_deviation / count
@@ -131,37 +133,46 @@ class Moments(NamedTuple):
         return Moments(count, mean, self.squares + products)
 
     def metric(self, dtype: Any) -> Metric:
-        """Return the metric of these draws, one or more, shrunk towards 1e-3 by five more (M12).
+        """Return the metric of the window's covariance, shrunk towards variances of 1e-3 (M12).
 
-        The five pseudo-draws are Stan's; they matter for short windows alone.
+        The shrinkage counts as five draws, as in Stan; it matters for short windows alone.
+
+        Parameters
+        ----------
+        dtype : dtype
+            Dtype of the positions, and so of the metric.
         """
-        degrees = (self.n_draws - 1) * len(self.mean)  # of freedom
+        # degrees of freedom: each chain has used one for its mean
+        degrees = (self.n_draws - 1) * len(self.mean)
         if self.squares.ndim == 1:
             variance = (self.squares + 5e-3) / (degrees + 5.0)
             return DiagonalMetric(variance.astype(dtype))
         covariance = 0.5 * (self.squares + self.squares.T)
         diagonal = np.diag_indices_from(covariance)
         covariance[diagonal] += 5e-3  # M12
-        # with fewer draws than coordinates it is singular but for the pseudo-draws: keep them
-        # above the rounding of the dtype
+        # with fewer draws than coordinates only the shrinkage makes the covariance nonsingular:
+        # the diagonal is kept above the rounding error of the dtype
         rounding = float(np.finfo(dtype).eps) * float(np.trace(covariance))
         covariance[diagonal] += 10.0 * rounding
         return DenseMetric((covariance / (degrees + 5.0)).astype(dtype))
 
 
 def windows(warm_up: int) -> tuple[int, ...]:
-    """Return the draws after which the metric is renewed; windows begin after the first of them.
+    """Return the numbers of draws at which windows begin and end, for a warm-up of `warm_up` draws.
 
-    Much as in Stan: 75 draws for the step size alone, windows of 25, 50, 100, ... draws, then 50
-    draws for the step size under the last metric; in the proportions 15, 75, 10 % if that does
-    not fit; no window at all for fewer than 20 draws of warm-up.
+    The first number is the beginning of the first window; each other number is the end of a
+    window, at which the metric is renewed, and the beginning of the next window. Much as in Stan
+    there are 75 draws for the step size alone, windows of 25, 50, 100, ... draws, then 50 draws for
+    the step size under the last metric. If these do not fit, the three parts are 15, 75 and 10 %
+    of the warm-up; with fewer than 20 draws there is no window, and the result is empty.
     """
     if warm_up < 20:
         return ()
     initial_draws = 75
     final_draws = 50
     size = 25
-    if initial_draws + final_draws + size > warm_up:  # one window
+    # a warm-up too short for these numbers has a single window
+    if initial_draws + final_draws + size > warm_up:
         initial_draws = int(0.15 * warm_up)
         final_draws = int(0.1 * warm_up)
         size = warm_up
@@ -169,9 +180,8 @@ def windows(warm_up: int) -> tuple[int, ...]:
     last_end = warm_up - final_draws
     while ends[-1] < last_end:
         end = ends[-1] + size
-        if (
-            end + 2 * size > last_end
-        ):  # the next window would not fit: this one takes its draws
+        # the last window takes the draws of a next one that would not fit
+        if end + 2 * size > last_end:
             end = last_end
         ends.append(end)
         size *= 2
@@ -181,20 +191,22 @@ def windows(warm_up: int) -> tuple[int, ...]:
 def first_step_size(
     target: Target, rng: Generator, metric: Metric, state: State, step_size: float
 ) -> float:
-    """Return the first doubled or halved step size past a mean acceptance of 80 % (M11).
+    """Return a step size at which the mean acceptance of one leapfrog crosses 80 % (M11).
+
+    The step size is doubled or halved until the acceptance has crossed 80 %.
 
     Parameters
     ----------
     target : Target
         The log density and its gradient.
     rng : Generator
-        Draws one momentum for each chain, with which all trial steps begin.
+        Generator of one momentum for each chain, with which every trial step begins.
     metric : Metric
         The mass matrix.
     state : State
-        Where each trial step of one leapfrog begins; acceptance is its mean over the chains.
+        State at which every trial step begins; the acceptance is averaged over its chains.
     step_size : float
-        Where the search begins, in units of the metric.
+        Step size at which the search begins, in units of the metric.
     """
     momentum = metric.draw_momentum(rng, state.position)
     phase = Phase(state.position, momentum, state.log_density, state.gradient)
@@ -213,22 +225,23 @@ def first_step_size(
 
 
 class LengthAdaptation(Protocol):
-    """What learns the length of paths: `chees.PathLength` or `microcanonical.Decoherence`."""
+    """State of learning the length of paths: `chees.PathLength`, `microcanonical.Decoherence`."""
 
     def after_draw(
         self, kernel: Any, state: Any, info: Info, step_size: float, in_window: bool
     ) -> Self:
-        """Return what is known after one more draw.
+        """Return the state of learning after one more draw.
 
         Parameters
         ----------
         kernel : Kernel
-            With which the draw was made.
+            Kernel that made the draw.
         state : State
+            State of the chains at the draw.
         info : Info
             Report of the step that led to `state`.
         step_size : float
-            Of the next draw.
+            Step size of the next draw, in units of the metric.
         in_window : bool
             Whether the draw belongs to a window of draws, from which a metric is learned.
         """
@@ -236,47 +249,50 @@ class LengthAdaptation(Protocol):
     def after_window(
         self, kernel: Any, moments: Moments, step_size: float, first: bool, last: bool
     ) -> Self:
-        """Return what is known after a window of draws, when the metric is renewed.
+        """Return the state of learning after a window of draws, when the metric is renewed.
 
         Parameters
         ----------
         kernel : Kernel
+            Kernel that made the draws of the window.
         moments : Moments
-            Of the draws of the window.
+            Moments of the draws of the window.
         step_size : float
-            Of the next draw, in units of the new metric.
+            Step size of the next draw, in units of the new metric.
         first, last : bool
-            Whether the window is the first or the last one.
+            Whether the window is the first one, and whether it is the last one.
         """
 
     def current(self, last: bool) -> float:
-        """Return the length for the next draw; with `last` that for after the warm-up."""
+        """Return the length of the next path; if `last`, the length to use after the warm-up."""
 
 
 class Adaptation(NamedTuple):
     """State of a warm-up between two draws."""
 
-    kernel: Any  # for the next draw; after the last one it is the result of the warm-up
-    n_draws: int  # made so far
-    warm_up: int  # draws in all
-    target_accept: float | None  # None: the kernel accepts everything
-    averaging: DualAveraging
-    moments: Moments
+    # kernel of the next draw; after the last draw it is the result of the warm-up
+    kernel: Any
+    n_draws: int  # number of draws made so far
+    warm_up: int  # number of draws of the whole warm-up
+    target_accept: float | None  # None if the kernel accepts everything
+    averaging: DualAveraging  # of the step size
+    moments: Moments  # of the draws of the present window
     length: Any  # a `LengthAdaptation`, or None where paths have no length to learn
 
     def update(
         self, target: Target, rng: Generator, state: Any, info: Info
     ) -> Adaptation:
-        """Return the warm-up after one more draw (M11, M12, D47, D50).
+        """Return the state of the warm-up after one more draw (M11, M12, D47, D50).
 
         Parameters
         ----------
         target : Target
         rng : Generator
+            Generator of the trial steps with which a new metric begins.
         state : State
-            The draw.
+            State of the chains at the draw.
         info : Info
-            Report of the step that led to it.
+            Report of the step that led to `state`.
         """
         kernel = self.kernel
         metric = kernel.metric
@@ -322,15 +338,16 @@ class Adaptation(NamedTuple):
 class Adaptable(Scaled):
     """Base class of kernels whose step size and metric a warm-up learns."""
 
-    target_accept: float | None
-    # Of an unadjusted kernel: the bias of the draws' variances above which a warning says so
+    target_accept: float | None  # None if the kernel accepts everything
+    # Relative bias of variances above which draws of an unadjusted kernel are warned of
     max_bias: float = 0.0
-    remedy: str = ""  # and what makes it smaller
+    remedy: str = ""  # advice of that warning: the settings that lower the bias
 
     def __init_subclass__(cls, **options: Any) -> None:
+        """Let a user's subclass define methods and values under their old names, with a warning."""
         super().__init_subclass__(**options)
         accept_old_methods(cls, OLD_METHODS)
-        # values under their old names, in kernels of users
+        # a user's kernel may still define these values under their old names
         values = {old: new for old, new in OLD_VALUES.items() if old in vars(cls)}
         accept_old_methods(cls, values)
 
@@ -348,20 +365,21 @@ class Adaptable(Scaled):
         dense: bool = False,
         target_accept: float | None = None,
     ) -> Adaptation | None:
-        """Return a warm-up before its first draw; None if the kernel has nothing to adapt.
+        """Return the warm-up before its first draw, or None if the kernel has nothing to adapt.
 
         Parameters
         ----------
         target : Target
         rng : Generator
+            Generator of the trial steps that find the first step size.
         state : State
-            What `init` has returned.
+            Initial state, from `init`.
         warm_up : int
-            Number of draws, >= 1.
+            Number of draws of the warm-up, >= 1.
         dense : bool
-            Learn a dense metric instead of a diagonal one.
+            True to learn a dense metric, False for a diagonal one.
         target_accept : float, optional
-            Wanted mean acceptance; by default the kernel's own.
+            Mean acceptance to aim at, > 0 and < 1; by default the kernel's own `target_accept`.
 
         Raises
         ------
@@ -392,44 +410,50 @@ class Adaptable(Scaled):
     def first_step_size(
         self, search: Search, step_size: float | None, state: State
     ) -> float:
-        """Return the step size with which dual averaging begins, under every new metric.
+        """Return the step size with which dual averaging begins under a new metric.
 
         Parameters
         ----------
         search : callable
-            The function `first_step_size` of this module, of all arguments but the last.
+            Function from the step size at which a search begins to the step size that it finds:
+            the function `first_step_size` of this module with all other arguments bound.
         step_size : float or None
-            What dual averaging has learned under the last metric; None at the first one.
+            Step size that dual averaging has learned under the previous metric; None if there is
+            no previous metric.
         state : State
+            State of the chains.
         """
         return search(self.step_size if step_size is None else step_size)
 
     def init_length(self, state: Any, step_size: float) -> tuple[Any, ...]:
-        """Return a `LengthAdaptation` and the first length; (None,) if the kernel learns none.
+        """Return a `LengthAdaptation` and the first path length; (None,) if none is learned.
 
         Parameters
         ----------
         state : State
+            Initial state of the chains.
         step_size : float
-            Of the first draw.
+            Step size of the first draw, in units of the metric.
         """
         return (None,)
 
     def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, target_accept: Any
     ) -> float:
-        """Return what dual averaging brings to 0: positive if the step is too large (M11).
+        """Return the error that dual averaging drives to 0: target minus mean acceptance (M11).
+
+        A subclass may return another error that is positive if the step is too large.
 
         Parameters
         ----------
         target : Target
         rng : Generator
         state : State
-            The draw.
+            State of the chains at the draw.
         info : Info
-            Report of the step that led to it.
+            Report of the step that led to `state`.
         target_accept : float or None
-            Wanted mean acceptance; None if the kernel accepts everything.
+            Mean acceptance to aim at; None if the kernel accepts everything.
         """
         return float(target_accept - float(np.mean(info.acceptance)))
 

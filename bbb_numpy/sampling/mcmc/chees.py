@@ -1,13 +1,13 @@
-r"""Hamiltonian Monte Carlo that finds its path length: ChEES-HMC (D47).
+r"""Hamiltonian Monte Carlo that learns its path length: ChEES-HMC (D47).
 
-The length of the path is the one number of HMC that neither the acceptance (M11) nor the draws'
-variances (M12) can tell. Hoffman, Radul and Sountsov (2021) choose it by the *change in the
-estimator of the expected square* from the beginning of a path to its proposal,
+The path length is the one setting of HMC that can be learned neither from the acceptance (M11) nor
+from the variances of the draws (M12). Hoffman, Radul and Sountsov (2021) choose it by the *change
+in the estimator of the expected square* from the beginning of a path to its proposal,
 
 .. math::
     \tfrac14 E\big[ (\|\theta' - m'\|^2 - \|\theta - m\|^2)^2 \big],
 
-which the warm-up climbs by Adam; all chains share one length, and one number of steps.
+which the warm-up maximises by Adam; all chains share one path length, and one number of steps.
 """
 
 from __future__ import annotations
@@ -38,30 +38,31 @@ __all__ = [
     "mean_slope",
 ]
 
-MAX_FIRST_STEPS = 16  # leapfrog steps of the longest path with which a warm-up begins
-CENTER_MEMORY = 100  # draws over which the running mean of a chain's positions is taken
+MAX_FIRST_STEPS = 16  # largest number of leapfrog steps of a warm-up's first path
+CENTER_MEMORY = 100  # number of draws in the running mean of a chain's positions
 
 
 class ChEESState(NamedTuple):
-    """A `State` of S chains, and what ChEES has learned from their paths."""
+    """A `State` of S chains, and the quantities from which ChEES learns the path length."""
 
     position: Array  # (S, D)
-    log_density: Array  # (S,)
-    gradient: Array  # (S, D)
-    # (S,) int  steps made so far: the index in Halton's sequence, the same in all chains
+    log_density: Array  # (S,)  in nats, up to a constant
+    gradient: Array  # (S, D)  gradient of the log density
+    # (S,) int  number of steps made so far, the same in all chains: index of Halton's sequence
     halton_index: Array
-    # (S,)  slope of the criterion in log path, of the last proposal; 0 where there is none
+    # (S,)  derivative of the criterion by log path at the last proposal; 0 before the first
+    # proposal, and if its acceptance is 0
     slope: Array
-    # (S, D)  running mean of each chain's positions; at first that of all chains
+    # (S, D)  running mean of each chain's positions, which begins as the mean over all chains
     center: Array
 
 
 def halton(index: int) -> float:
-    """Return number 1, 2, ... of Halton's sequence in base 2: 1/2, 1/4, 3/4, 1/8, ... (D47).
+    """Return number `index` = 1, 2, ... of Halton's sequence 1/2, 1/4, 3/4, 1/8, ... (D47).
 
-    The binary digits of `index`, mirrored at the point (van der Corput). After 2^k - 1 numbers
-    every multiple of 2^-k in (0, 1) has been there once: paths are spread evenly over short
-    stretches of a chain too, where independent random numbers leave gaps.
+    The digits after the binary point are the binary digits of `index` in reverse order (van der
+    Corput). The first 2^k - 1 numbers are all multiples of 2^-k in (0, 1): path lengths are spread
+    evenly within a few draws already, where independent random numbers leave gaps.
     """
     number = 0.0
     digit_value = 0.5
@@ -75,15 +76,15 @@ def halton(index: int) -> float:
 def mean_slope(slope: Array, acceptance: Array) -> float:
     """Return the mean slope of S chains, each weighted by the acceptance of its proposal (D47).
 
-    A proposal that will be rejected moves nothing, however far away it is. Where nothing is
-    accepted, nothing is known: 0.
+    A proposal that is rejected does not move its chain, however far away it is. If all
+    acceptances are 0 the mean is 0.
 
     Parameters
     ----------
     slope : ndarray (S,)
-        Of the criterion in log path.
+        Derivative of each chain's term of the criterion by log path.
     acceptance : ndarray (S,)
-        Probabilities.
+        Acceptance probabilities.
     """
     total = float(acceptance.sum())
     return float(slope @ acceptance) / total if total > 0.0 else 0.0  # D47
@@ -97,11 +98,11 @@ def criterion_slope(
     acceptance: Array,
     time: float,
 ) -> Array:
-    r"""Return the slope in log path of every chain's term of the criterion (S,) (D47).
+    r"""Return the derivatives by log path of each chain's term of the criterion (S,) (D47).
 
-    With the path h T of a jitter h, the end :math:`\theta'` moves by h times its velocity
-    :math:`M^{-1} r'` as T grows. In the norm of the metric, :math:`\|u\|^2 = u^T M u`, the matrix
-    cancels, and a term's slope in log T is ::
+    The path has the length h T with jitter h, so that its end :math:`\theta'` moves by h times the
+    velocity :math:`M^{-1} r'` as T grows. In the norm of the metric, :math:`\|u\|^2 = u^T M u`, the
+    matrix cancels, and the derivative of a term by log T is ::
 
         h T (|theta' - m'|^2 - |theta - m|^2) (theta' - m')^T r'
 
@@ -109,21 +110,22 @@ def criterion_slope(
     ----------
     metric : Metric
     start, end : ndarray (S, D)
-        Positions before and after the path, or their distances from each chain's own center:
-        of chains in different modes the mean is in no mode, and the way there no measure (D47).
+        Positions theta and theta' before and after the path, or their offsets from each chain's
+        own center: if chains are in different modes, their common mean is in none of the modes, and
+        the distance from it measures nothing (D47).
     momentum : ndarray (S, D)
-        r' at the end.
+        Momentum r' at the end of the path.
     acceptance : ndarray (S,)
-        Weights of the ends' mean m'. An end of weight 0, which may be at infinity, has no part in
-        it, and the slope 0.
+        Acceptance probabilities, which weight the ends in their mean m'. An end of weight 0, which
+        may be at infinity, is left out, and its derivative is 0.
     time : float
-        h T, the length of this path.
+        Length h T of this path, in units of the metric.
     """
     slope: Array = np.zeros(len(start), np.result_type(end, float))
     used = np.flatnonzero(acceptance > 0.0)
     if not used.size:
         return slope
-    # not in float32, whose range squares of squares leave
+    # squares of squares may leave the range of float32: they are computed in float64
     start = start.astype(np.result_type(start, float))
     end = end[used].astype(np.result_type(end, float))
     momentum = momentum[used].astype(np.result_type(momentum, float))
@@ -135,36 +137,36 @@ def criterion_slope(
 
 
 def _square(metric: Metric, offset: Array) -> Array:
-    """Return u^T M u (S,) of offsets (S, D)."""
+    """Return the squared norms u^T M u (S,) of offsets u (S, D)."""
     white = metric.whiten(offset)
     return inner(white, white)
 
 
 class PathLength(NamedTuple):
-    """Adam on the logarithm of the path, without momentum, and the mean of its iterates (D47)."""
+    """State of Adam, without momentum, on the log path length, with its mean iterate (D47)."""
 
-    log_path: float  # log of the path of the next draw
-    log_mean: float  # mean of the log path, used after warm-up
+    log_path: float  # log of the path length of the next draw
+    log_mean: float  # mean of the log path lengths, used after the warm-up
     mean_square: float  # running mean of squared slopes
-    n_draws: int
+    n_draws: int  # number of updates so far, under the present metric
 
     @classmethod
     def start(cls, path: float) -> PathLength:
-        """Return the state before the first draw, with the first path."""
+        """Return the state before the first draw, whose path has the length `path`."""
         return cls(log(path), log(path), 0.0, 0)
 
     def update(self, slope: float, shortest: float, longest: float) -> PathLength:
-        """Return the state after a step up the slope of one draw (D47).
+        """Return the state after one step of gradient ascent on the criterion (D47).
 
-        Steps of 0.025 and a memory of 20 draws for the squares are the paper's. No slope, no step:
-        at a slope of 0, or one that is not finite, all stays as it is.
+        The learning rate of 0.025 and the memory of 20 draws for the squares are the paper's. If
+        the slope is 0 or not finite, the state is returned unchanged.
 
         Parameters
         ----------
         slope : float
-            Mean slope of the criterion in log path.
+            Mean derivative of the criterion by log path.
         shortest, longest : float
-            Bounds of the path, in units of the metric.
+            Bounds of the path length, in units of the metric.
         """
         if slope * slope == 0.0 or not isfinite(slope * slope):
             return self
@@ -185,20 +187,20 @@ class PathLength(NamedTuple):
         step_size: float,
         in_window: bool,
     ) -> PathLength:
-        """Climb by the mean slope of the draw, to a path of 1 to `max_steps` steps (D47).
+        """Return the state after an `update` by one draw, for paths of 1 to max_steps steps (D47).
 
         Parameters
         ----------
         kernel : ChEES
-            That made the draw.
+            Kernel that made the draw.
         state : ChEESState
-            The draw.
+            State of the chains at the draw.
         info : Info
-            Report of the step that led to it.
+            Report of the step that led to `state`.
         step_size : float
-            Of the next draw.
+            Step size of the next draw, in units of the metric.
         in_window : bool
-            Whether the draw belongs to a window.
+            Ignored: the path is learned from every draw.
         """
         slope = mean_slope(state.slope, info.acceptance)
         return self.update(slope, step_size, kernel.max_steps * step_size)
@@ -206,45 +208,48 @@ class PathLength(NamedTuple):
     def after_window(
         self, kernel: ChEES, moments: Moments, step_size: float, first: bool, last: bool
     ) -> PathLength:
-        """Begin anew under a new metric, unless there is no time for it after the last (D47).
+        """Return a new state for the new metric; after the last window, the present one (D47).
+
+        After the last window too few draws are left to learn the path length anew.
 
         Parameters
         ----------
         kernel : ChEES
+            Kernel that made the draws of the window.
         moments : Moments
-            Of the draws of the window.
+            Ignored: moments of the draws of the window.
         step_size : float
-            Of the next draw, in units of the new metric.
+            Step size of the next draw, in units of the new metric.
         first, last : bool
-            Whether it is the first or the last window.
+            Whether the window is the first one (ignored), and whether it is the last one.
         """
         return self if last else PathLength.start(kernel.init_path(step_size))
 
     def current(self, last: bool) -> float:
-        """Return the path length of the next draw; if `last`, as a warm-up has ended, the mean."""
+        """Return the path length of the next draw, or the mean one if `last` (warm-up ended)."""
         return exp(self.log_mean if last else self.log_path)
 
 
 @dataclass(frozen=True, eq=False)
 class ChEES(Adaptable):
-    """Hamiltonian Monte Carlo whose warm-up finds the length of the path (D47).
+    """Hamiltonian Monte Carlo whose warm-up learns the length of the path (D47).
 
-    All chains take the same number of leapfrog steps, another one in each path, so that no chain
-    waits for another. After the warm-up step size, path and metric stay as they are. `step` takes
-    states of this kernel's own `init` alone, which know how many paths have been taken.
+    In each draw all chains take the same number of leapfrog steps, so that no chain waits for
+    another; the number differs from draw to draw. After the warm-up step size, path and metric stay
+    the same. `step` needs a state that `ChEES.init` has made, because it counts the paths.
 
     Parameters
     ----------
     step_size : float
-        eps > 0 of the leapfrog, in units of the metric.
+        Step size eps of the leapfrog, > 0, in units of the metric.
     path : float
-        Length of the longest trajectory in units of the metric, > 0. A warm-up begins here, or at
-        16 leapfrog steps if these are shorter, and learns it; it needs two chains at least. The
-        lengths of the paths are this times Halton's numbers 1/2, 1/4, 3/4, 1/8, ...
+        Length of the longest trajectory in units of the metric, > 0. The lengths of successive
+        paths are `path` times Halton's numbers 1/2, 1/4, 3/4, 1/8, ... A warm-up learns `path`
+        from two chains or more; it begins at pi/2, or at 16 leapfrog steps if these are shorter.
     metric : Metric, optional
-        By default unit variances.
+        Mass matrix; by default unit variances.
     max_steps : int
-        Upper bound of the leapfrog steps of a path.
+        Largest number of leapfrog steps of a path.
 
     Raises
     ------
@@ -257,13 +262,12 @@ class ChEES(Adaptable):
     metric: Metric | None = None
     max_steps: int = 1000
 
-    # Of the harmonic mean over chains, which one stuck chain pulls down: best in theory (Beskos et
-    # al. 2013), and that of the paper
+    # The harmonic mean over the chains, which a single stuck chain pulls down, is to have this
+    # value: it is optimal in theory (Beskos et al. 2013), and the choice of the paper
     target_accept = 0.651
-    default_warm_up = 4000  # as that of HMC
-    min_group_chains = (
-        4  # chains of a group at least: they learn the path from each other
-    )
+    default_warm_up = 4000  # number of steps, the same as for HMC
+    # smallest number of chains in a group, because chains learn the path from each other
+    min_group_chains = 4
     tuned_fields = ("step_size", "metric", "path")
 
     def __post_init__(self) -> None:
@@ -271,26 +275,28 @@ class ChEES(Adaptable):
         check_fields(self, path=positive)
 
     def steps(self, index: int) -> int:
-        """Return the leapfrog steps of path number 1, 2, ..., of length h T (D47)."""
+        """Return the number of leapfrog steps of path number `index` = 1, 2, ... (D47)."""
         return steps_for(halton(index) * self.path, self.step_size, self.max_steps)
 
     def init_path(self, step_size: float) -> float:
-        """Return the path with which the warm-up begins under every new metric (D47).
+        """Return the path length with which learning begins under a new metric (D47).
 
-        A quarter period of a Gaussian whose covariance is the metric, or fewer steps if the metric
-        is still far from that: short enough to be below the first maximum of the criterion.
+        It is a quarter period pi/2 of a Gaussian that the metric fits, but at most 16 steps of
+        `step_size`, because the metric may still fit badly: a path that is too short can grow to
+        the first maximum of the criterion.
         """
         return max(min(0.5 * pi, MAX_FIRST_STEPS * step_size), step_size)
 
     def check_chains(self, chains: int) -> None:
-        """Raise ValueError for fewer chains than a warm-up learns from."""
+        """Raise ValueError if there are fewer than the two `chains` that a warm-up needs."""
         if chains < 2:
             raise ValueError(
                 "ChEES must have 2 chains or more, from whose spread it learns its path; got 1. "
-                "Ask for chains=2 or more, or give the path: HMC(path=1.57)"
+                "Set chains=2 or more, or use a kernel with a fixed path: HMC(path=1.57)"
             )
 
     def init_length(self, state: Any, step_size: float) -> tuple[PathLength, float]:
+        """Return the initial `PathLength` and path; raise ValueError for a single chain."""
         self.check_chains(len(state.position))
         path = self.init_path(step_size)
         return PathLength.start(path), path
@@ -298,23 +304,25 @@ class ChEES(Adaptable):
     def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, target_accept: Any
     ) -> float:
-        """Return the wanted acceptance less the harmonic mean over the chains (D47).
+        """Return the target acceptance minus the harmonic mean acceptance of the chains (D47).
 
         Parameters
         ----------
         target : Target
         rng : Generator
         state : State
-            The draw.
+            State of the chains at the draw.
         info : Info
-            Report of the step that led to it.
+            Report of the step that led to `state`.
         target_accept : float
-            Wanted harmonic mean of the acceptance.
+            Harmonic mean acceptance to aim at.
         """
-        with np.errstate(divide="ignore", over="ignore"):  # 0 if one of them is 0
+        # the harmonic mean is 0 if one acceptance is 0
+        with np.errstate(divide="ignore", over="ignore"):
             return float(target_accept - float(1.0 / np.mean(1.0 / info.acceptance)))
 
     def init(self, target: Target, position: Array) -> ChEESState:
+        """Return the state of chains at `position` (S, D), before the first path."""
         state = init(target, position)
         chains = len(position)
         center = np.tile(position.mean(axis=0), (chains, 1))
@@ -330,11 +338,16 @@ class ChEES(Adaptable):
         target : Target
         rng : Generator
         state : ChEESState
-            What `init`, or the step before, has returned; it is not changed.
+            State that `init` or the step before returned; it is not changed.
+
+        Raises
+        ------
+        TypeError
+            If `state` is not a `ChEESState`.
         """
         if not isinstance(state, ChEESState):
             raise TypeError(
-                "state must be one of ChEES.init, which knows how many paths have been taken; "
+                "state must be one that ChEES.init has made, because it counts the paths; "
                 f"got a {type(state).__name__}"
             )
         metric = self.metric_for(state.position)
@@ -354,7 +367,7 @@ class ChEES(Adaptable):
             state.position - state.center,
             final.position - state.center,
             final.momentum,
-            info.acceptance,  # 0 where divergent
+            info.acceptance,  # the acceptance is 0 for divergent chains
             halton(index) * self.path,
         )
         share = 1.0 / min(index, CENTER_MEMORY)

@@ -1,4 +1,4 @@
-"""Hamiltonian Monte Carlo with jittered paths (M7)."""
+"""Hamiltonian Monte Carlo with paths of random length (M7)."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ __all__ = ["HMC"]
 
 @dataclass(frozen=True, eq=False)
 class HMC(Adaptable):
-    """Hamiltonian Monte Carlo, all chains in step (M7).
+    """Hamiltonian Monte Carlo, with the same path length for all chains of a draw (M7).
 
     Parameters
     ----------
     step_size : float
-        eps > 0 of the leapfrog, in units of the metric.
+        Step size eps of the leapfrog, > 0, in units of the metric.
     path : float
-        Length of the trajectory in the same units, > 0; path / step_size leapfrog steps, rounded
-        up. On a Gaussian whose covariance is the metric a quarter period pi/2 gives independent
-        draws without jitter; with the default jitter successive draws are correlated by 2/pi.
+        Length of the longest trajectory in the same units, > 0; it takes path / step_size leapfrog
+        steps, rounded up. On a Gaussian whose covariance is the inverse mass matrix a quarter
+        period, pi/2, gives independent draws without jitter; with the default jitter successive
+        draws have the correlation 2/pi.
     metric : DiagonalMetric or DenseMetric, optional
-        By default unit variances.
+        Mass matrix; by default unit variances.
     jitter : float
-        In [0, 1]. Every draw has a path of its own, from (1 - jitter) path to path. Without
-        jitter a path near a period of some direction brings that direction back to where it was,
-        for ever: the chain is then not ergodic.
+        Number in [0, 1]. The path length of each draw is drawn uniformly from (1 - jitter) path to
+        path. Without jitter a path close to the period of some direction returns that direction to
+        its starting point in every draw: the chain is then not ergodic.
     max_steps : int
-        Upper bound of the leapfrog steps of a path, whatever the step size.
+        Largest number of leapfrog steps of a path, whatever the step size.
     small_steps : float
-        In [0, 1]. Share of the paths whose step size is drawn from 0 to step_size; their number
-        of steps stays the same. Without them a chain may be stuck for thousands of draws where the
-        leapfrog is not stable with step_size.
+        Share, in [0, 1], of the paths whose step size is drawn uniformly from 0 to step_size;
+        their number of steps stays the same. Without them a chain may be stuck for thousands of
+        draws where the leapfrog is not stable with step_size.
 
     Raises
     ------
@@ -56,9 +57,10 @@ class HMC(Adaptable):
     max_steps: int = 1000
     small_steps: float = 0.1
 
-    # Neal (2011) finds 0.65 best in theory; a smaller step copes with more
+    # Neal (2011) finds 0.65 optimal for Gaussians; the smaller steps of 0.8 suit more posteriors
     target_accept = 0.8
-    default_warm_up = 4000  # its paths are short: it takes many to where the mass is
+    # paths are short, so that chains need many of them to reach the bulk of the posterior
+    default_warm_up = 4000
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,22 +68,23 @@ class HMC(Adaptable):
 
     @property
     def steps(self) -> int:
-        """Leapfrog steps of the longest path."""
+        """Number of leapfrog steps of the longest path."""
         return steps_for(self.path, self.step_size, self.max_steps)
 
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
         r"""Move every chain along one trajectory, or leave it where it is (M7).
 
-        Accepted with probability :math:`\min(1, e^{H_0 - H_1})`,
-        :math:`H = -\log\pi(\theta) + \tfrac12 r^T M^{-1} r`. The new momentum would have to be
-        negated for the proposal to be its own inverse; it is drawn afresh instead.
+        The end of the trajectory is accepted with probability :math:`\min(1, e^{H_0 - H_1})`,
+        :math:`H = -\log\pi(\theta) + \tfrac12 r^T M^{-1} r`. For the proposal to be its own inverse
+        the new momentum would have to be negated; that has no effect, because the next step draws
+        a new momentum.
 
         Parameters
         ----------
         target : Target
         rng : Generator
         state : State
-            Where the chains are; it is not changed.
+            Present state of the chains; it is not changed.
         """
         metric = self.metric_for(state.position)
         momentum = metric.draw_momentum(rng, state.position)
@@ -89,7 +92,7 @@ class HMC(Adaptable):
         steps = ceil(self.steps * (1.0 - self.jitter * rng.random()))
         step_size = self.step_size
         if self.small_steps and rng.random() < self.small_steps:
-            step_size *= 1.0 - rng.random()  # not 0
+            step_size *= 1.0 - rng.random()  # a factor in (0, 1]
         new, info, _ = trajectory(
             target, rng, metric, state, momentum, step_size, steps
         )
@@ -111,30 +114,32 @@ def trajectory(
     ----------
     target : Target
     rng : Generator
-        Decides on acceptance.
+        Generator of the random numbers that decide on acceptance.
     metric : Metric
     state : State
-        Where the trajectory begins.
+        State at which the trajectory begins.
     momentum : ndarray (S, D)
-        Its initial momentum.
+        Momentum at which the trajectory begins.
     step_size : float
-        In units of the metric.
+        Step size of the leapfrog, in units of the metric.
     steps : int
         Number of leapfrog steps.
 
     Returns
     -------
     state : State
-        The end where it is accepted, else the beginning.
+        The end of the trajectory for chains that accept it, else its beginning.
     info : Info
+        Report of the step.
     end : Phase
+        The end of the trajectory, accepted or not.
     """
     phase = Phase(state.position, momentum, state.log_density, state.gradient)
     initial_energy = hamiltonian(metric, phase)
     for _ in range(steps):
         phase = leapfrog(target, metric, phase, step_size)
     energy = hamiltonian(metric, phase)
-    # no chain stands where H is infinite: `init` refuses it, `accept` too
+    # the initial energy is finite: `init` and `accept` refuse positions where it is not
     error = energy - initial_energy
     energies = (initial_energy, energy)
     new, info = accept(rng, error, state, phase.state, energies, steps)
@@ -157,10 +162,18 @@ def accept(
     error : ndarray (S,)
         Change of the energy from the old to the new state, in nats.
     old, new : State
+        States of S chains before and after the path.
     energies : tuple of ndarray (S,)
-        Of the old and of the new state.
+        Energies of the old and of the new state, in nats.
     steps : int
-        Gradients that each chain has taken on the way.
+        Number of gradient evaluations of each chain, for the report.
+
+    Returns
+    -------
+    state : State
+        The next state.
+    info : Info
+        Report of the step.
     """
     threshold = rng.standard_exponential(len(error))
     accepted = error < threshold  # M7: log u = -Exp(1) < -error

@@ -19,8 +19,8 @@ from .states import State, Target, finite
 
 __all__ = ["MAX_ENERGY_ERROR", "Phase", "hamiltonian", "leapfrog", "steps_for"]
 
-# In nats. A trajectory with a greater error of its energy has diverged: it follows the true motion
-# no more, and would be accepted with probability exp(-1000), which is 0
+# Energy error, in nats, from which on a trajectory is divergent: it no longer follows the true
+# motion, and its probability of acceptance, exp(-1000), rounds to 0
 MAX_ENERGY_ERROR = 1000.0
 
 
@@ -29,68 +29,72 @@ class Phase(NamedTuple):
 
     position: Array  # (S, D)
     momentum: Array  # (S, D)
-    log_density: Array  # (S,)
-    gradient: Array  # (S, D)
+    log_density: Array  # (S,)  in nats, up to a constant
+    gradient: Array  # (S, D)  gradient of the log density
 
     @property
     def state(self) -> State:
-        """The state without its momentum."""
+        """Position, log density and gradient, without the momentum."""
         return State(self.position, self.log_density, self.gradient)
 
 
 def steps_for(length: float, step_size: float, max_steps: int) -> int:
-    """Return the number of steps of a path: length / step_size, at least 1.
+    """Return the number of steps of a path: length / step_size rounded up, from 1 to max_steps.
 
     Parameters
     ----------
     length : float
-        Of the path, in units of the metric.
+        Length of the path, in units of the metric.
     step_size : float
-        In the same units; the quotient may be 0 or inf.
+        Length of a step, in the same units; the quotient may be 0 or inf.
     max_steps : int
-        Upper bound of the number.
+        Largest number of steps.
     """
     return ceil(min(max(length / step_size, 1), max_steps))
 
 
 def hamiltonian(metric: Metric, phase: Phase) -> Array:
-    """Return the energy H = -log pi + r^T M^-1 r / 2 (S,), in nats; inf where it is not a number.
+    """Return the energies H = -log pi + r^T M^-1 r / 2 (S,), in nats, with nan replaced by inf.
 
     Parameters
     ----------
     metric : Metric
+        Mass matrix M.
     phase : Phase
+        Positions and momenta r of S chains, with the log density log pi at the positions.
     """
     with np.errstate(all="ignore"):
         energy = metric.kinetic(phase.momentum) - phase.log_density
-        if np.isfinite(np.add.reduce(energy)):  # the common case, in one look
+        # a finite sum shows with one test that no energy is nan, which is the common case
+        if np.isfinite(np.add.reduce(energy)):
             return energy
     return np.where(np.isnan(energy), np.inf, energy)
 
 
 def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Phase:
-    r"""Return the phase after one step of the leapfrog (M8).
+    r"""Return positions and momenta after one step of the leapfrog (M8).
 
-    Its three lines are ::
+    The step is ::
 
         r     <- r + (eps/2) grad log pi(theta)
         theta <- theta + eps M^-1 r
         r     <- r + (eps/2) grad log pi(theta)
 
-    Each line shifts one half of (theta, r) by a function of the other: a shear, of determinant 1.
-    Read upwards with -eps the lines undo themselves. The error of H is of order eps^2.
+    Each line shifts theta by a function of r, or r by a function of theta: a shear, whose Jacobian
+    has determinant 1. The same lines with -eps, from the last to the first, undo the step. The
+    error of H is of order eps^2.
 
     Parameters
     ----------
     target : Target
     metric : Metric
     phase : Phase
-        Position and momentum, with log density and gradient there.
+        Positions and momenta, with log density and gradient at the positions.
     step_size : float or ndarray (S, 1)
-        eps, in units of the metric; negative to go backwards in time.
+        Step size eps, in units of the metric; negative to go backwards in time.
     """
     half = 0.5 * step_size
-    # a diverging trajectory overflows; `finite` says so
+    # a diverging trajectory overflows without a warning; `finite` then sets its density to -inf
     with np.errstate(all="ignore"):
         momentum = phase.momentum + half * phase.gradient
         position = phase.position + step_size * metric.velocity(momentum)  # M8

@@ -1,7 +1,7 @@
-r"""Mass matrices: the kinetic energy of Hamiltonian methods, and their time unit.
+r"""Mass matrices, which define the kinetic energy and the unit of time of Hamiltonian methods.
 
-The momentum is :math:`r \sim N(0, M)`, the kinetic energy :math:`\tfrac12 r^T M^{-1} r`. With
-:math:`M^{-1}` the covariance of the target, every direction of a Gaussian has the same period
+The momentum is :math:`r \sim N(0, M)`, the kinetic energy :math:`\tfrac12 r^T M^{-1} r`. If
+:math:`M^{-1}` is the covariance of a Gaussian target, all its directions have the same period
 :math:`2\pi` (M12).
 """
 
@@ -29,10 +29,10 @@ __all__ = ["DenseMetric", "DiagonalMetric", "Metric", "Scaled", "identity"]
 
 
 class Metric:
-    """A mass matrix M; a metric of your own needs these methods, not this class."""
+    """A mass matrix M; a metric of your own needs the methods of this class, not the class."""
 
     def draw_momentum(self, rng: Generator, like: Array) -> Array:
-        """Draw momenta r ~ N(0, M).
+        """Draw momenta r ~ N(0, M) of shape (S, D).
 
         Parameters
         ----------
@@ -43,7 +43,7 @@ class Metric:
         return self._momentum(rng.standard_normal(like.shape, like.dtype.type))
 
     def draw_step(self, rng: Generator, like: Array) -> Array:
-        """Draw steps ~ N(0, M^-1).
+        """Draw steps ~ N(0, M^-1) of shape (S, D).
 
         Parameters
         ----------
@@ -62,13 +62,15 @@ class Metric:
         return 0.5 * inner(momentum, self.velocity(momentum))
 
     def whiten(self, offset: Array) -> Array:
-        """Return offsets u (S, D) in the coordinates where M = I: z with z^T z = u^T M u."""
+        """Return whitened offsets z (S, D) of offsets u (S, D), such that z^T z = u^T M u."""
         raise NotImplementedError
 
     def _momentum(self, z: Array) -> Array:
+        """Return momenta ~ N(0, M) from standard normal numbers `z` (S, D)."""
         raise NotImplementedError
 
     def _step(self, z: Array) -> Array:
+        """Return steps ~ N(0, M^-1) from standard normal numbers `z` (S, D)."""
         raise NotImplementedError
 
 
@@ -90,7 +92,7 @@ def _numbers(name: str, value: Any) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class DiagonalMetric(Metric):
-    """Metric with M^-1 = diag(variance): a scale for each coordinate.
+    """Metric with M^-1 = diag(variance), one scale for each coordinate.
 
     Parameters
     ----------
@@ -119,26 +121,30 @@ class DiagonalMetric(Metric):
         return np.sqrt(self.variance)
 
     def _momentum(self, z: Array) -> Array:
+        """Return momenta z / sd (S, D)."""
         return z / self._scale
 
     def _step(self, z: Array) -> Array:
+        """Return steps z sd (S, D)."""
         return z * self._scale
 
     def velocity(self, momentum: Array) -> Array:
+        """Return the velocity M^-1 r (S, D) of momenta r (S, D): r times the variances."""
         return momentum * self.variance
 
     def whiten(self, offset: Array) -> Array:
+        """Return whitened offsets u / sd (S, D) of offsets u (S, D)."""
         return offset / self._scale
 
 
 @dataclass(frozen=True, eq=False)
 class DenseMetric(Metric):
-    """Metric with M^-1 = covariance, which follows correlations; each step costs D^2.
+    """Metric with M^-1 = covariance, which knows correlations; each step costs D^2 operations.
 
     Parameters
     ----------
     covariance : ndarray (D, D)
-        Estimated covariance of the coordinates: finite, symmetric to 1e-5, positive definite.
+        Estimated covariance of the coordinates: finite, symmetric within 1e-5, positive definite.
 
     Raises
     ------
@@ -171,26 +177,30 @@ class DenseMetric(Metric):
 
     @cached_property
     def _inverse_factor(self) -> Array:
-        """C^-1 (D, D): momenta z^T C^-1 of standard normal z have covariance C^-T C^-1 = M."""
+        """Inverse C^-1 (D, D) of `_factor`: z^T C^-1 ~ N(0, M) for standard normal z."""
         return np.linalg.solve(
             self._factor, np.eye(len(self._factor), dtype=self._factor.dtype)
         )
 
     def _momentum(self, z: Array) -> Array:
+        """Return momenta C^-T z (S, D)."""
         return z @ self._inverse_factor
 
     def _step(self, z: Array) -> Array:
+        """Return steps C z (S, D)."""
         return z @ self._factor.T
 
     def velocity(self, momentum: Array) -> Array:
+        """Return the velocity M^-1 r (S, D) of momenta r (S, D): the covariance times r."""
         return momentum @ self.covariance
 
     def whiten(self, offset: Array) -> Array:
-        return offset @ self._inverse_factor.T  # C^-1 u
+        """Return whitened offsets C^-1 u (S, D) of offsets u (S, D)."""
+        return offset @ self._inverse_factor.T
 
 
 def identity(like: Array) -> DiagonalMetric:
-    """Return the metric of unit variances for positions (S, D)."""
+    """Return the metric of D unit variances, in the dtype of the positions `like` (S, D)."""
     return DiagonalMetric(np.ones(like.shape[1], like.dtype))
 
 
@@ -206,7 +216,7 @@ class Scaled:
     step_size: float
     metric: Metric | None
 
-    # Fields that a warm-up learns, in the order of `tuning`
+    # Names of the fields that a warm-up learns, in the order of `tuning`
     tuned_fields: tuple[str, ...] = ("step_size", "metric")
 
     def __post_init__(self) -> None:
@@ -219,16 +229,23 @@ class Scaled:
             check_fields(self, max_steps=STEPS)
 
     def metric_for(self, like: Array) -> Metric:
-        """Return the metric for positions (S, D): by default that of unit variances."""
+        """Return `metric`, or unit variances for the positions `like` (S, D) if it is None."""
         return identity(like) if self.metric is None else self.metric
 
     @property
     def tuning(self) -> tuple[Any, ...]:
-        """The values that a warm-up has learned: arguments of `tuned`."""
+        """Values of the fields that a warm-up learns, which are the arguments of `tuned`."""
         return tuple(getattr(self, name) for name in self.tuned_fields)
 
     def tuned(self, *tuning: Any) -> Self:
-        """Return this kernel with another step size and metric, and path if it learns one."""
+        """Return a copy with new values of the first fields of `tuned_fields`.
+
+        Parameters
+        ----------
+        *tuning
+            Step size, metric, and a path length if the kernel learns one; fewer values leave the
+            other fields as they are.
+        """
         values = dict(zip(self.tuned_fields, tuning, strict=False))
         return replace(self, **values)  # type: ignore[type-var]
 

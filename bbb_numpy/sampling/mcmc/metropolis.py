@@ -35,43 +35,46 @@ __all__ = [
 class Proposal(Protocol):
     """A distribution q(new|old) of candidates.
 
-    A warm-up tunes one that has a `step_size`, a `metric` and a method `tuned`, as `Scaled`.
+    A warm-up tunes a proposal that has a `step_size`, a `metric` and a method `tuned`, like those
+    derived from `Scaled`.
     """
 
     def propose(
         self, target: Target, rng: Generator, state: State
     ) -> tuple[State, Array]:
-        """Return candidates, and log q(old|new) - log q(new|old).
+        """Return candidates and the log ratio of proposal densities.
 
         Parameters
         ----------
         target : Target
         rng : Generator
         state : State
-            Where the chains are.
+            Present state of S chains.
 
         Returns
         -------
         new : State
+            One candidate for each chain.
         log_ratio : ndarray (S,)
+            log q(old|new) - log q(new|old).
         """
 
 
 def _candidate(target: Target, position: Array) -> State:
-    """Return the state at a position (S, D) that need not be in the support."""
+    """Return the state at `position` (S, D), which may be outside of the support."""
     return State(position, *evaluate(target, position))
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianWalk(Scaled):
-    """Propose x' ~ N(x, step_size^2 M^-1): symmetric, so that q cancels (M6).
+    """Proposal x' ~ N(x, step_size^2 M^-1), which is symmetric, so that q cancels (M6).
 
     Parameters
     ----------
     step_size : float
-        > 0, in units of the metric.
+        Standard deviation of the step, > 0, in units of the metric.
     metric : Metric, optional
-        By default unit variances.
+        Matrix M; by default unit variances.
 
     Raises
     ------
@@ -82,19 +85,20 @@ class GaussianWalk(Scaled):
     step_size: float = 1.0
     metric: Metric | None = None
 
-    target_accept = 0.234  # best for many dimensions (Roberts, Gelman and Gilks 1997)
+    # optimal in the limit of many dimensions (Roberts, Gelman and Gilks 1997)
+    target_accept = 0.234
 
     def propose(
         self, target: Target, rng: Generator, state: State
     ) -> tuple[State, Array]:
-        """Return candidates, and the log ratio 0 (S,).
+        """Return candidates, and zeros (S,) as their log ratio.
 
         Parameters
         ----------
         target : Target
         rng : Generator
         state : State
-            Where the chains are.
+            Present state of S chains.
         """
         metric = self.metric_for(state.position)
         step = self.step_size * metric.draw_step(rng, state.position)
@@ -104,7 +108,7 @@ class GaussianWalk(Scaled):
 
 @dataclass(frozen=True)
 class LogNormalWalk:
-    r"""Propose x' = x e^{s z}, z ~ N(0, 1), for positive numbers (M6).
+    r"""Proposal x' = x e^{s z}, z ~ N(0, 1), for positive numbers x (M6).
 
     It is not symmetric: :math:`q(x'|x) = N(\log x'; \log x, s^2) / x'`, so that
     :math:`\log q(x|x') - \log q(x'|x) = \sum_d (\log x'_d - \log x_d)`.
@@ -112,7 +116,7 @@ class LogNormalWalk:
     Parameters
     ----------
     step_size : float
-        s > 0, of the logarithms.
+        Standard deviation s > 0 of the step of log x.
 
     Raises
     ------
@@ -128,33 +132,34 @@ class LogNormalWalk:
     def propose(
         self, target: Target, rng: Generator, state: State
     ) -> tuple[State, Array]:
-        """Return candidates, and the log ratio (S,): the sum of the steps of the logarithms.
+        """Return candidates, and as log ratio (S,) the sum over d of log x'_d - log x_d.
 
         Parameters
         ----------
         target : Target
         rng : Generator
         state : State
-            Where the chains are.
+            Present state of S chains.
         """
         noise = rng.standard_normal(state.position.shape, state.position.dtype.type)
         step = self.step_size * noise
-        with np.errstate(over="ignore"):  # rejected: the target is not finite there
+        # a candidate that overflows is rejected, because the target is not finite there
+        with np.errstate(over="ignore"):
             return _candidate(target, state.position * np.exp(step)), step.sum(axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class Langevin(Scaled):
-    r"""Propose x' ~ N(x + (s^2/2) M^-1 grad log pi(x), s^2 M^-1): uphill on average (M6).
+    r"""Proposal x' ~ N(x + (s^2/2) M^-1 grad log pi(x), s^2 M^-1), uphill on average (M6).
 
-    The drift differs at the two ends, so q does not cancel.
+    The drift at x differs from that at x', so q does not cancel.
 
     Parameters
     ----------
     step_size : float
-        s > 0, in units of the metric.
+        Standard deviation s > 0 of the step, in units of the metric.
     metric : Metric, optional
-        By default unit variances.
+        Matrix M; by default unit variances.
 
     Raises
     ------
@@ -165,42 +170,46 @@ class Langevin(Scaled):
     step_size: float = 1.0
     metric: Metric | None = None
 
-    target_accept = 0.574  # best for many dimensions (Roberts and Rosenthal 1998)
+    # optimal in the limit of many dimensions (Roberts and Rosenthal 1998)
+    target_accept = 0.574
 
     def propose(
         self, target: Target, rng: Generator, state: State
     ) -> tuple[State, Array]:
-        r"""Return candidates, and the log ratio (S,).
+        r"""Return candidates, and the log ratio (S,) of the densities of the two momenta.
 
-        The proposal is one leapfrog step from the momentum r, and r' that of the way back; q is a
-        Gaussian in either, so that the ratio is a difference of kinetic energies.
+        The proposal is one leapfrog step from a momentum r, and the same step leads back from the
+        momentum r' at its end, up to sign. Both densities q are Gaussian in these momenta, so that
+        the log ratio is the difference of their kinetic energies.
 
         Parameters
         ----------
         target : Target
         rng : Generator
         state : State
-            Where the chains are.
+            Present state of S chains.
         """
         s = self.step_size
         metric = self.metric_for(state.position)
         momentum = metric.draw_momentum(rng, state.position)
-        with np.errstate(all="ignore"):  # far outside: rejected
+        # a candidate that overflows is rejected
+        with np.errstate(all="ignore"):
             half = momentum + 0.5 * s * state.gradient
             new = _candidate(target, state.position + s * metric.velocity(half))
-            # q(x'|x) is that of the momentum; q(x|x') of the one that leads back, up to its sign
+            # q(x'|x) is the density of the momentum, q(x|x') that of the momentum that leads back
+            # from x' to x, whose sign does not matter
             reverse_momentum = half + 0.5 * s * new.gradient
             return new, metric.kinetic(momentum) - metric.kinetic(reverse_momentum)
 
 
 @dataclass(frozen=True, eq=False)
 class MetropolisHastings(Adaptable):
-    """Metropolis-Hastings: propose, then accept or stay (M5, M6), every chain for itself.
+    """Metropolis-Hastings: each chain accepts its candidate, or stays where it is (M5, M6).
 
     Parameters
     ----------
     proposal : GaussianWalk, LogNormalWalk, Langevin, or a `Proposal` of your own
-        A warm-up tunes those with a step size and a metric.
+        Distribution of the candidates. A warm-up tunes a proposal with a step size and a metric.
 
     Raises
     ------
@@ -210,7 +219,8 @@ class MetropolisHastings(Adaptable):
 
     proposal: Proposal = GaussianWalk()
 
-    default_warm_up = 4000  # its steps are short, and each costs one gradient at most
+    # steps are short, so that chains need many, and each step costs a single gradient
+    default_warm_up = 4000
 
     def __post_init__(self) -> None:
         check_fields(
@@ -219,25 +229,26 @@ class MetropolisHastings(Adaptable):
 
     @property
     def step_size(self) -> float:  # type: ignore[override]
-        """Step size of the proposal; nan if it has none."""
+        """Step size of the proposal; nan if the proposal has none."""
         return float(getattr(self.proposal, "step_size", np.nan))
 
     @property
     def metric(self) -> Metric | None:  # type: ignore[override]
-        """Metric of the proposal; None if it has none."""
+        """Metric of the proposal; None if the proposal has none, which means unit variances."""
         return getattr(self.proposal, "metric", None)
 
     @property
     def target_accept(self) -> float | None:  # type: ignore[override]
-        """Acceptance that a warm-up of the proposal aims at; None if it cannot be tuned."""
+        """Acceptance probability that a warm-up aims at; None if the proposal cannot be tuned."""
         return getattr(self.proposal, "target_accept", None)
 
     def tuned(self, *tuning: Any) -> MetropolisHastings:
+        """Return a copy whose proposal has the step size and metric `tuning`."""
         proposal: Any = self.proposal
         return replace(self, proposal=proposal.tuned(*tuning))
 
     def adapt(self, *arguments: Any, **options: Any) -> Any:
-        """Return a warm-up before its first draw; None if the proposal has no method `tuned`."""
+        """Return the warm-up of `Adaptable.adapt`, or None if the proposal cannot be tuned."""
         if not hasattr(self.proposal, "tuned"):
             return None
         return super().adapt(*arguments, **options)
@@ -245,38 +256,40 @@ class MetropolisHastings(Adaptable):
     def first_step_size(
         self, search: Search, step_size: float | None, state: State
     ) -> float:
-        """Return the step size so far: the leapfrog says nothing about a proposal.
+        """Return the step size learned under the previous metric, or the proposal's own.
 
         Parameters
         ----------
         search : callable
-            From a step size to one whose leapfrog steps are accepted.
+            Ignored: a search by leapfrog steps does not apply to a proposal.
         step_size : float or None
-            Step size under the last metric; None at the first one.
+            Step size learned under the previous metric; None if there is no previous metric.
         state : State
+            Ignored.
         """
         return self.step_size if step_size is None else step_size
 
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
-        r"""Move every chain, or leave it where it is.
+        r"""Move every chain to its candidate, or leave it where it is.
 
         .. math:: \alpha(x, x') = \min\Big(1,
             \frac{\pi(x')\, q(x \mid x')}{\pi(x)\, q(x' \mid x)}\Big) \qquad (M6)
 
-        Only where q is symmetric is a more probable candidate always accepted.
+        A candidate of higher density is always accepted only if q is symmetric.
 
         Parameters
         ----------
         target : Target
         rng : Generator
         state : State
-            Where the chains are; it is not changed.
+            Present state of the chains; it is not changed.
         """
         new, log_ratio = self.proposal.propose(target, rng, state)
-        with np.errstate(invalid="ignore"):  # -inf and inf may meet far outside
+        # -inf + inf, of a candidate far outside of the support, is nan and rejected below
+        with np.errstate(invalid="ignore"):
             log_alpha = new.log_density - state.log_density + log_ratio  # M6
         log_alpha = np.minimum(0.0, np.where(np.isnan(log_alpha), -np.inf, log_alpha))
-        # log u < log alpha
+        # a chain accepts if log u < log alpha, with -Exp(1) as log u
         accepted = -rng.standard_exponential(len(log_alpha)) < log_alpha
         state = select(accepted, new, state)  # M5
         none_divergent = np.zeros(len(log_alpha), bool)

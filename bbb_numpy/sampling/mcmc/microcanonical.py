@@ -1,13 +1,14 @@
-r"""Microcanonical Langevin: motion of constant speed, unadjusted and adjusted (D48, D49, D50).
+r"""Microcanonical Langevin samplers, unadjusted and adjusted (D48, D49, D50).
 
-The position moves with speed 1 in units of the metric, the gradient turns the direction of motion:
+The position moves with speed 1 in units of the metric; the gradient turns the direction of motion:
 
 .. math:: \dot\theta = M^{-1} r, \quad
     \dot r = \frac1{D - 1} \big( g - r\, (r^T M^{-1} g) \big), \quad
     r^T M^{-1} r = 1, \quad g = \nabla\log\pi(\theta)
 
-In place of volume and energy it keeps the density :math:`\pi(\theta)` times the uniform density of
-directions. In one dimension there is no direction to turn: these kernels need two numbers.
+In place of volume and energy this motion preserves the density :math:`\pi(\theta)` times the
+uniform density of directions. In one dimension there is no direction to turn: these kernels need
+positions of two numbers or more.
 """
 
 from __future__ import annotations
@@ -39,18 +40,19 @@ __all__ = [
     "refreshed",
 ]
 
-# Decoherence lengths of a path of MCLMC, and of the longest path of MAMS
+# Length of a path of MCLMC, and of the longest path of MAMS, in decoherence lengths
 PATH_LENGTHS = 2.0
-# A path of MAMS with a smaller probability of acceptance had steps too large for where it was
+# Acceptance probability of a path of MAMS below which its steps count as too large
 MIN_PATH_ACCEPTANCE = exp(-5.0)
 # Decoherence length over the length of path per effective draw (Robnik et al. 2023)
 LENGTH_PER_EFFECTIVE_DRAW = 0.4
-MAX_ERROR_RATIO = 10.0  # to which energy errors over the wanted ones are cut off
-MAX_ROOT = 35.0  # up to which e^(q^2 / 2) and Phi(-q) are numbers
+MAX_ERROR_RATIO = 10.0  # upper bound of the ratio that `excess` returns
+# Largest q = sqrt(D v) for which e^(q^2 / 2) does not overflow and Phi(-q) does not underflow
+MAX_ROOT = 35.0
 
 
 def directions(metric: Metric, rng: Generator, like: Array) -> Array:
-    """Draw momenta with r^T M^-1 r = 1, uniform over directions.
+    """Draw momenta r (S, D) with r^T M^-1 r = 1, uniform over directions.
 
     Parameters
     ----------
@@ -63,14 +65,14 @@ def directions(metric: Metric, rng: Generator, like: Array) -> Array:
 
 
 def _unit(metric: Metric, momentum: Array) -> Array:
-    """Return r / |r| with |r|^2 = r^T M^-1 r (S, D)."""
+    """Return the unit momenta r / |r| (S, D) of momenta r (S, D), with |r|^2 = r^T M^-1 r."""
     return momentum / np.sqrt(2.0 * metric.kinetic(momentum))[:, None]
 
 
 def kick(
     metric: Metric, momentum: Array, gradient: Array, step_size: Any
 ) -> tuple[Array, Array]:
-    r"""Return directions after the gradient has turned them for a time, exactly (D49).
+    r"""Return the directions after a gradient has turned them for a time eps, exactly (D49).
 
     With :math:`e = g / |g|`, :math:`c = e^T M^{-1} r` and
     :math:`\delta = \varepsilon |g| / (D - 1)` ::
@@ -78,27 +80,28 @@ def kick(
         r  <- [r + (sinh(delta) + c (cosh(delta) - 1)) e] / (cosh(delta) + c sinh(delta))
         -log |det| = (D - 1) log(cosh(delta) + c sinh(delta))
 
-    Both with exp(-delta) taken out: nothing overflows.
+    Both are computed with exp(delta) factored out, so that nothing overflows.
 
     Parameters
     ----------
     metric : Metric
     momentum : ndarray (S, D)
-        r, with r^T M^-1 r = 1.
+        Directions r, with r^T M^-1 r = 1.
     gradient : ndarray (S, D)
-        g, of the log density.
+        Gradients g of the log density.
     step_size : float
-        eps, the time; negative to go backwards.
+        Time eps, in units of the metric; negative to go backwards.
 
     Returns
     -------
     momentum : ndarray (S, D)
+        The turned directions.
     work : ndarray (S,)
-        Minus the log determinant of the Jacobian on the sphere: what the kick adds to the energy.
+        Minus the log determinant of the Jacobian on the sphere, which the kick adds to the energy.
     """
     freedom = momentum.shape[1] - 1
     length = np.sqrt(2.0 * metric.kinetic(gradient))
-    # g = 0 turns nothing: c = 0
+    # a gradient of 0 turns nothing: its e is set to 0, so that c = 0
     e = gradient / np.where(length == 0.0, 1.0, length)[:, None]
     along = inner(e, metric.velocity(momentum))  # c
     delta = step_size * length / freedom
@@ -114,21 +117,23 @@ def isokinetic(
 ) -> tuple[Phase, Array]:
     r"""Return the phase after one isokinetic step, and the work of its two kicks (S,) (D49).
 
-    Half a kick, a drift of length eps, half a kick: read from either end it is the same, so that
-    -eps undoes it. :math:`e^{-\text{work}}` is the determinant of its Jacobian. The energy error
-    log pi(before) - log pi(after) + work is of order eps^3, its variance of order eps^6.
+    The step is a kick of time eps/2, a drift of length eps and another kick of time eps/2. It is
+    symmetric, so that a step of -eps undoes it. The determinant of its Jacobian is
+    :math:`e^{-\text{work}}`. The energy error log pi(before) - log pi(after) + work is of order
+    eps^3, its variance of order eps^6.
 
     Parameters
     ----------
     target : Target
     metric : Metric
     phase : Phase
-        With momenta of unit length.
+        Positions, and momenta of unit length.
     step_size : float
-        eps, in units of the metric; negative to go backwards in time.
+        Step size eps, in units of the metric; negative to go backwards in time.
     """
     half = 0.5 * step_size
-    with np.errstate(all="ignore"):  # a diverging path overflows; `evaluate` says so
+    # a diverging path overflows without a warning; `evaluate` then sets its density to -inf
+    with np.errstate(all="ignore"):
         momentum, work = kick(metric, phase.momentum, phase.gradient, half)
         position = phase.position + step_size * metric.velocity(momentum)
         value, gradient = evaluate(target, position)
@@ -139,11 +144,12 @@ def isokinetic(
 def refreshed(
     metric: Metric, rng: Generator, momentum: Array, step_size: float, length: float
 ) -> Array:
-    r"""Return the directions after a partial refreshment with noise (D48).
+    r"""Return the directions (S, D) after a partial refreshment with noise (D48).
 
     :math:`r \leftarrow (r + \nu z) / |r + \nu z|`, :math:`z \sim N(0, M)`,
-    :math:`\nu^2 = (e^{2\varepsilon / \ell} - 1) / D`: after a way ell the correlation is 1/e.
-    No direction is special, so the uniform distribution stays what it was.
+    :math:`\nu^2 = (e^{2\varepsilon / \ell} - 1) / D`: after a distance ell the correlation of the
+    directions is 1/e. The noise has no preferred direction, so that the uniform distribution of
+    directions is invariant.
 
     Parameters
     ----------
@@ -152,9 +158,9 @@ def refreshed(
     momentum : ndarray (S, D)
         Directions r of unit length.
     step_size : float
-        eps, the way since the last refreshment, in units of the metric.
+        Distance eps moved since the last refreshment, in units of the metric.
     length : float
-        ell, the decoherence length, in the same units.
+        Decoherence length ell, in the same units.
     """
     share = sqrt(np.expm1(min(2.0 * step_size / length, 700.0)) / momentum.shape[1])
     new = momentum + share * metric.draw_momentum(rng, momentum)  # D48
@@ -162,17 +168,17 @@ def refreshed(
 
 
 class Decoherence(NamedTuple):
-    """Warm-up of the decoherence length (D50).
+    """State of learning the decoherence length in a warm-up (D50).
 
     The length begins as sqrt(D), the root of the summed variances in units of the metric. At the
-    end of every window but the first it becomes 0.4 of the path per effective draw, but not more
-    than at first, and not less than half of it: the draws of a network are also correlated because
-    chains seldom change modes, which longer paths do not mend.
+    end of every window but the first it becomes 0.4 of the length of path per effective draw, but
+    at most sqrt(D), and at least half of that: the draws of a network are also correlated because
+    chains seldom change modes, and longer paths do not help against that.
     """
 
-    length: float
-    last_position: Array  # (S, D)  the draw before
-    # (D,)  summed squares of the differences of successive draws of a window
+    length: float  # present decoherence length, in units of the metric
+    last_position: Array  # (S, D)  positions at the last draw
+    # (D,)  squared differences of successive draws, summed over chains and draws of a window
     jumps: Array
 
     def after_draw(
@@ -183,18 +189,18 @@ class Decoherence(NamedTuple):
         step_size: float,
         in_window: bool,
     ) -> Decoherence:
-        """Add the jump to a draw of a window to its sum (D50).
+        """Return the state after one more draw; in a window its squared jump is added (D50).
 
         Parameters
         ----------
         kernel : MCLMC or MAMS
-            That made the draw.
+            Ignored.
         state : State
-            The draw.
+            State of the chains at the draw.
         info : Info
-            Report of the step that led to it.
+            Ignored.
         step_size : float
-            Of the next draw.
+            Ignored.
         in_window : bool
             Whether the draw belongs to a window.
         """
@@ -212,20 +218,22 @@ class Decoherence(NamedTuple):
         first: bool,
         last: bool,
     ) -> Decoherence:
-        """Update the length of decoherence from the draws of a whole window (D50).
+        """Return the state with a decoherence length learned from the draws of a window (D50).
 
-        With the correlation rho of successive draws, as if it fell geometrically from there, an
-        effective draw takes (1 + rho) / (1 - rho) draws.
+        If rho is the correlation of successive draws, and correlations decay geometrically with
+        the lag, an effective draw takes (1 + rho) / (1 - rho) draws.
 
         Parameters
         ----------
         kernel : MCLMC or MAMS
+            Kernel that made the draws of the window.
         moments : Moments
-            Of the draws of the window.
+            Moments of the draws of the window.
         step_size : float
-            Of the next draw, in units of the new metric.
+            Ignored.
         first, last : bool
-            Whether it is the first or the last window.
+            Whether the window is the first one, of which the length does not learn, and whether it
+            is the last one (ignored).
         """
         size = len(self.jumps)
         if first:
@@ -237,14 +245,14 @@ class Decoherence(NamedTuple):
         count = moments.n_draws * chains
         with np.errstate(all="ignore"):
             variance = squares / (count - chains)
-            # jumps are 2 (1 - rho) variances
+            # the mean squared jump is 2 (1 - rho) times the variance
             rho = 1.0 - 0.5 * (self.jumps / count) / variance
         rho = np.clip(np.where(np.isfinite(rho), rho, 0.0), -0.5, 0.98)
         path = min(
             PATH_LENGTHS * kernel.length(size), kernel.step_size * kernel.max_steps
         )
         if not kernel.unadjusted:
-            path *= 0.5  # the mean path of MAMS
+            path *= 0.5  # the mean path of MAMS is half of its longest path
         draws_per_effective = float(np.mean((1.0 + rho) / (1.0 - rho)))
         length = LENGTH_PER_EFFECTIVE_DRAW * path * draws_per_effective
         length = min(max(length, 0.5 * sqrt(size)), sqrt(size))  # D50
@@ -256,11 +264,11 @@ class Decoherence(NamedTuple):
 
 
 class _Microcanonical(Adaptable):
-    """Base class of MCLMC and MAMS."""
+    """Base class of the microcanonical kernels MCLMC and MAMS."""
 
     decoherence_length: float | None
     max_steps: int
-    unadjusted: bool
+    unadjusted: bool  # whether every draw is accepted
 
     tuned_fields = ("step_size", "metric", "decoherence_length")
 
@@ -269,49 +277,53 @@ class _Microcanonical(Adaptable):
         check_fields(self, decoherence_length=Optional(positive))
 
     def length(self, size: int) -> float:
-        """Return ell for `size` numbers: sqrt(D) unless it is given."""
+        """Return the decoherence length; sqrt(D) if it is None, with D = `size` dimensions."""
         if self.decoherence_length is None:
             return sqrt(size)
         return self.decoherence_length
 
     def steps(self, size: int) -> int:
-        """Return the isokinetic steps of a path of two decoherence lengths."""
+        """Return the number of steps of a path of two decoherence lengths in `size` dimensions."""
         return steps_for(
             PATH_LENGTHS * self.length(size), self.step_size, self.max_steps
         )
 
     def init(self, target: Target, position: Array) -> State:
+        """Return the state of chains at `position` (S, D); raise ValueError unless D >= 2."""
         state = init(target, position)
         if position.shape[1] < 2:
             raise ValueError(
-                "position must have 2 numbers or more, in whose plane microcanonical kernels turn "
-                "a direction; got 1: the motion would never come back. Use 'nuts', 'hmc' or 'mh'"
+                "position must have 2 numbers or more for each chain, because microcanonical "
+                "kernels turn a direction in a plane; got 1. Use 'nuts', 'hmc' or 'mh'"
             )
         return state
 
     def first_step_size(
         self, search: Search, step_size: float | None, state: State
     ) -> float:
-        """Return sqrt(D) times the step size of HMC.
+        """Return sqrt(D) times a step size at which leapfrog steps are accepted.
 
         Parameters
         ----------
         search : callable
-            From a step size to one whose leapfrog steps are accepted.
+            Function from the step size at which a search begins to the step size that it finds,
+            for leapfrog steps as in HMC.
         step_size : float or None
-            Step size under the last metric; None at the first one.
+            Step size learned under the previous metric; None if there is no previous metric.
         state : State
+            State of the chains.
         """
         root = sqrt(state.position.shape[1])
         return root * search(0.1 if step_size is None else step_size / root)
 
     def init_length(self, state: State, step_size: float) -> tuple[Decoherence, float]:
+        """Return the initial `Decoherence` and its length."""
         size = state.position.shape[1]
         length = self.length(size)
         return Decoherence(length, state.position, np.zeros(size)), length
 
     def _draw_phase(self, rng: Generator, state: State) -> tuple[Metric, Phase]:
-        """Return the metric, and the state with directions drawn afresh."""
+        """Return the metric, and the positions of `state` with newly drawn directions."""
         metric = self.metric_for(state.position)
         momentum = directions(metric, rng, state.position)
         return metric, Phase(
@@ -323,30 +335,30 @@ class _Microcanonical(Adaptable):
 class MCLMC(_Microcanonical):
     r"""Microcanonical Langevin Monte Carlo, unadjusted: fast, and biased (D48, D49, D50).
 
-    Nothing is rejected, so the draws are not those of the posterior, however many there are: on a
-    Gaussian in many dimensions, whose covariance is the metric, every variance is too large by the
-    share :math:`(v / 12)^{1/3}`, where v is the variance of one step's energy error per dimension:
-    by 3.5 % for the v = 5e-4 that the warm-up aims at. With a metric that does not fit, wide
-    directions are too narrow by up to twice that. Far from a Gaussian it is more, of the same order
-    eps^2, and means are off too. `Draws.expected_bias` says how much it is, from the draws' own
-    energy errors; for draws of the posterior itself use `MAMS`.
+    Nothing is rejected, so the draws are biased, however many there are: on a Gaussian in many
+    dimensions, with its covariance as the metric, every variance is too large by the relative bias
+    :math:`(v / 12)^{1/3}`, where v is the variance of one step's energy error per dimension: 3.5 %
+    for the v = 5e-4 that the warm-up aims at. With a metric that does not fit, the variances of
+    wide directions are too small by up to twice that. Far from a Gaussian the bias is larger, of
+    the same order eps^2, and means are biased too. `Draws.expected_bias` estimates the bias from
+    the energy errors of the draws; for unbiased draws use `MAMS`.
 
-    A draw is a path of two decoherence lengths, from a direction drawn afresh.
+    A draw is the end of a path of two decoherence lengths, which begins in a new random direction.
 
     Parameters
     ----------
     step_size : float
-        eps > 0, a length in units of the metric: sqrt(D) times what it would be for HMC.
+        Step size eps > 0, a length in units of the metric: sqrt(D) times that of HMC.
     decoherence_length : float, optional
-        ell > 0, in the same units, after which the direction is forgotten; by default sqrt(D), and
-        learned in the warm-up.
+        Length ell > 0, in the same units, after which the correlation of directions is 1/e. By
+        default sqrt(D) at first; the warm-up learns it.
     metric : Metric, optional
-        By default unit variances.
+        Mass matrix; by default unit variances.
     energy_variance : float
-        v > 0, which the warm-up aims at: variance of the energy error of one step, per dimension.
-        A smaller one is less bias, and smaller steps.
+        Variance v > 0 of the energy error of one step, per dimension, that the warm-up aims at. A
+        smaller one means less bias and smaller steps.
     max_steps : int
-        Upper bound of the steps of a path.
+        Largest number of steps of a path.
 
     Raises
     ------
@@ -375,19 +387,19 @@ class MCLMC(_Microcanonical):
         check_fields(self, energy_variance=positive)
 
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
-        """Move every chain by two decoherence lengths (D48, D49).
+        """Move every chain along a path of two decoherence lengths (D48, D49).
 
         A step whose energy error is not finite, or greater than `leapfrog.MAX_ENERGY_ERROR`, is
-        taken back: the chain stays, takes a new direction, and is reported as divergent.
-        `acceptance` is what Metropolis' rule would accept of single steps, on average: it tells
-        the bias.
+        undone: the chain stays, takes a new direction, and is reported as divergent. `acceptance`
+        in the report is the mean probability with which the Metropolis rule would accept single
+        steps; the bias is estimated from it.
 
         Parameters
         ----------
         target : Target
         rng : Generator
         state : State
-            Where the chains are; it is not changed.
+            Present state of the chains; it is not changed.
         """
         metric, phase = self._draw_phase(rng, state)
         chains, size = state.position.shape
@@ -399,7 +411,7 @@ class MCLMC(_Microcanonical):
             new, work = isokinetic(target, metric, phase, self.step_size)
             with np.errstate(invalid="ignore"):
                 error = phase.log_density - new.log_density + work
-            fine = error < MAX_ENERGY_ERROR  # false where it is no number
+            fine = error < MAX_ENERGY_ERROR  # false for an error of nan
             acceptance[fine] += np.exp(-np.maximum(error[fine], 0.0))
             if not fine.all():
                 divergent |= ~fine
@@ -418,21 +430,22 @@ class MCLMC(_Microcanonical):
     def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, target_accept: Any
     ) -> float:
-        """Return a tenth of the relative excess of a trial step's energy variance (D50).
+        """Return (ratio - 1) / 10 of a trial step's energy variance to the target v (D50).
 
-        The excess is over `energy_variance` v, which the warm-up aims at. By the factor of a tenth
-        it is, near its zero, about as steep in log eps as an acceptance.
+        The ratio is that of `excess`. With the factor 1/10 the error is, near its zero, about as
+        steep in log eps as an acceptance.
 
         Parameters
         ----------
         target : Target
         rng : Generator
+            Generator of the direction of the trial step.
         state : State
-            The draw.
+            State at which the trial step begins.
         info : Info
-            Report of the step that led to it.
+            Ignored.
         target_accept : None
-            Without effect: nothing is rejected.
+            Ignored: nothing is rejected.
         """
         metric, phase = self._draw_phase(rng, state)
         new, work = isokinetic(target, metric, phase, self.step_size)
@@ -442,7 +455,13 @@ class MCLMC(_Microcanonical):
         return 0.1 * (excess(errors, size, self.energy_variance) - 1.0)
 
     def expected_bias(self, draws: Any) -> float:
-        """Return the share by which variances are off, from the acceptance of `Draws` (D50)."""
+        """Return the relative bias of variances, estimated from the acceptance of `draws` (D50).
+
+        Parameters
+        ----------
+        draws : Draws
+            Its ``stats["acceptance"]`` holds the mean acceptance of the single steps of a path.
+        """
         acceptance = float(np.mean(draws.stats["acceptance"]))
         return bias(energy_variance(acceptance, draws.positions.shape[-1]))
 
@@ -451,19 +470,19 @@ class MCLMC(_Microcanonical):
 class MAMS(_Microcanonical):
     """Metropolis-adjusted microcanonical sampler: MCLMC's motion without its bias (D48, D49, D50).
 
-    A draw is a path of isokinetic steps from a direction drawn afresh, accepted or not.
+    A path of isokinetic steps begins in a new random direction; its end is accepted or rejected.
 
     Parameters
     ----------
     step_size : float
-        eps > 0, a length in units of the metric: sqrt(D) times what it would be for HMC.
+        Step size eps > 0, a length in units of the metric: sqrt(D) times that of HMC.
     decoherence_length : float, optional
-        ell > 0, in the same units: the mean length of a path, whose number of steps is drawn evenly
-        from 1 to 2 ell / eps. By default sqrt(D), and learned in the warm-up.
+        Mean length ell > 0 of a path, in the same units; the number of steps is drawn uniformly
+        from 1 to 2 ell / eps. By default sqrt(D) at first; the warm-up learns it.
     metric : Metric, optional
-        By default unit variances.
+        Mass matrix; by default unit variances.
     max_steps : int
-        Upper bound of the steps of a path.
+        Largest number of steps of a path.
 
     Raises
     ------
@@ -486,8 +505,9 @@ class MAMS(_Microcanonical):
     def share_too_large(self, draws: Any) -> float:
         """Return the share of paths, between 0 and 1, with an energy error above 5 nats.
 
-        For a Gaussian target it is 0. Where HMC diverges, motion of constant speed does not, but
-        its paths are rejected: their acceptance probability is below exp(-5).
+        For a Gaussian target it is 0. In narrow regions, where HMC diverges, motion of constant
+        speed does not diverge, but its paths are rejected: their acceptance probability is below
+        exp(-5).
 
         Parameters
         ----------
@@ -499,27 +519,28 @@ class MAMS(_Microcanonical):
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
         r"""Move every chain along one path, or leave it where it is (D49).
 
-        Accepted with probability :math:`\min(1, e^{-\Delta})`,
+        The end of the path is accepted with probability :math:`\min(1, e^{-\Delta})`,
         :math:`\Delta = \log\pi(\theta_0) - \log\pi(\theta_1) + \text{work}`. The work is minus the
-        log determinant of the Jacobian: without it another density would be left invariant.
+        log determinant of the Jacobian: without it the chain would sample another density.
 
         Parameters
         ----------
         target : Target
         rng : Generator
         state : State
-            Where the chains are; it is not changed.
+            Present state of the chains; it is not changed.
         """
         metric, phase = self._draw_phase(rng, state)
         work = np.zeros_like(state.log_density)
-        # drawn once for all chains
+        # the number of steps is drawn once for all chains
         steps = ceil(self.steps(state.position.shape[1]) * (1.0 - rng.random()))
-        with np.errstate(invalid="ignore"):  # infinite work may meet infinite energy
+        # an infinite log density plus infinite work is nan, which is rejected below
+        with np.errstate(invalid="ignore"):
             for _ in range(steps):
                 phase, step_work = isokinetic(target, metric, phase, self.step_size)
                 work = work + step_work
             error = state.log_density - phase.log_density + work  # D49
-        # 1 + c may round to 0 against a strong force, and make the work -inf: no reason to accept
+        # against a strong force 1 + c may round to 0 and the work to -inf: such paths are rejected
         error = np.where(error > -np.inf, error, np.inf)
         energies = (-state.log_density, -phase.log_density)
         return accept(rng, error, state, phase.state, energies, steps)
@@ -529,23 +550,30 @@ class MAMS(_Microcanonical):
 
 
 def bias(energy_variance: float) -> float:
-    """Return by what share variances of a Gaussian are too large for this energy variance (D50)."""
+    """Return the relative bias (v / 12)^(1/3) of a Gaussian's variances (D50).
+
+    Parameters
+    ----------
+    energy_variance : float
+        Variance v of one step's energy error, per dimension.
+    """
     return float(np.cbrt(energy_variance / 12.0))  # D50
 
 
 def energy_variance(acceptance: float, size: int) -> float:
-    r"""Return the v of steps of which Metropolis' rule would accept this share (D50).
+    r"""Return the energy variance per dimension, v, at which steps have this acceptance (D50).
 
-    Along the chain errors in many dimensions are normal with the mean 0 and the variance
-    q^2 = D v, of which :math:`\tfrac12 + e^{q^2/2} \Phi(-q)` would be accepted: from 1 down to a
-    half, so that of less than 0.51, q = 35, nothing can be told and v is inf.
+    In many dimensions the energy errors along the chain are normal with mean 0 and variance
+    q^2 = D v, and the Metropolis rule would accept steps with the mean probability
+    :math:`\tfrac12 + e^{q^2/2} \Phi(-q)`. It falls from 1 to one half as q grows: below 0.51, at
+    q = 35, it is too flat for an estimate, and v is inf.
 
     Parameters
     ----------
     acceptance : float
-        Mean acceptance of single steps.
+        Mean acceptance probability of single steps.
     size : int
-        D, the number of dimensions.
+        Number of dimensions D.
     """
     low = 0.0
     high = MAX_ROOT
@@ -560,24 +588,24 @@ def energy_variance(acceptance: float, size: int) -> float:
 
 
 def excess(errors: Array, size: int, target_variance: float) -> float:
-    """Return the energy variance per dimension over the wanted one, from 0 to 10 (D50).
+    """Return the ratio of the energy variance per dimension to its target, from 0 to 10 (D50).
 
-    Errors that are not finite count as the largest: nan fails every comparison, so that it is
-    the comparison with what is right that has to be made.
+    If an error is not finite the ratio is 10, the largest.
 
     Parameters
     ----------
     errors : ndarray (S,)
         Energy errors of one step, in nats.
     size : int
-        D, the number of dimensions.
+        Number of dimensions D.
     target_variance : float
-        Variance of the error, per dimension.
+        Target v of the variance of the energy error, per dimension.
     """
     with np.errstate(all="ignore"):
         ratio = float(np.mean(np.square(errors, dtype=float))) / (
             size * target_variance
         )
+    # a ratio of nan fails this comparison, so that it becomes the largest
     return ratio if ratio < MAX_ERROR_RATIO else MAX_ERROR_RATIO
 
 

@@ -1,9 +1,10 @@
-"""The No-U-Turn sampler, multinomial and with the generalised criterion (M9, M10).
+"""The No-U-Turn sampler with multinomial draws and the generalised criterion (M9, M10).
 
 A trajectory grows by doubling, forwards or backwards in time at random, until it turns back. All
 chains double together: the same leaf of every chain's tree is computed at once, and a chain whose
-tree has ended waits. Within a new subtree the leaves come in order, so that finished subtrees of
-equal size stand at the top of a stack and are merged like the digits of a binary counter.
+tree is complete waits. Within a new subtree the leaves are computed in order of time, so that
+finished subtrees of equal size are at the top of a stack, and are merged like the digits of a
+binary counter.
 """
 
 from __future__ import annotations
@@ -29,26 +30,27 @@ __all__ = ["NUTS", "Span", "is_turning", "join_spans"]
 class Span(NamedTuple):
     """Momenta of a stretch of A trajectories, from which the U-turn criterion is computed."""
 
-    first: Array  # (A, D)  momentum at one end
-    last: Array  # (A, D)  momentum at the other end
-    total: Array  # (A, D)  sum of the momenta of all its points
+    first: Array  # (A, D)  momenta at the first point of the stretch
+    last: Array  # (A, D)  momenta at the last point of the stretch
+    total: Array  # (A, D)  sum of the momenta of all points of the stretch
 
 
 def is_turning(metric: Metric, first: Array, last: Array, total: Array) -> Array:
-    r"""Return whether a stretch turns back at either end (A,) bool (M9).
+    r"""Return whether each stretch turns back at either end, as booleans (A,) (M9).
 
     The paper's criterion is :math:`r \cdot (\theta' - \theta) < 0`, half the time derivative of the
     squared distance (its middle term has the two positions exchanged, and so the wrong sign). Along
-    a trajectory :math:`\theta' - \theta = \int M^{-1} r\, dt`, of which :math:`M^{-1}\sum r` is the
-    sum; that form needs no positions and any metric.
+    a trajectory :math:`\theta' - \theta = \int M^{-1} r\, dt`, which is proportional to
+    :math:`M^{-1}\sum r`, up to discretisation; this form needs no positions, and is right for any
+    metric.
 
     Parameters
     ----------
     metric : Metric
     first, last : ndarray (A, D)
-        Momenta at the two ends.
+        Momenta at the two ends of each stretch.
     total : ndarray (A, D)
-        Sum of the momenta of all points.
+        Sum of the momenta of all points of each stretch.
     """
     displacement = metric.velocity(total)
     turns_at_first = np.vecdot(first, displacement) <= 0  # M9
@@ -59,23 +61,25 @@ def is_turning(metric: Metric, first: Array, last: Array, total: Array) -> Array
 def join_spans(
     metric: Metric, a: Span, b: Span, leaves: bool = False
 ) -> tuple[Span, Array]:
-    """Join two stretches, a and then b, and check the whole for U-turns.
+    """Return the joined stretch of `a` followed by `b`, and whether it turns back.
 
-    Both halves may go straight while the turn lies between them; so each half is checked with the
-    nearest point of the other too.
+    Neither half may turn back while the U-turn lies between them; so each half is also checked
+    together with the nearest point of the other.
 
     Parameters
     ----------
     metric : Metric
     a, b : Span
+        Adjacent stretches of A trajectories, the earlier one first.
     leaves : bool
-        Whether both are single points, of which one check says all.
+        True if both are single points, for which one check is enough.
 
     Returns
     -------
     span : Span
+        The joined stretches.
     turning : ndarray (A,) of bool
-        Whether it turns back, as a whole or where the two meet.
+        Whether a joined stretch turns back, as a whole or where its halves meet.
     """
     total = a.total + b.total
     turning = is_turning(metric, a.first, b.last, total)
@@ -86,45 +90,50 @@ def join_spans(
 
 
 class Candidate(NamedTuple):
-    """The point drawn so far from the leaves of A subtrees, and their summed weight."""
+    """Points drawn so far from the leaves of A subtrees, and the leaves' summed weights."""
 
     state: State
-    energy: Array  # (A,)
+    energy: Array  # (A,)  energy H at the points, in nats
     log_weight: Array  # (A,)  logsumexp of H_0 - H over the leaves
 
 
 class Subtree(NamedTuple):
-    """2^depth new leaves of A trajectories; of those that are not complete, the sums alone."""
+    """New leaves, 2^level of them, of A trajectories; C of the new subtrees are complete.
 
-    complete: Array  # (A,) bool: neither turned back nor diverged
-    divergent: Array  # (A,) bool
-    end: Phase  # of the complete ones, as all that follows
-    span: Span
-    candidate: Candidate
-    acceptance: Array  # (A,)  summed over the leaves
-    leaves: Array  # (A,) int
+    A subtree that turned back or diverged is not complete: only its sums over leaves are used.
+    """
+
+    complete: Array  # (A,) bool  whether a subtree neither turned back nor diverged
+    divergent: Array  # (A,) bool  whether a subtree diverged
+    end: Phase  # last point of the C complete subtrees
+    span: Span  # momenta of the C complete subtrees
+    candidate: Candidate  # points drawn from the C complete subtrees
+    acceptance: Array  # (A,)  acceptance probabilities, summed over the leaves
+    leaves: Array  # (A,) int  number of leaves
 
 
 class Trajectory(NamedTuple):
-    """Trajectories of S chains, in arrays that are written to while they grow."""
+    """Trajectories of S chains, whose arrays are overwritten while the trajectories grow."""
 
-    initial_energy: Array  # (S,)
-    backward_end: Phase
-    forward_end: Phase
-    span: Span  # from the backward end to the forward one
-    chosen: Candidate
+    initial_energy: Array  # (S,)  energy H_0 at the initial points, in nats
+    backward_end: Phase  # earliest point of each trajectory
+    forward_end: Phase  # latest point of each trajectory
+    span: Span  # momenta from the backward end to the forward end
+    chosen: Candidate  # points drawn so far, the next states of the chains
     # depth, divergences and moves so far; acceptance and gradients are sums over the leaves
     info: Info
 
     @classmethod
     def start(cls, metric: Metric, state: State, momentum: Array) -> Trajectory:
-        """Return the trajectories of a single point.
+        """Return trajectories of a single point each, in new arrays.
 
         Parameters
         ----------
         metric : Metric
         state : State
+            Present state of S chains.
         momentum : ndarray (S, D)
+            Momenta at these points.
         """
         phase = Phase(state.position, momentum, state.log_density, state.gradient)
         energy = hamiltonian(metric, phase)
@@ -147,7 +156,11 @@ class Trajectory(NamedTuple):
         )
 
     def add_counts(self, chains: Array, tree: Subtree) -> None:
-        """Add the leaves of new subtrees of some chains (A,), complete or not, to the counts."""
+        """Add acceptance, gradients, divergences and depth of new subtrees to `info`, in place.
+
+        `chains` (A,) are the indices of the chains to which the subtrees of `tree` belong, complete
+        or not.
+        """
         info = self.info
         info.acceptance[chains] += tree.acceptance
         info.gradients[chains] += tree.leaves
@@ -155,16 +168,18 @@ class Trajectory(NamedTuple):
         info.depth[chains] += 1
 
     def choose(self, rng: Generator, chains: Array, candidate: Candidate) -> None:
-        """Move to the candidate of a new subtree, with probability min(1, W_new / W_old).
+        """Move `chosen` to a subtree's candidate, with probability min(1, W_new / W_old), in place.
 
-        W is the sum of the weights of a tree's states; `chains` have complete new subtrees.
+        W_new and W_old are the summed weights of the leaves of the new subtree and of the tree
+        before.
 
         Parameters
         ----------
         rng : Generator
         chains : ndarray (A,) of int
+            Indices of the chains whose new subtrees are complete.
         candidate : Candidate
-            Of these chains.
+            One candidate for each of these chains.
         """
         log_weight = self.chosen.log_weight
         gain = candidate.log_weight - log_weight[chains]
@@ -182,17 +197,19 @@ class Trajectory(NamedTuple):
         tree: Subtree,
         leaves: bool,
     ) -> Array:
-        """Append the stretches of complete subtrees, and return which chains turn back.
+        """Append complete subtrees in place; return which of the joined trajectories turn back.
 
         Parameters
         ----------
         metric : Metric
         chains : ndarray (A,) of int
+            Indices of the chains whose new subtrees are complete.
         forwards : ndarray (A,) of bool
-            Whether a subtree begins at the forward end.
+            True if the subtree continues the forward end, False for the backward end.
         tree : Subtree
+            The new subtrees.
         leaves : bool
-            Whether old and new stretch are single points.
+            True if old and new stretches are single points.
 
         Returns
         -------
@@ -200,7 +217,7 @@ class Trajectory(NamedTuple):
         """
         _put_rows(self.backward_end, chains[~forwards], _rows(tree.end, ~forwards))
         _put_rows(self.forward_end, chains[forwards], _rows(tree.end, forwards))
-        # the last point of the old half is to be the one that meets the new half
+        # spans are oriented so that the last point of the old half meets the new half
         old = _swap_ends(_rows(self.span, chains), ~forwards)
         joined, turning = join_spans(metric, old, tree.span, leaves=leaves)
         _put_rows(self.span, chains, _swap_ends(joined, ~forwards))
@@ -208,14 +225,14 @@ class Trajectory(NamedTuple):
 
 
 def _rows(arrays: Any, keep: Array) -> Any:
-    """Return some rows of all arrays of a (nested) named tuple."""
+    """Return the rows `keep` (mask or indices) of all arrays of a possibly nested named tuple."""
     if isinstance(arrays, np.ndarray):
         return arrays[keep]
     return type(arrays)._make(_rows(field, keep) for field in arrays)
 
 
 def _put_rows(into: Any, rows: Array, values: Any) -> None:
-    """Write the arrays of a (nested) named tuple into some rows of another."""
+    """Overwrite `rows` of all arrays of the named tuple `into` by the arrays of `values`."""
     if isinstance(into, np.ndarray):
         into[rows] = values
     else:
@@ -227,16 +244,17 @@ def _put_rows(into: Any, rows: Array, values: Any) -> None:
 class NUTS(Adaptable):
     """The No-U-Turn sampler (Hoffman and Gelman 2014; Betancourt 2017; M9, M10).
 
-    Points are drawn by weight; the slice form of the first paper is compared with it in D52.
+    Points of a trajectory are drawn with probabilities proportional to exp(-H); D52 compares this
+    with the slice sampling of the first paper.
 
     Parameters
     ----------
     step_size : float
-        eps > 0 of the leapfrog, in units of the metric.
+        Step size eps of the leapfrog, > 0, in units of the metric.
     metric : Metric, optional
-        By default unit variances.
+        Mass matrix; by default unit variances.
     max_depth : int
-        Upper bound of the doublings, >= 1 and <= 30: at most 2^max_depth - 1 leapfrog steps.
+        Largest number of doublings, >= 1 and <= 30: at most 2^max_depth - 1 leapfrog steps.
 
     Raises
     ------
@@ -254,20 +272,22 @@ class NUTS(Adaptable):
         super().__post_init__()
         check_fields(self, max_depth=partial(whole, minimum=1, maximum=30))
 
-    # a leaf may have diverged; then the weights are of no account
+    # a leaf that diverged may have infinite energy; the weights of its subtree are not used
     @np.errstate(all="ignore")
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
         """Move every chain to a point of its trajectory (M10).
 
-        In every new half a point is drawn by weight exp(-H); the choice moves to it with
-        probability min(1, W_new / W_old), which leaves these weights invariant and goes farther.
+        From every new half a candidate is drawn with probability proportional to exp(-H). It
+        replaces the point chosen so far with probability min(1, W_new / W_old), where W is the sum
+        of exp(-H) over a half: that leaves the distribution exp(-H) invariant, and favours points
+        far from the first.
 
         Parameters
         ----------
         target : Target
         rng : Generator
         state : State
-            Where the chains are; it is not changed.
+            Present state of the chains; it is not changed.
         """
         metric = self.metric_for(state.position)
         momentum = metric.draw_momentum(rng, state.position)
@@ -304,11 +324,25 @@ class NUTS(Adaptable):
         h0: Array,
         level: int,
     ) -> Subtree:
-        """Add 2^level leaves to A trajectories, from `phase` on, in the direction `sign`.
+        """Return a subtree of 2^level new leaves for each of A trajectories.
 
-        A chain drops out at its first divergence or U-turn, in whatever part of the subtree: that
-        a tree ends must not depend on the leaf at which it began, or the step would not be
-        reversible (M10).
+        A chain stops at its first divergence or U-turn, in any part of the subtree: whether a tree
+        ends must not depend on the leaf at which it began, or the step would not be reversible
+        (M10).
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        metric : Metric
+        phase : Phase
+            Ends of the A trajectories from which the leaves continue.
+        sign : ndarray (A, 1)
+            1 to go forwards in time, -1 to go backwards.
+        h0 : ndarray (A,)
+            Energy at the initial point of each trajectory, in nats.
+        level : int
+            Number of doublings before this one.
         """
         count = len(h0)
         step_size = sign * self.step_size
@@ -316,9 +350,9 @@ class NUTS(Adaptable):
         leaves = np.zeros(count, int)
         divergent = np.zeros(count, bool)
         active = np.arange(count)
-        stack: list[Span] = []  # of finished subtrees
+        stack: list[Span] = []  # momenta of finished subtrees
         candidate = Candidate(_copy(phase.state), h0.copy(), np.full_like(h0, -np.inf))
-        # acceptance of the active ones, which is put into its rows when they stop
+        # summed acceptance of the active chains, copied to `acceptance` when a chain stops
         summed = np.zeros(count)
         for leaf in range(2**level):
             phase = leapfrog(target, metric, phase, step_size)
@@ -354,11 +388,16 @@ class NUTS(Adaptable):
 def _draw_leaf(
     rng: Generator, candidate: Candidate, phase: Phase, energy: Array, error: Array
 ) -> Candidate:
-    """Return one of the leaves so far, drawn with probability proportional to exp(-H) (M10)."""
+    """Return a candidate drawn from all leaves so far, in proportion to exp(-H) (M10).
+
+    `candidate` was drawn from the earlier leaves, and is overwritten; `phase` is the new leaf of
+    each chain, with `energy` H (A,) and `error` H - H_0 (A,).
+    """
     log_weight = np.logaddexp(candidate.log_weight, -error)
-    # with probability exp(-error - log_weight), whose logarithm is compared
+    # the new leaf is taken with probability exp(-error - log_weight), compared as a logarithm
     take = -rng.standard_exponential(len(error)) < -error - log_weight  # D52
-    if take.any():  # late in a subtree seldom
+    # in large subtrees a new leaf is seldom taken: then nothing needs to be copied
+    if take.any():
         _put_rows(candidate.state, take, _rows(phase.state, take))
         candidate.energy[take] = energy[take]
     return Candidate(candidate.state, candidate.energy, log_weight)
@@ -367,13 +406,14 @@ def _draw_leaf(
 def _push_leaf(
     metric: Metric, stack: list[Span], momentum: Array, leaf: int, stopped: Array
 ) -> None:
-    """Push leaf number `leaf` on the stack, in which subtrees of equal size are joined.
+    """Push leaf number `leaf` = 0, 1, ... on the stack, and join subtrees of equal size.
 
-    `stopped` (A,) becomes true where a joined one turns back.
+    `stack` and `stopped` (A,) are changed in place: `stopped` becomes true for each chain with a
+    joined subtree that turns back. `momentum` (A, D) is that of the leaf.
     """
     span = Span(momentum, momentum, momentum)
     joins = leaf
-    # every 1 at the end of the binary number: a finished subtree of the size of `span`
+    # each trailing 1 in the binary digits of `leaf` is a finished subtree of the size of `span`
     while joins & 1:
         span, turning = join_spans(metric, stack.pop(), span, leaves=joins == leaf)
         stopped |= turning
@@ -382,12 +422,15 @@ def _push_leaf(
 
 
 def _copy(arrays: Any) -> Any:
-    """Return a named tuple with copies of its arrays."""
+    """Return a named tuple with copies of the arrays of `arrays`."""
     return type(arrays)._make(field.copy() for field in arrays)
 
 
 def _swap_ends(span: Span, which: Array) -> Span:
-    """Exchange the ends of some stretches; the criterion is the same in both directions."""
+    """Return `span` with first and last point exchanged where `which` (A,) is true.
+
+    The U-turn criterion is the same in both directions.
+    """
     swap = which[:, None]
     return Span(
         np.where(swap, span.last, span.first),

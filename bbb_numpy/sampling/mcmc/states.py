@@ -1,4 +1,4 @@
-"""Protocols of targets and kernels, and what every kernel starts from and returns."""
+"""Protocols of targets and kernels, and the states and reports that all kernels share."""
 
 from __future__ import annotations
 
@@ -16,40 +16,43 @@ class Target(Protocol):
     """A log density with its gradient: `model.log_joint.LogJoint`, or any such function."""
 
     def __call__(self, position: Array, /) -> tuple[Array, Array]:
-        """Return log densities and their gradients, of all chains at once.
+        """Return the log densities of all chains, and their gradients.
 
         Parameters
         ----------
         position : ndarray (S, D)
-            Positions of S chains, float64 or float32. They must not be changed.
+            Positions of S chains, float64 or float32, which the function must not change.
 
         Returns
         -------
         log_density : ndarray (S,)
-            In nats, up to a constant; -inf or nan outside of the support.
+            Log densities, in nats and up to a constant; -inf or nan outside of the support.
         gradient : ndarray (S, D)
-            Of the log density at each position.
+            Gradients of the log density at each position.
         """
 
 
 class State(NamedTuple):
-    """Positions of S chains, with log density and gradient there."""
+    """Positions of S chains, with the log density and its gradient at each position."""
 
     position: Array  # (S, D)
-    log_density: Array  # (S,)  in nats, unnormalised
-    gradient: Array  # (S, D)  of the log density
+    log_density: Array  # (S,)  in nats, up to a constant
+    gradient: Array  # (S, D)  gradient of the log density
 
 
 class Info(NamedTuple):
     """Report of one step, for each of S chains."""
 
-    acceptance: Array  # (S,)  probability, for NUTS its mean over the trajectory
+    # (S,)  acceptance probability; for NUTS its mean over the trajectory
+    acceptance: Array
     accepted: Array  # (S,) bool  whether the chain moved
     # (S,) bool  whether the energy error was above `leapfrog.MAX_ENERGY_ERROR`
     divergent: Array
-    energy: Array  # (S,)  of the new state: -log density + kinetic
-    gradients: Array  # (S,) int  evaluations of the target's gradient
-    depth: Array  # (S,) int  doublings of a NUTS trajectory, else 0
+    # (S,)  energy of the new state: -log density + kinetic energy, in nats
+    energy: Array
+    gradients: Array  # (S,) int  number of evaluations of the target's gradient
+    # (S,) int  number of doublings of a NUTS trajectory; 0 for other kernels
+    depth: Array
 
     @classmethod
     def of(
@@ -65,9 +68,9 @@ class Info(NamedTuple):
         Parameters
         ----------
         acceptance, accepted, divergent, energy : ndarray (S,)
-            As the fields of this class.
+            The fields of these names.
         gradients : int
-            Evaluations of the target's gradient for each chain.
+            Number of evaluations of the target's gradient for each chain.
         """
         zeros = np.zeros(len(energy), int)
         return cls(acceptance, accepted, divergent, energy, zeros + gradients, zeros)
@@ -76,25 +79,26 @@ class Info(NamedTuple):
 class Kernel(Protocol):
     """A transition of a Markov chain: `MetropolisHastings`, `HMC`, `NUTS`, or one of your own.
 
-    Its state is a `State`, or a named tuple that begins with the fields of one and goes on with
-    what the kernel carries from step to step, in arrays of one row per chain.
+    Its state is a `State`, or a named tuple whose first fields are those of `State`; the other
+    fields are arrays with one row for each chain, which the kernel carries from step to step.
 
-    A warm-up can tune a kernel that also has ``adapt(target, rng, state, warm_up, *, dense,
-    target_accept)``, as `Adaptable.adapt`. All methods are pure: the same arguments, with the
-    generator in the same state, give the same results.
+    A warm-up can tune a kernel that also has a method ``adapt(target, rng, state, warm_up, *,
+    dense, target_accept)`` like `Adaptable.adapt`. All methods are pure: the same arguments, with
+    the generator in the same state, give the same results.
     """
 
     def init(self, target: Target, position: Array) -> Any:
-        """Return the state of chains that start at some positions.
+        """Return the initial state of S chains.
 
         Parameters
         ----------
         target : Target
         position : ndarray (S, D)
+            Initial positions.
         """
 
     def step(self, target: Target, rng: Generator, state: Any) -> tuple[Any, Info]:
-        """Move every chain once.
+        """Return the state after one step of every chain, and a report of the step.
 
         Parameters
         ----------
@@ -102,7 +106,7 @@ class Kernel(Protocol):
         rng : Generator
             The only source of randomness.
         state : State
-            What `init`, or the step before, has returned. It is not changed.
+            State that `init` or the step before returned; it is not changed.
 
         Returns
         -------
@@ -114,31 +118,35 @@ class Kernel(Protocol):
 
 
 def evaluate(target: Target, position: Array) -> tuple[Array, Array]:
-    """Return log density (S,) and gradient (S, D); where either is not finite, -inf and 0.
+    """Return log densities (S,) and gradients (S, D), set to -inf and 0 if either is not finite.
 
-    A trajectory that leaves what can be computed has left the posterior: -inf rejects it. The
-    rule depends on the position alone, so the leapfrog stays reversible.
+    A position at which floats overflow counts as outside of the support: -inf makes the kernel
+    reject it. The rule depends on the position alone, so the leapfrog stays reversible.
 
     Parameters
     ----------
     target : Target
     position : ndarray (S, D)
+        Positions of S chains.
     """
     with np.errstate(all="ignore"):
         return finite(*target(position))
 
 
 def finite(value: Array, gradient: Array) -> tuple[Array, Array]:
-    """Return log densities and gradients, with -inf and 0 where either is not finite.
+    """Return log densities and gradients, set to -inf and 0 if either is not finite.
 
-    The caller silences NumPy's warnings, as `evaluate` does.
+    Infinite numbers make NumPy warn here unless the caller silences it, as `evaluate` does.
 
     Parameters
     ----------
     value : ndarray (S,)
+        Log densities of S chains.
     gradient : ndarray (S, D)
+        Gradients of the log densities.
     """
-    sums = value + np.add.reduce(gradient, axis=1)  # (S,)
+    # (S,)  finite only if the log density and all numbers of the gradient are
+    sums = value + np.add.reduce(gradient, axis=1)
     inside = np.isfinite(sums)
     if inside.all():
         return value, gradient
@@ -146,18 +154,19 @@ def finite(value: Array, gradient: Array) -> tuple[Array, Array]:
 
 
 def init(target: Target, position: Array) -> State:
-    """Return the initial state of chains at the given positions, which are copied.
+    """Return the initial state of chains at `position`, of which a copy is taken.
 
     Parameters
     ----------
     target : Target
     position : ndarray (S, D)
+        Initial positions of S chains.
 
     Raises
     ------
     ValueError
         If `position` is not a matrix, the target does not return a pair of the right shapes, or
-        the density of a chain is not finite and positive there.
+        the log density or its gradient is not finite at the position of a chain.
     """
     if position.ndim != 2:
         raise ValueError(
@@ -178,7 +187,10 @@ def init(target: Target, position: Array) -> State:
 
 
 def _check_pair(returned: Any, position: Array) -> tuple[Array, Array]:
-    """Return what a target has returned if it is a pair of the right shapes, else raise."""
+    """Return the result of a target if it is a pair of the right shapes, else raise ValueError.
+
+    `position` (S, D) is the argument with which the target was called.
+    """
     expected = (position.shape[:1], position.shape)
     got = type(returned).__name__
     if isinstance(returned, tuple):
@@ -193,13 +205,14 @@ def _check_pair(returned: Any, position: Array) -> tuple[Array, Array]:
 
 
 def select(take: Array, new: State, old: State) -> State:
-    """Return new states of some chains and old states of the others.
+    """Return the new state for chains where `take` is true, and the old state for the others.
 
     Parameters
     ----------
     take : ndarray (S,) of bool
-        True where the new state is taken.
+        True for each chain whose new state is taken.
     new, old : State
+        States of the same S chains.
     """
     return State(
         np.where(take[:, None], new.position, old.position),

@@ -5,8 +5,8 @@ Langevin's motion, with friction gamma and temperature T,
 .. math:: \dot\theta = M^{-1} r, \quad \dot r = \nabla\log\pi(\theta) - \gamma r
     + \text{noise of variance } 2 \gamma T M
 
-leaves the density :math:`\pi(\theta)^{1/T}` as it is. Steps of finite size and gradients of
-minibatches do not: both heat the chain, and nothing is rejected that would make up for it.
+leaves the density :math:`\pi(\theta)^{1/T}` invariant. Steps of finite size and gradients of
+minibatches do not: both heat the chain, and no rejection corrects for that.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from .states import Info, Target, evaluate, init
 
 __all__ = ["SGHMC", "SGHMCState", "heat"]
 
-# A draw is too hot by more than chance if the cube root of its heat is so many standard
-# deviations above its mean
+# Number of standard deviations by which the cube root of a draw's heat must exceed its mean for
+# the draw to count as too hot: so far it is not by chance
 HEAT_Z_SCORE = 4.0
-MAX_HEAT_RATIO = 10.0  # to which heat over the wanted one is cut off
+MAX_HEAT_RATIO = 10.0  # upper bound of the ratio of a step's heat to the target
 
 
 def _friction(name: str, value: Any) -> float:
-    """Return a positive number; infinity leaves no momentum (SGLD)."""
+    """Return `value` as a positive float, inf included; raise an error that names the argument."""
     if isinstance(value, Real) and value == inf:
         return inf
     return positive(name, value)
@@ -54,47 +54,50 @@ class SGHMCState(NamedTuple):
     """A `State` of S chains with their momenta."""
 
     position: Array  # (S, D)
-    log_density: Array  # (S,)  of all rows
-    gradient: Array  # (S, D)  of all rows
+    log_density: Array  # (S,)  log density given all rows
+    gradient: Array  # (S, D)  gradient of the log density given all rows
     momentum: Array  # (S, D)
-    draw_in_cycle: Array  # (S,)  draws made in this cycle, the same for all chains
+    # (S,) int  number of draws made in this cycle, the same for all chains
+    draw_in_cycle: Array
 
 
 @dataclass(frozen=True, eq=False)
 class SGHMC(Adaptable):
     r"""Stochastic gradient HMC; with infinite friction SGLD (D64, D65).
 
-    Nothing is rejected, so the draws are those of another density, however many there are. On a
-    Gaussian variances are too large by the share :math:`\frac{h^2}{4} (\lambda + \kappa V / T)`,
-    about, with h the step size, :math:`\kappa = \coth(\gamma h / 2)`, and :math:`\lambda` and V the
-    precision and the variance of the minibatches' gradient in units of the metric (D64).
-    `Draws.expected_bias` tells the mean over all directions; stiff ones have more.
+    Nothing is rejected, so the draws are biased, however many there are. On a Gaussian variances
+    are too large by a relative bias of about :math:`\frac{h^2}{4} (\lambda + \kappa V / T)`, with h
+    the step size, :math:`\kappa = \coth(\gamma h / 2)`, :math:`\lambda` the precision, and V the
+    variance of the minibatches' gradient, both in units of the metric (D64).
+    `Draws.expected_bias` estimates its mean over all directions; stiff directions have more.
 
     Parameters
     ----------
     step_size : float
-        h > 0 of the leapfrog, in units of the metric; for SGLD the root of twice the learning
-        rate.
+        Step size h > 0 of the leapfrog, in units of the metric; for SGLD the root of twice the
+        learning rate.
     friction : float
-        gamma > 0: the momentum is forgotten by 1/e in a time 1 / gamma. With ``inf`` it is drawn
-        afresh for every step, which is SGLD.
+        Friction gamma > 0: in a time 1 / gamma the momentum decays to 1/e of itself. With ``inf``
+        a new momentum is drawn for every step, which is SGLD.
     metric : Metric, optional
-        By default unit variances.
+        Mass matrix; by default unit variances.
     batch_size : int
-        Rows of a step, drawn for each chain by itself. All are taken if there are no more, or the
-        target has no minibatches (`LogJoint.draw_rows`).
+        Number of rows of a step, drawn for each chain independently. All rows are used if there
+        are no more, or if the target has no method `draw_rows`, as `LogJoint` has.
     steps : int
-        Steps of each draw, with a minibatch each.
+        Number of steps of each draw; each step has its own minibatch.
     temperature : float
-        T > 0: the draws are of the density to the power 1 / T. Below 1 it is a cold posterior.
+        Temperature T > 0: the draws are from the density to the power 1 / T. T < 1 gives a cold
+        posterior.
     cycle : int, optional
         Number of draws of a cycle, in which the squared step size falls along a cosine from h^2 to
         0 (Zhang et al. 2020). By default the step size stays the same.
     exploring : float
         Share, >= 0 and < 1, of a cycle's steps that come before its first draw and have no noise
-        but that of the minibatches.
+        except that of the minibatches.
     bias : float
-        Mean share by which variances may be too large, > 0, which the warm-up aims at (D65).
+        Mean relative bias of variances, > 0, that the warm-up aims at (D65): 0.1 allows variances
+        that are 10 % too large.
 
     Raises
     ------
@@ -126,7 +129,7 @@ class SGHMC(Adaptable):
 
     @property
     def max_bias(self) -> float:  # type: ignore[override]
-        """Bias above which a warning says so: twice what the warm-up aims at."""
+        """Relative bias above which a warning is emitted, twice the bias the warm-up aims at."""
         return 2.0 * self.bias
 
     def __post_init__(self) -> None:
@@ -136,21 +139,27 @@ class SGHMC(Adaptable):
         check_fields(self, friction=_friction)
         if self.exploring and self.cycle is None:
             raise ValueError(
-                f"exploring must be 0 without cycle, of which it is a share; got "
-                f"{self.exploring}. Give cycle too"
+                f"exploring must be 0 if cycle is None, because it is a share of a cycle; got "
+                f"{self.exploring}. Set cycle too"
             )
 
     def init(self, target: Target, position: Array) -> SGHMCState:
+        """Return the state of chains at `position` (S, D), with zero momenta."""
         state = init(target, position)
         chains = len(position)
         return SGHMCState(*state, np.zeros_like(position), np.zeros(chains, int))
 
     def plan(self, draw: int) -> tuple[Array, Array]:
-        r"""Return step sizes and temperatures of the steps of a draw, one after the other (D65).
+        r"""Return the step sizes (n,) and the temperatures (n,) of the n steps of a draw (D65).
 
         Step k of the K steps of a cycle has the size :math:`h \cos(\pi k / 2 K)`; SGLD's learning
         rate, half the square of it, is :math:`h^2 (1 + \cos(\pi k / K)) / 4`. The first draw of a
-        cycle has the steps of its exploration too, with temperature 0.
+        cycle also includes the exploring steps, whose temperature is 0.
+
+        Parameters
+        ----------
+        draw : int
+            Number of draws before this one in the cycle; ignored if `cycle` is None.
         """
         if self.cycle is None:
             step_sizes = np.full(self.steps, self.step_size)
@@ -166,24 +175,25 @@ class SGHMC(Adaptable):
     def step(
         self, target: Target, rng: Generator, state: SGHMCState
     ) -> tuple[SGHMCState, Info]:
-        r"""Move every chain by `steps` minibatches (D64).
+        r"""Move every chain by `steps` leapfrog steps, each with its own minibatch (D64).
 
-        A step, with :math:`c = e^{-\gamma h}` and g the gradient of its rows, is ::
+        With :math:`c = e^{-\gamma h}` and g the gradient estimated from the minibatch a step is ::
 
             r     <- c (r + (h/2) g) + sqrt(T (1 - c^2)) z + (h/2) g,     z ~ N(0, M)
             theta <- theta + h M^-1 r
 
-        which is the leapfrog with the friction between its two half kicks. `energy` has the
-        kinetic energy as its mean over these steps, which tells the bias. A chain that loses more
-        than `leapfrog.MAX_ENERGY_ERROR` nats and T for each number, or ends where the density is
-        not finite, is put back, with a momentum drawn afresh, and reported as divergent.
+        which is the leapfrog with the friction between its two half kicks. `energy` in the report
+        contains the mean kinetic energy of these steps, from which the bias is estimated. A chain
+        whose log density falls by more than `leapfrog.MAX_ENERGY_ERROR` + T D nats, or that ends at
+        a density that is not finite, returns to its position before the step, with a newly drawn
+        momentum, and is reported as divergent.
 
         Parameters
         ----------
         target : Target
         rng : Generator
         state : SGHMCState
-            What `init`, or the step before, has returned; it is not changed.
+            State that `init` or the step before returned; it is not changed.
         """
         metric = self.metric_for(state.position)
         x = state.position
@@ -191,7 +201,8 @@ class SGHMC(Adaptable):
         kinetic: Array = np.zeros(len(x))
         n_noisy = 0
         step_sizes, temperatures = self.plan(int(state.draw_in_cycle[0]))
-        with np.errstate(all="ignore"):  # a chain that explodes overflows
+        # a chain that diverges overflows without a warning; it is put back below
+        with np.errstate(all="ignore"):
             for h, temperature in zip(step_sizes, temperatures, strict=True):
                 _, g = evaluate(self._minibatch(target, rng, x), x)
                 c = float(np.exp(-self.friction * h))
@@ -223,7 +234,10 @@ class SGHMC(Adaptable):
         return SGHMCState(x, value, gradient, r, draw_in_cycle), info
 
     def _minibatch(self, target: Any, rng: Generator, position: Array) -> Target:
-        """Return the target of rows drawn for each chain; all rows where there are no more."""
+        """Return the target restricted to `batch_size` rows, drawn for each chain independently.
+
+        It is `target` itself if it has no `draw_rows`, or not more rows than a batch.
+        """
         draw_rows = getattr(target, "draw_rows", None)
         rows = None
         if draw_rows is not None:
@@ -234,20 +248,21 @@ class SGHMC(Adaptable):
     def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, target_accept: Any
     ) -> float:
-        """Return a tenth of the relative excess of a step's heat over the wanted bias (D65).
+        """Return (ratio - 1) / 10 of the heat of a step to the target `bias` (D65).
 
-        It is a tenth of the share, cut off at 10 as an error of MCLMC is.
+        The ratio is at most 10, as for MCLMC; it is 10 after a divergence.
 
         Parameters
         ----------
         target : Target
         rng : Generator
+            Generator of the minibatch from which the gradient noise is estimated.
         state : SGHMCState
-            The draw.
+            State of the chains at the draw.
         info : Info
-            Report of the step that led to it.
+            Report of the step that led to `state`.
         target_accept : None
-            Without effect: nothing is rejected.
+            Ignored: nothing is rejected.
         """
         metric = self.metric_for(state.position)
         minibatch = self._minibatch(target, rng, state.position)
@@ -262,18 +277,27 @@ class SGHMC(Adaptable):
         return 0.1 * (ratio - 1.0)
 
     def expected_bias(self, draws: Any) -> float:
-        """Return the mean share by which variances of `Draws` are off (D65).
+        """Return the mean relative bias of variances, estimated from the heat of the momenta (D65).
 
-        It is the excess heat of the momenta.
+        Parameters
+        ----------
+        draws : Draws
+            Draws of this kernel.
         """
         return abs(float(np.mean(self._heats(draws))) - 1.0)
 
     def share_too_large(self, draws: Any) -> float:
         """Return the share of draws, between 0 and 1, whose momenta are too hot (D65).
 
-        Too hot means hotter than chance makes more than a few draws of a Gaussian. The heat of a
-        draw is chi-squared, over its numbers times the steps in which a momentum is forgotten; its
-        quantile is that of Wilson and Hilferty.
+        The limit is a quantile of the heat that few draws of a Gaussian exceed by chance. The heat
+        of a draw is chi-squared over its degrees of freedom: the number of dimensions times the
+        number of independent momenta in the steps of a draw. The quantile is approximated by the
+        formula of Wilson and Hilferty.
+
+        Parameters
+        ----------
+        draws : Draws
+            Draws of this kernel.
         """
         heats = self._heats(draws)
         half_decay = min(0.5 * self.friction * self.step_size, 20.0)
@@ -283,32 +307,32 @@ class SGHMC(Adaptable):
         return float(np.mean(heats > float(heats.mean()) * factor))
 
     def _heats(self, draws: Any) -> Array:
-        """Return the heat of draws (T, S): kinetic energy over its mean at the temperature."""
+        """Return the heat (T, S) of `draws`, their kinetic energy over its expected value."""
         kinetic = np.asarray(draws.stats["energy"] + draws.log_density, float)
         return 2.0 * kinetic / (draws.positions.shape[-1] * self.temperature)
 
 
 def _square(metric: Metric, gradient: Array) -> Array:
-    """Return g^T M^-1 g (S,), in which a gradient has the part of a momentum."""
+    """Return the squared norms g^T M^-1 g (S,) of gradients g (S, D)."""
     return 2.0 * metric.kinetic(gradient)
 
 
 def heat(step_size: float, friction: float, square: float, noise: float) -> float:
-    r"""Return the share by which steps and minibatches heat a chain, for small steps (D65).
+    r"""Return the relative bias of variances due to finite steps and minibatches (D65).
 
-    :math:`\frac{h^2}{4} (|g|^2 + \kappa |\xi|^2)` of the mean square of the gradient and that of
-    its minibatches' error, per dimension and temperature, with :math:`\kappa = \coth(\gamma h/2)`.
+    For small steps it is :math:`\frac{h^2}{4} (|g|^2 + \kappa |\xi|^2)`, with
+    :math:`\kappa = \coth(\gamma h/2)`, g the gradient and xi the error of its minibatch estimate.
 
     Parameters
     ----------
     step_size : float
-        h.
+        Step size h, in units of the metric.
     friction : float
-        gamma.
+        Friction gamma.
     square : float
-        Mean of |g|^2 over dimensions and temperature, in units of the metric.
+        Mean of |g|^2 in units of the metric, divided by dimensions and temperature.
     noise : float
-        The same of the minibatches' error xi.
+        Mean of |xi|^2 in the same units.
     """
     kappa_noise = noise / tanh(0.5 * friction * step_size)
     return 0.25 * step_size**2 * (square + kappa_noise)  # D65

@@ -112,7 +112,7 @@ def sampled(start, sampler, target_accept=None):
         (SGHMC, {"batch_size": 0}, "batch_size must be a whole number >= 1"),
         (SGHMC, {"cycle": 0}, "cycle must be a whole number >= 1"),
         (SGHMC, {"exploring": 1.0, "cycle": 2}, "exploring must be .* < 1; got 1.0"),
-        (SGHMC, {"exploring": 0.5}, "must be 0 without cycle.*Give cycle too"),
+        (SGHMC, {"exploring": 0.5}, "must be 0 if cycle is None.*Set cycle too"),
         (SGHMC, {"temperature": 0.0}, "temperature must be positive"),
         (SGHMC, {"bias": np.inf}, "bias must be positive"),
         (LogNormalWalk, [np.inf], "step_size must be positive"),
@@ -122,7 +122,7 @@ def sampled(start, sampler, target_accept=None):
         (
             sampled,
             [THREE[:1], "chees"],
-            r"2 chains or more.*got 1. Ask for chains=2 or more.*HMC\(path",
+            r"2 chains or more.*got 1. Set chains=2 or more.*HMC\(path",
         ),
         (sampled, [ONE, "mams"], "must have 2 numbers or more.*Use 'nuts'"),
         (sampled, [THREE, "sghmc", 0.9], "must be None for SGHMC.*a smaller bias"),
