@@ -211,7 +211,7 @@ def test_what_learns_is_there_twice_and_one_may_register_again(registry):
     ("arguments", "error", "message"),
     [
         (("priors", "mine", Narrow()), ValueError, "family must be one of 'posterior'"),
-        (("prior", "gaussian", Narrow()), ValueError, "name must be text that is no prior of"),
+        (("prior", "gaussian", Narrow()), ValueError, "name must be a string that no prior of"),
         (("prior", 3, Narrow()), ValueError, "name must be text"),
         (("prior", "mine", Narrow), TypeError, "entry must be an object of type Prior"),
         (("prior", "mine", Narrow(), Drifting()), TypeError, "checked must be an object of type"),
