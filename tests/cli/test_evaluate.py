@@ -171,7 +171,7 @@ def test_which_class_is_judged_and_which_is_missing_is_said(capsys):
     assert evaluate("kind", "--held-out", "0.05", options=("--epochs", "1")) == 0
     out = capsys.readouterr().out
     assert "ROC AUC" in out
-    assert "AP are of 'rare', the rarer class. No held-out row is of 'rare', of which not" in out
+    assert "AP are of 'rare', the rarer class. No held-out row is of 'rare', which the" in out
     assert evaluate("kind", "--held-out", "0.9") == 2
     err = capsys.readouterr().err
     assert "no training row is of the class 'rare'; hold fewer rows out (--held-out)" in err
