@@ -47,7 +47,7 @@ __all__ = [
 
 
 class Combination(NamedTuple):
-    """The short names of one estimator's parts."""
+    """Short names of the parts of one estimator."""
 
     posterior: str
     prior: str
@@ -56,23 +56,24 @@ class Combination(NamedTuple):
     objective: str
 
     def __str__(self) -> str:
+        """Return the names, separated by slashes."""
         return " / ".join(self)
 
 
 class Case(NamedTuple):
-    """One call of value_and_grad."""
+    """Arguments of one call of `value_and_grad`, with its estimator."""
 
     estimator: GradientEstimator
-    theta: Array
-    noise: Array
-    x: Array
-    y: Array
-    kl_weight: float
-    sample_weight: Array | None = None
+    theta: Array  # flat vector
+    noise: Array  # (S, ...), from `draw`
+    x: Array  # (B, d_in) inputs
+    y: Array  # (B, K) targets
+    kl_weight: float  # share of the KL term
+    sample_weight: Array | None = None  # (B,) weight of each row; None for ones
 
 
 def combinations() -> Iterator[Combination]:
-    """Yield every combination of the registered parts' short names, also those that do not fit."""
+    """Yield every combination of short names of registered parts, also those that do not fit."""
     tables = (POSTERIORS, PRIORS, LIKELIHOODS, ESTIMATORS, CHECKED_OBJECTIVES)
     for names in product(*tables):
         yield Combination(*names)
@@ -85,25 +86,25 @@ def build_estimator(
     targets: int = 2,
     activation: str = "relu",
 ) -> GradientEstimator:
-    """Build the estimator of a combination on a small network.
+    """Return the estimator of a combination of parts, for a small network.
 
     Parameters
     ----------
     combination : Combination
         Short names of its parts.
     inputs : int
-        Columns of x.
+        Number of columns of x.
     hidden : tuple of int
         Widths of the hidden layers.
     targets : int
-        Columns of y, or classes.
+        Number of columns of y, or of classes.
     activation : str
-        Activation of the hidden layers.
+        Name of the activation of the hidden layers.
 
     Raises
     ------
     ValueError
-        If the combination makes no sense; the message says why.
+        If the parts do not go together; the message says why.
     """
     likelihood = CHECKED_LIKELIHOODS[combination.likelihood]
     model = Model(
@@ -128,16 +129,17 @@ def draw_case(
     Parameters
     ----------
     estimator : GradientEstimator
+        Estimator with the model from which targets are drawn.
     rng : numpy.random.Generator
     samples : int
-        Weight samples S.
+        Number S of weight samples.
     rows : int
-        Rows B of the data.
+        Number B of rows of the data.
     kl_weight : float
-        Weight of the KL term, in (0, 1].
+        Share of the KL term, in (0, 1].
     """
     theta = estimator.init(rng)
-    if "lower" in estimator.layout.slices:  # C starts diagonal: correlate the weights
+    if "lower" in estimator.layout.slices:  # C starts diagonal, so draw correlations
         lower = estimator.layout.views(theta)["lower"]
         lower[...] = 0.1 * rng.standard_normal(lower.shape)
     model = estimator.model
@@ -152,7 +154,19 @@ def draw_case(
 def _value_and_grad(
     case: Case, theta: Array, frozen: Array, *data: Any
 ) -> tuple[Any, Array]:
-    """Return a value and its gradient; of a surrogate at `frozen`, where there is one."""
+    """Return the value of an estimator, or of its surrogate if it has one, and the gradient.
+
+    Parameters
+    ----------
+    case : Case
+        Case whose estimator is evaluated.
+    theta : ndarray
+        Flat vector at which the value is computed.
+    frozen : ndarray
+        Flat vector at which the frozen parts of a surrogate, and its gradient, are computed.
+    *data : object
+        Noise, x, y, KL weight and row weights, the last fields of a case.
+    """
     estimator = case.estimator
     noise, x, y, kl_weight, weights = data
     arguments = noise, x, y, kl_weight, None, weights
@@ -165,17 +179,19 @@ def _value_and_grad(
 def check_case(
     case: Case, method: str = "complex", max_coordinates: int | None = None
 ) -> Report:
-    """Measure the error of the gradient of a case in floats.
+    """Return the errors of the gradient of a case, compared with finite differences in floats.
 
-    Where the estimator has a surrogate, it is that one's gradient, frozen at the case's theta.
+    If the estimator has a surrogate, the gradient is compared with differences of the surrogate,
+    frozen at the theta of the case.
 
     Parameters
     ----------
     case : Case
+        Estimator and arguments at which its gradient is taken.
     method : str
-        'complex' or 'central', the kind of finite difference.
+        Kind of finite difference, 'complex' or 'central'.
     max_coordinates : int, optional
-        Check so many coordinates of theta, drawn at random; by default all of them.
+        Number of coordinates of theta to check, drawn at random; by default all are checked.
     """
     return check_gradient(
         lambda theta: _value_and_grad(case, theta, case.theta, *case[2:]),
@@ -189,16 +205,17 @@ def check_case(
 
 
 def prove_case(case: Case, seed: int = 0) -> Proof:
-    """Prove the gradient of a case in exact arithmetic: of a surrogate where it has one (D44).
+    """Prove the gradient of a case, or of its surrogate if it has one, in exact arithmetic (D44).
 
-    It is proved for all values of theta, noise, x, real y, KL weight and row weights at which the
-    program branches as it does for this case.
+    The gradient is proved for all values of theta, noise, x, real y, KL weight and row weights at
+    which the program takes the same branches as for this case.
 
     Parameters
     ----------
     case : Case
+        Estimator and arguments at which its gradient is taken.
     seed : int
-        Of the numbers at which the proof evaluates the program.
+        Seed of the numbers at which the proof evaluates the program.
     """
     real = case.estimator.model.likelihood.target_kind == "real"
     return prove(
@@ -212,10 +229,15 @@ def prove_case(case: Case, seed: int = 0) -> Proof:
 
 
 def format_matrix(errors: Mapping[Combination, float]) -> str:
-    """Return the errors as a table, one column per likelihood.
+    """Return a text table of the errors of combinations, with one column per likelihood.
 
-    It has a line per posterior, estimator, objective and prior. A combination that is not in
-    `errors` is shown as ``-``.
+    It has one line for each posterior, estimator, objective and prior. A combination that is not
+    in `errors` is shown as ``-``.
+
+    Parameters
+    ----------
+    errors : dict of Combination to float
+        Error of each combination.
     """
     width = max(map(len, LIKELIHOODS)) + 1
     head = f"{'posterior':<11}{'estimator':<26}{'objective':<14}{'prior':<18}"
@@ -225,7 +247,7 @@ def format_matrix(errors: Mapping[Combination, float]) -> str:
     for row in sorted(
         {(c.posterior, c.estimator, c.objective, c.prior) for c in errors}
     ):
-        # names that the line above has too are left blank
+        # Leading names that equal those of the line above are left blank
         labels = [
             "" if row[: i + 1] == previous[: i + 1] else name
             for i, name in enumerate(row)

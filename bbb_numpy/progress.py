@@ -6,20 +6,21 @@ from typing import Any
 
 from tqdm import TqdmWarning
 
-with warnings.catch_warnings():  # a notebook without ipywidgets gets the plain bar
+with warnings.catch_warnings():  # a notebook without ipywidgets shows the plain bar
     warnings.simplefilter("ignore", TqdmWarning)
     from tqdm.auto import tqdm as _tqdm
 
 __all__ = ["tqdm"]
 
 
-class tqdm(_tqdm):  # type: ignore[misc]  # it has no types
-    """A bar that is not shown, and a line that is not written, where there is no stream for it.
+class tqdm(_tqdm):  # type: ignore[misc]  # tqdm has no types
+    """Progress bar that is not shown, and whose `write` does nothing, if there is no output stream.
 
-    So it is under ``pythonw`` and for services: `sys.stderr` and `sys.stdout` are None.
+    That is so under ``pythonw`` and in services, where `sys.stderr` and `sys.stdout` are None.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
+        """Make a bar with the arguments of `tqdm.tqdm`; disable it if there is no stream for it."""
         if sys.stderr is None and options.get("file") is None:
             options["disable"] = True
         super().__init__(*arguments, **options)
@@ -28,6 +29,18 @@ class tqdm(_tqdm):  # type: ignore[misc]  # it has no types
     def write(
         cls, s: str, file: Any = None, end: str = "\n", nolock: bool = False
     ) -> None:
-        """Write a line above the bars."""
+        """Write a line of text above the bars.
+
+        Parameters
+        ----------
+        s : str
+            Text to write.
+        file : file, optional
+            Stream to write to; by default standard output, if there is one.
+        end : str
+            Text that is written after `s`.
+        nolock : bool
+            If true, do not acquire the lock that protects the bars.
+        """
         if file is not None or sys.stdout is not None:
             super().write(s, file, end, nolock)

@@ -31,7 +31,7 @@ from .training.stopping import EarlyStopping
 __all__ = ["FAMILIES", "Entries", "class_of", "classes", "register"]
 
 Table = dict[str, Any]
-# Tests that compare all entries of a family with the formulas of tests/textbook.py
+# Names of the tests that compare all entries of a family with the formulas of tests/textbook.py
 VALUE_TEST = (
     "tests/gradients/test_exact.py::test_every_value_is_the_textbook_formula_exactly"
 )
@@ -58,14 +58,15 @@ class Entries:
     Parameters
     ----------
     check : callable
-        Check of an entry by its argument name and value: it has the right class, or methods.
+        Function of an argument's name and value that raises an error unless the value has the right
+        class, or methods.
     checked_by : str
-        The kind of proof, and the test that compares every entry with its formula in
+        Kind of proof, and name of the test that compares every entry with its formula in
         ``tests/textbook.py``. Empty if each entry has a test of its own, marked with its equation.
     named : dict
-        The object that each name stands for.
+        Object that each name stands for.
     checked : dict
-        An object for each name whose numbers are of about unit size, for checks.
+        Object of the same class for each name, with numbers of about unit size, which checks use.
     """
 
     check: Check
@@ -74,15 +75,16 @@ class Entries:
     checked: Table = field(default_factory=dict)
 
     def add(self, name: str, entry: Any, checked: Any) -> None:
-        """Add an entry; if it can learn its numbers, also ``name-learned``, which does.
+        """Add an entry; if it can learn its numbers, also add ``name-learned``, which learns them.
 
         Parameters
         ----------
         name : str
+            Name of the entry.
         entry : object or None
-            The object that the name stands for; None if only checks know the name.
+            Object that the name stands for; None if only checks use the name.
         checked : object
-            The same with numbers of about unit size, for checks.
+            Object of the same class with numbers of about unit size, which checks use.
         """
         self.named.update({} if entry is None else {name: entry})
         self.checked[name] = checked
@@ -94,7 +96,7 @@ class Entries:
 
 
 def class_of(entry: Any) -> Any:
-    """Return the class of a named object; a class or a function is its own."""
+    """Return the class of a named object, or the object itself if it is a class or a function."""
     if isinstance(entry, partial):
         entry = entry.func
     if isinstance(entry, type | FunctionType):
@@ -103,7 +105,15 @@ def class_of(entry: Any) -> Any:
 
 
 def _check_class(predicate: Callable[[type], bool], expected: str) -> Check:
-    """Return a check for a class of which `predicate` is true."""
+    """Return a check that raises TypeError unless a value is a class for which `predicate` is true.
+
+    Parameters
+    ----------
+    predicate : callable
+        Function of a class that returns whether it is accepted.
+    expected : str
+        Description of the accepted classes, for the message.
+    """
 
     def check(name: str, value: Any) -> Any:
         cls = class_of(value)
@@ -162,15 +172,16 @@ for _package in (parts, model, gradients, training, mcmc):
     for _family, _table in names_in(_package).items():
         for _name, _pair in _table.items():
             FAMILIES[_family].add(_name, *_pair)
-REGISTERED: list[tuple[str, str]] = []  # families and names that `register` has added
+# (family, name) of each entry that `register` has added
+REGISTERED: list[tuple[str, str]] = []
 SHIPPED = {
     (family, name) for family, entries in FAMILIES.items() for name in entries.checked
 }
 
 
 def classes(*families: str) -> tuple[Any, ...]:
-    """Return the classes and functions of all entries of some families, by default of all."""
-    distinct: dict[Any, None] = {}  # a set that keeps the order
+    """Return the classes and functions of all entries of the given families, by default of all."""
+    distinct: dict[Any, None] = {}  # a dict serves as a set that keeps the order
     for family in families or FAMILIES:
         entries = FAMILIES[family]
         for entry in (*entries.named.values(), *entries.checked.values()):
@@ -185,10 +196,11 @@ SHIPPED_CLASSES = {cls.__name__: cls for cls in classes()}
 def register(family: str, name: str, entry: Any, checked: Any = None) -> None:
     """Add a named part of your own to a family.
 
-    Learners then take it by its name, and `bbb_numpy.save`, `load` and checkpoints keep it.
-    ``bbb-numpy --plugin FILE`` runs a file that registers, before its subcommand: options take
-    the name, and ``gradcheck --all --exact`` proves every combination with it. Whoever loads a
-    file with the class in it registers it first: no file names code to run.
+    Learners then accept the name, and `bbb_numpy.save`, `load` and checkpoints store the part.
+    ``bbb-numpy --plugin FILE`` runs a file that calls `register`, before its subcommand:
+    options then accept the name, and ``gradcheck --all --exact`` proves every combination with it.
+    Before a saved file with the class is loaded, the class has to be registered, as files never
+    name code to run.
 
     Parameters
     ----------
@@ -197,21 +209,21 @@ def register(family: str, name: str, entry: Any, checked: Any = None) -> None:
         'estimator', 'kl_weights', 'kl_warm_up', 'optimizer', 'schedule', 'stopping', 'sampler',
         'proposal', 'state'.
     name : str
-        Name by which it is called. A copy that learns its numbers (``learn=True``) is added as
+        Name of the part. A copy that learns its numbers (``learn=True``) is added as
         ``name-learned`` if the class has a field `learn`.
     entry : object
-        The object that the name stands for: of a frozen dataclass, for most families. It is a
-        function for activations and KL weights, and a class for estimators and for states of
-        chains.
+        Object that the name stands for: for most families an instance of a frozen dataclass, for
+        activations and KL weights a function, and for estimators and states of chains a class.
     checked : object, optional
-        The same with numbers of about unit size, for checks; by default `entry`.
+        Object of the same class with numbers of about unit size, which checks use; by default
+        `entry`.
 
     Raises
     ------
     TypeError
-        If the object is not what the family wants, or no dataclass.
+        If the object does not suit the family, or is not an instance of a dataclass.
     ValueError
-        If there is no such family, or the package has a name or class of that name.
+        If there is no such family, or the package has an entry or a class of that name.
 
     Examples
     --------
@@ -230,18 +242,20 @@ def register(family: str, name: str, entry: Any, checked: Any = None) -> None:
         cls = class_of(entries.check(argument, candidate))
         if cls is type(candidate) and not is_dataclass(cls):
             raise TypeError(
-                f"{argument} must be of a dataclass, whose fields files hold; got {candidate!r}"
+                f"{argument} must be an instance of a dataclass, so that files can store its "
+                f"fields; got {candidate!r}"
             )
         if (
             not cls.__name__.isidentifier()
             or SHIPPED_CLASSES.get(cls.__name__, cls) is not cls
         ):
             raise ValueError(
-                f"{argument} needs a name that the package has not; got {cls.__name__}"
+                f"the class or function of {argument} must have as its name an identifier that no "
+                f"class of the package has; got {cls.__name__}: rename it"
             )
     if not isinstance(name, str) or (family, name) in SHIPPED:
         raise ValueError(
-            f"name must be text that is no {family} of the package; got {name!r}"
+            f"name must be a string that no {family} of the package has as its name; got {name!r}"
         )
     entries.add(name, entry, checked)
     REGISTERED.append((family, name))

@@ -538,13 +538,10 @@ class Approximation:
             In nats.
         """
         zeta = self._zeta(rng, samples)
-        log_ratios = self.problem.target(zeta)[0] - self.problem.log_q(
-            self.phi, zeta
-        )  # (S,)
-        return Estimate(
-            float(np.mean(log_ratios)),
-            float(np.std(log_ratios, ddof=1)) / sqrt(samples),
-        )
+        log_joint, _ = self.problem.target(zeta)
+        log_ratios = log_joint - self.problem.log_q(self.phi, zeta)  # (S,)
+        error = float(np.std(log_ratios, ddof=1)) / sqrt(samples)
+        return Estimate(float(np.mean(log_ratios)), error)
 
 
 def fit(

@@ -150,15 +150,14 @@ def natural_step(
     assert isinstance(likelihood, GaussianLikelihood)
     design = np.column_stack([problem.x[rows], np.ones(len(problem.x[rows]))])  # (B, P)
     row_weight = len(problem.y) / len(design) / likelihood.scale**2
-    location = row_weight * design.T @ problem.y[rows, 0]
-    precision = (
+    row_location = row_weight * design.T @ problem.y[rows, 0]
+    row_precision = (
         row_weight * design.T @ design + np.eye(design.shape[1]) / prior.scale**2
     )
-    new = (location, precision)
-    moved = [
-        (1.0 - rate) * old + rate * aim for old, aim in zip(natural, new, strict=True)
-    ]  # D63
-    return Natural(*moved)
+    return Natural(
+        (1.0 - rate) * natural.location + rate * row_location,  # D63
+        (1.0 - rate) * natural.precision + rate * row_precision,  # D63
+    )
 
 
 def gaussian(estimator: Estimator, theta: Array) -> Gaussian:
@@ -181,16 +180,14 @@ def gaussian(estimator: Estimator, theta: Array) -> Gaussian:
 
 def reverse_optimum(truth: Exact) -> Gaussian:
     """Return the independent Gaussians of least KL(q || posterior): 1 / sqrt(Lambda_jj) (D28)."""
-    return Gaussian(
-        truth.posterior.mean, np.diag(1.0 / np.diag(truth.precision))
-    )  # D28
+    variances = 1.0 / np.diag(truth.precision)  # D28
+    return Gaussian(truth.posterior.mean, np.diag(variances))
 
 
 def inclusive_optimum(truth: Exact) -> Gaussian:
     """Return the independent Gaussians of least KL(posterior || q): the marginals (D28)."""
-    return Gaussian(
-        truth.posterior.mean, np.diag(np.diag(truth.posterior.covariance))
-    )  # D28
+    variances = np.diag(truth.posterior.covariance)  # D28
+    return Gaussian(truth.posterior.mean, np.diag(variances))
 
 
 def kl(p: Gaussian, q: Gaussian) -> float:

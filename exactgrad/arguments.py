@@ -25,7 +25,7 @@ BOOLEANS = (bool, np.bool_)
 
 
 def check_callable(name: str, value: Any) -> None:
-    """Raise TypeError unless an argument can be called: a proof would take it for untraceable.
+    """Raise TypeError unless the argument can be called.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def check_callable(name: str, value: Any) -> None:
 
 
 def whole_number(name: str, value: Any, minimum: int = 0) -> int:
-    """Return a whole number as an int.
+    """Return a whole number as an int; raise if it is none or less than `minimum`.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def whole_number(name: str, value: Any, minimum: int = 0) -> int:
 
 
 def positive_number(name: str, value: Any) -> float:
-    """Return a positive finite number as a float.
+    """Return a positive finite number as a float; raise if it is none.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def positive_number(name: str, value: Any) -> float:
 
 
 def check_blocks(blocks: Any, size: int) -> None:
-    """Raise an error unless blocks map names to parts of theta, or are None.
+    """Raise an error unless `blocks` is None or maps names to slices of theta.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def check_blocks(blocks: Any, size: int) -> None:
 
 
 def check_fixed(fixed: Any, names: list[str]) -> list[str | int]:
-    """Return the names and positions of the arguments that are fixed.
+    """Return `fixed` as a list of names and positions; raise if an argument does not exist.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def check_fixed(fixed: Any, names: list[str]) -> list[str | int]:
 
 
 def check_floats(name: str, value: Any) -> None:
-    """Raise ValueError unless this is a finite number, or an array of them, by which to derive.
+    """Raise ValueError unless the argument is a finite float, or a float64 array of them.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def check_floats(name: str, value: Any) -> None:
 
 
 def check_plain(name: str, value: Any) -> None:
-    """Raise ValueError for a masked array or a matrix: a proof would read it as a plain array.
+    """Raise ValueError for a masked array or a matrix, which a proof would misread as an array.
 
     Parameters
     ----------
@@ -216,6 +216,6 @@ def check_plain(name: str, value: Any) -> None:
 
 
 def holds_no_numbers(value: Any) -> bool:
-    """Return whether this is text or dates, or an array of them."""
+    """Return whether the argument is text or dates, or an array of them."""
     dtype_kind = getattr(getattr(value, "dtype", None), "kind", "f")
     return isinstance(value, str | bytes) or dtype_kind in "USmMV"

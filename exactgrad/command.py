@@ -30,7 +30,7 @@ VALUES = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prove the gradient that the arguments name, print the verdict, and return the exit status.
+    """Run the command: prove a gradient, print the verdict, and return the exit status.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prove or refute a hand-written gradient of a file or module; return the exit status.
+    """Prove the gradient that parsed options name, print the proof, and return the exit status.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def _import_function(text: str) -> Callable[..., Any]:
 
 
 def _import_file(path: Path) -> ModuleType:
-    """Return the module of a file, under a name that no module of Python's has."""
+    """Return the module of a file, imported under a name that no other module has."""
     spec: Any = spec_from_file_location(f"file {path.stem}", path)
     module = sys.modules[spec.name] = module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -142,7 +142,10 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _parse_values(name: str, text: str, rng: np.random.Generator) -> Any:
-    """Return numbers, random numbers of a shape, or those of a file; one number is a float."""
+    """Return the numbers that `text` describes: listed, random of a shape, or from a file.
+
+    One number is returned as a float. `name` is what an error calls the argument.
+    """
     if text.endswith(".npy"):
         return _load(text, ".npy")
     if re.fullmatch(r"\d+(x\d+)*", text):
@@ -157,7 +160,10 @@ def _parse_values(name: str, text: str, rng: np.random.Generator) -> Any:
 
 
 def _load(path: str, ending: str) -> Any:
-    """Return the array of a ``.npy`` file, or the arrays of a ``.npz`` file by their names."""
+    """Return the array of a ``.npy`` file, or the arrays of a ``.npz`` file by name.
+
+    An error is raised if the path does not end with `ending`, or the file cannot be read.
+    """
     if not path.endswith(ending):
         raise ValueError(f"--data must be a {ending} file; got {path!r}")
     try:
@@ -178,7 +184,7 @@ def _load(path: str, ending: str) -> Any:
 def _in_order(
     function: Any, theta: Any, positional: list[Any], named: Any
 ) -> Sequence[Any]:
-    """Return the arguments after theta in the order in which the function takes them."""
+    """Return positional and named arguments as one sequence, in the order of the signature."""
     signature = inspect.signature(function)
     try:
         bound = signature.bind(theta, *positional, **named)

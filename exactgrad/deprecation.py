@@ -32,7 +32,7 @@ def warn_renamed(old: str, new: str) -> None:
 def renamed_arguments(
     **new_names: str,
 ) -> Callable[[Callable[Arguments, Returned]], Callable[Arguments, Returned]]:
-    """Return a decorator with which a function also accepts the old names of its arguments.
+    """Return a decorator that makes a function accept the old names of its arguments, too.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def renamed_arguments(
 
 
 def renamed_names(module: str, new_names: dict[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a module, in which old names lead to the new ones.
+    """Return a module's ``__getattr__`` that finds renamed objects by their old names.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ Function = Callable[..., Any]
 def prove_vjp(
     f: Function, vjp: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Proof:
-    """Prove or refute a product of a vector and a Jacobian: a layer's backward pass (D44).
+    """Prove or refute a hand-written vector-Jacobian product, such as a backward pass (D44).
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def prove_vjp(
 def prove_jvp(
     f: Function, jvp: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Proof:
-    """Prove or refute a product of a Jacobian and a vector, a derivative along a direction (D44).
+    """Prove or refute a hand-written Jacobian-vector product, a directional derivative (D44).
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def prove_jacobian(
 def prove_hvp(
     gradient: Function, hvp: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Proof:
-    """Prove or refute a product of a Hessian and a vector (D44).
+    """Prove or refute a hand-written Hessian-vector product (D44).
 
     Parameters
     ----------
@@ -170,7 +170,10 @@ def _proved(
     arguments: tuple[Any, ...],
     options: dict[str, Any],
 ) -> Proof:
-    """Return the proof; where it is refuted, with the names of all derivatives that are wrong."""
+    """Return the proof; if it is refuted, with the names of all derivatives that are wrong.
+
+    `shape` is 'vjp', 'jvp', 'jacobian', 'hvp' or 'hessian'; `options` are those of `prove`.
+    """
     ask = partial(prove, **options)
     reduced = reduce_to_gradient(shape, f, by_hand, theta, arguments, ask)
     proof: Proof = reduced.answer

@@ -120,7 +120,7 @@ class Report:
 
     @property
     def bar(self) -> float:
-        """The tolerance, under its former name."""
+        """The tolerance, under its deprecated name."""
         warn_renamed("bar", "tolerance")
         return self.tolerance
 
@@ -144,7 +144,7 @@ def check_gradient(
     rng: np.random.Generator | int = 0,
     tolerance: float | None = None,
 ) -> Report:
-    """Compare the gradient that `value_and_grad` returns with its own value.
+    """Compare the gradient that `value_and_grad` returns with measured slopes of its value.
 
     The relative error of a coordinate with hand-written derivative g and measured m is
     ``|g - m| / max(|g|, |m|, 1e-3 max|m|)``: a coordinate a thousand times smaller than the largest
@@ -260,7 +260,7 @@ def _choose_coordinates(
     max_coordinates: int | None,
     rng: np.random.Generator,
 ) -> dict[str, Array]:
-    """Return the indices of each block, or as many as are checked, drawn at random."""
+    """Return by block the indices to check: all, or `max_coordinates` drawn at random."""
     coordinates: dict[str, Array] = {}
     for name, block in blocks.items():
         indices = np.arange(size)[block]
@@ -285,7 +285,7 @@ def _measure_slopes(
     method: str,
     gates: Callable[[Array], Array] | None,
 ) -> MeasuredSlopes:
-    """Return the derivatives of the value by some coordinates of theta, measured by a method."""
+    """Return the derivatives by the coordinates `indices` of theta, measured by `method`."""
     numeric = np.full(theta.size, np.nan)
     rounding = np.zeros(theta.size)
     kinked = np.zeros(theta.size, bool)
@@ -302,7 +302,10 @@ def _measure_slopes(
 
 
 def _relative_error(analytic: Array, numeric: Array, bound: Array) -> Array:
-    """Return ``|g - m| / max(|g|, |m|, bound)`` of derivatives by hand and measured; 0 for 0, 0."""
+    """Return ``|g - m| / max(|g|, |m|, bound)`` of derivatives by hand g and measured m.
+
+    It is 0 where both are 0.
+    """
     scale = np.maximum.reduce([np.abs(analytic), np.abs(numeric), bound])
     with np.errstate(invalid="ignore"):
         error = np.abs(analytic - numeric) / np.where(scale, scale, 1.0)
@@ -315,7 +318,7 @@ def _relative_error(analytic: Array, numeric: Array, bound: Array) -> Array:
 def check_vjp(
     f: Function, vjp: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a product of a vector and a Jacobian, with a random vector.
+    """Check a hand-written vector-Jacobian product by measured slopes, with a random vector.
 
     Parameters
     ----------
@@ -334,7 +337,7 @@ def check_vjp(
 def check_jvp(
     f: Function, jvp: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a product of a Jacobian and a vector, with a random vector.
+    """Check a hand-written Jacobian-vector product by measured slopes, with a random vector.
 
     Parameters
     ----------
@@ -374,7 +377,7 @@ def check_jacobian(
 def check_hvp(
     gradient: Function, hvp: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a product of a Hessian and a vector, with a random vector.
+    """Check a hand-written Hessian-vector product by measured slopes, with a random vector.
 
     Parameters
     ----------
@@ -419,7 +422,10 @@ def _checked(
     arguments: tuple[Any, ...],
     options: dict[str, Any],
 ) -> Report:
-    """Return the report, with a row for each number of f whose derivatives are wrong."""
+    """Return the report; if it fails, with a row for each number of f with wrong derivatives.
+
+    `shape` is 'vjp', 'jvp', 'jacobian', 'hvp' or 'hessian'; `options` are for `check_gradient`.
+    """
     ask = partial(check_gradient, **options)
     reduced = reduce_to_gradient(shape, f, by_hand, theta, arguments, ask)
     report: Report = reduced.answer
@@ -432,7 +438,7 @@ def _checked(
 
 
 def _refuse_noise(first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
-    """Raise ValueError if two calls with the same numbers return different ones."""
+    """Raise ValueError if two calls with the same arguments returned different results."""
     pairs = zip(("value", "gradient"), first, second, strict=False)
     for name, numbers, repeated in pairs:
         size = np.max(np.abs(numbers), initial=0.0, where=np.isfinite(numbers))
@@ -441,7 +447,7 @@ def _refuse_noise(first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
 
 
 def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:
-    """Return Im f(theta + ih) / h: no difference is taken, so nothing cancels."""
+    """Return the derivative Im f(theta + ih) / h by coordinate i, without cancellation."""
     shifted = theta.astype(complex)
     shifted[i] += 1j * COMPLEX_STEP
     value = value_and_grad(shifted)[0]
@@ -456,7 +462,10 @@ def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:
 def _refuse_unsafe(
     value_and_grad: ValueAndGrad, theta: Array, i: int, grad: float, name: str
 ) -> None:
-    """Raise if differences confirm the gradient that the complex step refutes."""
+    """Raise TypeError if central differences confirm the derivative that the complex step refutes.
+
+    `grad` is the derivative by hand of coordinate i, which an error calls `name`.
+    """
     if not np.isfinite(grad):
         return
     central, rounding = _central_difference(
@@ -474,6 +483,7 @@ def _refuse_unsafe(
 
 
 def _shifted(theta: Array, i: int, by: float) -> Array:
+    """Return a copy of theta with `by` added to coordinate i."""
     out = theta.copy()
     out[i] += by
     return out
@@ -482,7 +492,10 @@ def _shifted(theta: Array, i: int, by: float) -> Array:
 def _smooth_steps(
     theta: Array, i: int, gates: Callable[[Array], Array] | None
 ) -> list[float]:
-    """Return the steps whose stencil lies on one side of every kink, largest first."""
+    """Return the steps for coordinate i whose stencil crosses no kink, largest first.
+
+    A kink is crossed if `gates` changes; without it all steps are returned.
+    """
     steps = [h * max(1.0, abs(theta[i])) for h in CENTRAL_STEPS]
     if gates is None:
         return steps
@@ -498,9 +511,10 @@ def _smooth_steps(
 def _central_difference(
     value_and_grad: ValueAndGrad, theta: Array, i: int, steps: Sequence[float]
 ) -> tuple[float, float]:
-    """Return the central difference of fourth order, at the step on which it depends least.
+    """Return the fourth-order central difference by coordinate i, and its rounding error.
 
-    Also returns what the rounding of the values alone can do to it, 1.5 eps |F| / h (D9).
+    The step is that of `steps` on which the difference depends least. The rounding error is what
+    the rounding of the values alone can do, 1.5 eps |F| / h (D9).
     """
     estimates = []
     largest = []

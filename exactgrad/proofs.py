@@ -150,7 +150,7 @@ class Proof:
 
     @property
     def proved(self) -> bool:
-        """Whether the gradient is exact, for all data or for those that are named."""
+        """Whether the gradient is proved exact, for all data or for those named in `data`."""
         return self.verdict.is_proof
 
     def __str__(self) -> str:
@@ -176,6 +176,7 @@ class Proof:
         return "\n  ".join([head, *map(str, self.wrong), *self.why()])
 
     def _describe_paths(self) -> str:
+        """Return a phrase on the paths of comparisons that were taken; "" without comparisons."""
         if not self.comparisons:
             return ""
         if self.paths == 1:
@@ -279,7 +280,7 @@ def prove(
 
 
 def _check_data(names: list[str], arguments: tuple[Any, ...]) -> None:
-    """Raise ValueError for data whose numbers a proof would not see as they are."""
+    """Raise ValueError for masked arrays and matrices, which a proof would misread."""
     for name, value in zip(names, arguments, strict=True):
         for path, leaf in leaves(value, name):
             check_plain(path, leaf)
@@ -288,7 +289,7 @@ def _check_data(names: list[str], arguments: tuple[Any, ...]) -> None:
 def assert_proved(
     value_and_grad: ValueAndGrad, theta: Array, *arguments: Any, **options: Any
 ) -> Proof:
-    """Raise AssertionError with the verdict unless `prove`, of these arguments, says *proved*.
+    """Raise AssertionError with the printed proof unless `prove` succeeds; return the proof.
 
     Parameters
     ----------
@@ -313,14 +314,14 @@ def assert_proved(
 
 
 def with_fields(proof: Proof, **changes: Any) -> Proof:
-    """Return the proof with other fields; what has not been read yet is not computed."""
+    """Return the proof with other fields; wrong derivatives that are deferred stay deferred."""
     return Proof(**{**vars(proof), **changes})
 
 
 def _to_proof(
     conclusion: Conclusion, size: int, names: list[str], of_values: bool = False
 ) -> Proof:
-    """Return the proof that says what was concluded of so many derivatives or values."""
+    """Return the proof of a conclusion about `size` derivatives or, if `of_values`, values."""
     data = ""
     if conclusion.verdict.is_proof:
         data = describe_data(names, conclusion.data)
@@ -335,12 +336,15 @@ def _to_proof(
 
 
 def _explained(proof: Proof, problem: ProofProblem, theta: Array) -> Proof:
-    """Return a proof that is refuted at theta, with what says why."""
+    """Return a proof that is refuted at theta, with the explanation of why as `why`."""
     return with_fields(proof, why=explanation(problem, theta, lambda: proof.wrong))
 
 
 def _with_paths(proof: Proof, comparisons: list[Array]) -> Proof:
-    """Return a proof with the number of paths, of the results of comparisons at each theta."""
+    """Return a proof with its numbers of paths and comparisons.
+
+    `comparisons` are the results of all comparisons, bool (n,), at each theta.
+    """
     longest = max(map(len, comparisons))
     paths = [
         np.concatenate([path, np.zeros(longest - len(path), bool)])
@@ -356,7 +360,7 @@ def _with_paths(proof: Proof, comparisons: list[Array]) -> Proof:
 
 
 def _n_other_thetas(conclusion: Conclusion, size: int, n_points: int) -> int:
-    """Return how many other thetas are tried, at most `n_points`."""
+    """Return the number of other thetas to try, at most `n_points`, for theta of length `size`."""
     field = conclusion.field
     assert field is not None
     if conclusion.verdict is Verdict.REFUTED:
@@ -376,7 +380,7 @@ def _n_other_thetas(conclusion: Conclusion, size: int, n_points: int) -> int:
 
 
 def _other_thetas(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
-    """Yield further thetas to test: -theta, then random ones without end.
+    """Yield further thetas (D,) to test: -theta, then random ones without end.
 
     Random thetas are close to 0, where gates switch, or of about the size of theta or twice it.
     """

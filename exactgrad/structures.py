@@ -62,7 +62,7 @@ class StructureError(ValueError):
 
 
 def map_leaves(values: Any, change: Callable[[Any], Any]) -> Any:
-    """Return tuples, lists and dicts, also in each other, with another value for each leaf.
+    """Return a structure of tuples, lists and dicts with `change(leaf)` for each leaf.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def map_leaves(values: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def copy_leaves(values: Any, sealed: bool = False) -> Any:
-    """Return the same structure with arrays and random generators of its own.
+    """Return the same structure with copies of its arrays and random generators.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class Tree(NamedTuple):
 
     @classmethod
     def of(cls, values: Any, name: str) -> Tree:
-        """Return the structure of some values.
+        """Return the structure of given values.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class Tree(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of numbers."""
+        """The number of array elements in the structure."""
         return sum(map(prod, self.shapes.values()))
 
     @property
@@ -162,7 +162,7 @@ class Tree(NamedTuple):
         return {path: slice(stop - size, stop) for path, size, stop in stops}
 
     def coordinate(self, i: int) -> str:
-        """Return the path of a flat number, such as ``W1[0, 2]``."""
+        """Return the path of element i of the flat vector, such as ``W1[0, 2]``."""
         blocks = self.blocks.items()
         path, block = next((path, block) for path, block in blocks if i < block.stop)
         indices = np.unravel_index(i - block.start, self.shapes[path])
@@ -170,7 +170,7 @@ class Tree(NamedTuple):
         return f"{path}[{index}]" if index else path
 
     def unflatten(self, flat: Any) -> Any:
-        """Return the structure of flat numbers: of views of them."""
+        """Return the structure of arrays that are views of a flat vector (size,)."""
         arrays = (
             flat[block].reshape(self.shapes[path])
             for path, block in self.blocks.items()
@@ -178,7 +178,7 @@ class Tree(NamedTuple):
         return map_leaves(self.example, lambda _: next(arrays))
 
     def flatten(self, values: Any, name: str = "") -> Any:
-        """Return values of this structure as one flat vector.
+        """Return values of this structure as one flat vector (size,).
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ def _array_or_structure(theta: Any) -> Any:
 
 
 def flatten_theta(theta: Any) -> tuple[Array, Tree]:
-    """Return theta flat, and its structure; raise ValueError for what is no theta."""
+    """Return theta as a flat vector (D,), and its structure; raise ValueError if it is invalid."""
     theta = _array_or_structure(theta)
     tree = Tree.of(theta, "theta")
     for path, leaf in leaves(theta, "theta"):
@@ -251,7 +251,7 @@ class FlatArguments(NamedTuple):
 def flatten_arguments(
     value_and_grad: Any, theta: Any, blocks: Any, coordinate: Any
 ) -> FlatArguments:
-    """Return a function of theta as one of flat theta, after a check of its arguments.
+    """Return a function of theta as a function of flat theta, after checking its arguments.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def flatten_arguments(
 
 
 def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
-    """Raise StructureError unless this is a number and a gradient.
+    """Raise StructureError unless a function has returned a number and a gradient.
 
     Parameters
     ----------
@@ -340,7 +340,9 @@ def reduce_to_gradient(
     arguments: tuple[Any, ...],
     ask: Function,
 ) -> ReducedAnswer:
-    """Return whether a derivative of another shape is right: the gradient of u . f with random u.
+    """Return whether a derivative of another shape is right, asked as a gradient of u . f.
+
+    u is a random vector of weights for the numbers that f returns.
 
     Parameters
     ----------
@@ -405,7 +407,7 @@ def reduce_to_gradient(
 
 
 def _second_of(f: Function) -> Function:
-    """Return the function whose result is the second of what f returns: its gradient."""
+    """Return a function that returns the second result of f: its gradient."""
 
     def second(theta: Any, *arguments: Any) -> Any:
         return f(theta, *arguments)[1]
@@ -414,7 +416,10 @@ def _second_of(f: Function) -> Function:
 
 
 def _weighted(values: Function, outputs: Tree) -> Function:
-    """Return u . f(theta) as a function of theta, u and a list of further arguments."""
+    """Return the function u . f of theta, u and a list of further arguments.
+
+    `values` is f, and `outputs` the structure of what f returns.
+    """
 
     def weighted(theta: Any, u: Any, arguments: list[Any]) -> Any:
         return (u * outputs.flatten(values(theta, *arguments))).sum()
@@ -423,7 +428,7 @@ def _weighted(values: Function, outputs: Tree) -> Function:
 
 
 def _vjp_program(values: Function, vjp: Function, outputs: Tree) -> Function:
-    """Return the function of theta, further arguments and u for u . f and its gradient u J."""
+    """Return a function of theta, further arguments and u that returns u . f and u J."""
     weighted = _weighted(values, outputs)
 
     def value_and_vjp(theta: Any, *arguments_and_u: Any) -> Any:
@@ -437,7 +442,7 @@ def _vjp_program(values: Function, vjp: Function, outputs: Tree) -> Function:
 def _jvp_program(
     shape: str, values: Function, jvp: Function, tree: Tree, outputs: Tree
 ) -> Function:
-    """Return u . f(theta + s t) and its slope u . J t, as a function of s, ..., theta, t and u."""
+    """Return a function of s, ..., theta, t and u: u . f(theta + s t) and its slope u . J t."""
     weighted = _weighted(values, outputs)
 
     def value_and_jvp(s: Any, *arguments_and_point: Any) -> Any:
@@ -453,7 +458,10 @@ def _jvp_program(
 def _jacobian_program(
     shape: str, values: Function, jacobian: Function, outputs: Tree
 ) -> Function:
-    """Return the function of u . f and its gradient u J, computed from a whole Jacobian J."""
+    """Return a function of theta, ... and u that returns u . f and u J, from a Jacobian J.
+
+    It takes the whole Jacobian from `jacobian`; `shape` is what errors call it.
+    """
     rows = outputs.shapes.get(outputs.name)
     if rows is None:
         raise ValueError(

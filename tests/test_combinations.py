@@ -117,14 +117,16 @@ REASONS = (
     *(f"a point estimate cannot learn the numbers of {name}:"
       for name in names_of("prior", lambda made: hasattr(made, "learn"))),
     "a point mass has no noise to mirror",
-    "the EUBO's weights are exponentials of log q: differentiated through the samples",
-    *(f"the objective of {by} must be linear in log q, FreeEnergy(); got {name}."
+    "the EUBO cannot be differentiated through its samples",
+    *(f"the objective of {by} must be linear in log q, which FreeEnergy() is; got {name}."
       for by in ("ClosedFormKL", "StickingTheLanding", "LocalReparameterisation", "Flipout")
       for name in ("Renyi", "EUBO")),
-    "the objective of StickingTheLanding must be linear in log q, FreeEnergy(); got PAC",
-    *(f"PACBayes needs KL(q || prior) in closed form, since that of a sample may be negative, and "
-      f"{by} samples it." for by in ("Reparameterised", "DoublyReparameterised", "SelfNormalised")),
-    *(f"PACBayes needs a likelihood of classes, whose wrong share it bounds; got {name}."
+    "the objective of StickingTheLanding must be linear in log q, which FreeEnergy() is; got PAC",
+    *(f"PACBayes needs KL(q || prior) in closed form, since its estimate from a sample "
+      f"may be negative; got {by}, which samples it."
+      for by in ("Reparameterised", "DoublyReparameterised", "SelfNormalised")),
+    *(f"PACBayes needs a likelihood of classes, as it bounds the share of wrong classes; got "
+      f"{name}."
       for name in names_of("likelihood", lambda made: made.target_kind != "class")),
     "PACBayes needs a prior that does not learn from the rows;",
     *(f"{by} needs KL(q || prior) in closed form, and there is none for a Gaussian q and {name}."

@@ -11,5 +11,5 @@ Estimator = GradientEstimator
 
 
 def __getattr__(name: str) -> Any:
-    """Return a table of `bbb_numpy.registry`, such as PRIORS."""
+    """Return the attribute `name` of `bbb_numpy.registry`, such as the table PRIORS."""
     return getattr(import_module("bbb_numpy.registry"), name)

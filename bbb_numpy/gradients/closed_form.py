@@ -26,28 +26,31 @@ __all__ = ["ClosedFormKL", "add_kl", "costs"]
 
 
 class Costs(NamedTuple):
-    """The objective of one step, with KL(q || P(w)) by its formula."""
+    """Objective of one step, whose KL(q || P(w)) was computed in closed form."""
 
-    value: Any  # in nats
-    terms: LogDensities  # log q - log P is the KL for every sample
-    cotangents: Cotangents  # of the terms
-    expected: ExpectedLogPrior
+    value: Any  # objective in nats
+    # log densities, where log q - log P(w) is the KL for every sample
+    terms: LogDensities
+    cotangents: Cotangents  # derivatives of the objective with respect to the terms
+    expected: ExpectedLogPrior  # E_q[log P(w)] and its derivatives
 
 
 def costs(
     estimator: GradientEstimator, batch: Batch, factor: Any, log_likelihood: Array
 ) -> Costs:
-    """Return the objective, with KL = -H(q) - E_q[log P(w)] in closed form (D18, D19).
+    """Return the objective and its derivatives, with KL(q || P(w)) in closed form (D18, D19).
+
+    The divergence is KL = -H(q) - E_q[log P(w)], with the entropy H.
 
     Parameters
     ----------
     estimator : GradientEstimator
-        Its posterior has an entropy, its prior an expected log density.
+        Estimator whose posterior has an entropy, and whose prior has `expected_log_density`.
     batch : Batch
-        Of its `d_blocks` those of the prior's own numbers receive the gradient of E_q[log P(w)],
-        which `add_kl` weighs later.
+        Arguments of the step. The blocks of `d_blocks` that the prior learns receive the gradient
+        of E_q[log P(w)], which `add_kl` multiplies by the weight of the KL later.
     factor : Any
-        What `posterior.factor` returns: the scales of q and their slopes.
+        Scales of q and their derivatives, the result of `posterior.factor`.
     log_likelihood : ndarray (S,)
         log P(D_i|w) of each weight sample, in nats.
     """
@@ -66,17 +69,19 @@ def costs(
 def add_kl(
     estimator: GradientEstimator, batch: Batch, factor: Any, cost: Costs
 ) -> None:
-    """Add the gradient of the KL term to that of the likelihood (D18, D19).
+    """Add the gradient of the KL term to the gradient of the likelihood in `batch` (D18, D19).
 
     Parameters
     ----------
     estimator : GradientEstimator
+        Estimator that `costs` was called with.
     batch : Batch
-        Its `d_blocks` hold the gradient of the likelihood.
+        Arguments of the step; its `d_blocks` hold the gradient of the likelihood term, to which
+        that of the KL is added in place.
     factor : Any
-        What `posterior.factor` returns.
+        Scales of q, the result of `posterior.factor`.
     cost : Costs
-        From `costs`.
+        Result of `costs`.
     """
     posterior: Any = estimator.posterior
     expected = cost.expected
@@ -97,7 +102,7 @@ class ClosedFormKL(Sampled):
     needs: ClassVar[frozenset[str]] = frozenset({"density", "closed form"})
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        """Write the gradient of the objective (D18, D19)."""
+        """Return the objective and its terms, and write the gradient (D18, D19)."""
         sample = self.posterior.sample(batch.blocks, batch.noise, batch.buffers)
         evaluation = self.model.evaluate(
             sample.w, batch.blocks, batch.x, batch.y, batch.buffers, batch.sample_weight
@@ -105,7 +110,7 @@ class ClosedFormKL(Sampled):
         cost = costs(self, batch, sample.parts, evaluation.log_likelihood)
         d_w = self.model.likelihood_vjp(
             evaluation, cost.cotangents.likelihood, batch.d_blocks, batch.buffers
-        )  # (S, P)
+        )  # (S, P), for the weights
         self.posterior.pull_back(sample, d_w, None, batch.d_blocks)
         add_kl(self, batch, sample.parts, cost)
         return cost.value, cost.terms

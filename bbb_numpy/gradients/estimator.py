@@ -37,7 +37,7 @@ from ..parts.posteriors import MeanField, PointMass, Posterior
 
 __all__ = ["Batch", "Evaluated", "GradientEstimator", "Step", "is_linear"]
 
-# kinds of dtypes, as NumPy abbreviates them: bool, int, uint, float, complex
+# NumPy's letters for the kinds of dtypes: bool, int, uint, float, complex
 REAL_KINDS = "biuf"
 NUMBER_KINDS = "biufc"
 
@@ -51,44 +51,44 @@ FIELD_RULES = {
 
 
 class Evaluated(NamedTuple):
-    """The objective on one minibatch and its gradient: what `value_and_grad` returns."""
+    """Objective on one minibatch and its gradient, as `value_and_grad` returns them."""
 
     value: Any  # the objective on one minibatch, in nats
-    grad: Array  # shape and dtype of theta
-    terms: LogDensities  # the log densities that the value is made of
+    grad: Array  # gradient, of the shape and dtype of theta
+    terms: LogDensities  # log densities from which the value was computed
 
 
 class Batch(NamedTuple):
-    """The arguments of one step, whose shapes have been checked, and a gradient to fill."""
+    """Checked arguments of one step, and memory for its gradient."""
 
     blocks: Params  # views of theta, by name
-    noise: Array  # (S, ...)
-    x: Array  # (B, d_in)
-    y: Array  # (B, K)
+    noise: Array  # (S, ...) noise of S weight samples
+    x: Array  # (B, d_in) inputs
+    y: Array  # (B, K) targets
     kl_weight: float  # pi_i, this minibatch's share of the KL term
-    sample_weight: Array | None  # (B,)
-    grad: Array  # of the shape of theta, uninitialised
+    sample_weight: Array | None  # (B,) weight of each row, or None for ones
+    grad: Array  # memory for the gradient, of the shape of theta
     d_blocks: Params  # views of `grad`, by name
     buffers: Buffers
 
 
 class StepShapes(NamedTuple):
-    """The lengths by which the arguments of a step are checked."""
+    """Lengths by which the arguments of a step are checked."""
 
-    theta: tuple[int, ...]
-    row: tuple[int, ...]  # x without its axis of rows
-    shared_noise: int  # numbers for one sample, whatever the rows
-    noise_per_row: int
+    theta: tuple[int, ...]  # shape of theta
+    row: tuple[int, ...]  # shape of x without its axis of rows
+    shared_noise: int  # numbers of noise for one sample that all rows share
+    noise_per_row: int  # numbers of noise for one sample that each row adds
 
 
 class Step(NamedTuple):
-    """The objective of one step, and what its gradient is made of."""
+    """Objective of one step, with the quantities that its gradient is computed from."""
 
-    value: Any  # in nats
+    value: Any  # objective in nats
     terms: LogDensities
-    cotangents: Cotangents  # of the terms
-    sample: Any  # of the posterior
-    joint: Joint
+    cotangents: Cotangents  # derivatives of the objective with respect to the terms
+    sample: Any  # weights drawn from the posterior
+    joint: Joint  # log prior and log likelihood, with their intermediate results
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,8 @@ class GradientEstimator:
     posterior : MeanField, LowRank, FullRank or PointMass
         The variational distribution q(w|theta) of the weights.
     objective : callable
-        From log densities to a value and cotangents, see `bbb_numpy.model.objectives`.
+        Function of log densities that returns a value and its derivatives, see
+        `bbb_numpy.model.objectives`.
 
     Raises
     ------
@@ -116,11 +117,13 @@ class GradientEstimator:
     posterior: Posterior = MeanField()
     objective: Objective = free_energy
 
-    # what an estimator needs: a density, an objective linear in log q, KL(q || prior) by formula
+    # Requirements of an estimator: 'density' (of q), 'linear' (an objective linear in log q) and
+    # 'closed form' (KL(q || prior) by a formula)
     needs: ClassVar[frozenset[str]] = frozenset()
-    rules: ClassVar[Mapping[str, Check]] = FIELD_RULES  # the check of each field
+    rules: ClassVar[Mapping[str, Check]] = FIELD_RULES  # check of each field
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid and go together."""
         check_fields(self, **self.rules)
         is_point = isinstance(self.posterior, PointMass)
         prior = self.model.prior
@@ -153,28 +156,30 @@ class GradientEstimator:
         linear = self.needs & {"linear", "closed form"}
         if linear and not isinstance(self.objective, accepted):
             raise ValueError(
-                f"the objective of {name} must be linear in log q, FreeEnergy(); got "
-                f"{_name(self.objective)}. Use Reparameterised, which differentiates any objective"
+                f"the objective of {name} must be linear in log q, which FreeEnergy() is; got "
+                f"{_name(self.objective)}. Use Reparameterised, which differentiates any "
+                "objective"
             )
         if isinstance(self.objective, PACBayes):
             self._check_bound()
         if "closed form" in self.needs and not hasattr(prior, "expected_log_density"):
             raise ValueError(
                 f"{name} needs KL(q || prior) in closed form, and there is none for a Gaussian q "
-                f"and {_name(prior)}. Use GaussianPrior, or Reparameterised, which samples it"
+                f"and {_name(prior)}. Use GaussianPrior, or Reparameterised, which samples the KL"
             )
 
     def _check_bound(self) -> None:
-        """Raise an error where PACBayes is no bound on the share of wrong classes (D58)."""
+        """Raise ValueError if PACBayes would not bound the share of wrong classes (D58)."""
         if "closed form" not in self.needs:
             raise ValueError(
-                "PACBayes needs KL(q || prior) in closed form, since that of a sample may be "
-                f"negative, and {type(self).__name__} samples it. Use LocalReparameterisation"
+                "PACBayes needs KL(q || prior) in closed form, since its estimate from a "
+                f"sample may be negative; got {type(self).__name__}, which samples it. Use "
+                "LocalReparameterisation"
             )
         if self.model.likelihood.target_kind != "class":
             raise ValueError(
-                "PACBayes needs a likelihood of classes, whose wrong share it bounds; got "
-                f"{_name(self.model.likelihood)}. Use CategoricalLikelihood"
+                "PACBayes needs a likelihood of classes, as it bounds the share of wrong "
+                f"classes; got {_name(self.model.likelihood)}. Use CategoricalLikelihood"
             )
         if self.model.prior.blocks():
             raise ValueError(
@@ -183,13 +188,13 @@ class GradientEstimator:
 
     @cached_property
     def layout(self) -> Layout:
-        """The blocks of theta: the posterior's, then the prior's and the likelihood's own."""
+        """Blocks of theta: those of the posterior, then those that prior and likelihood learn."""
         return Layout(
             self.posterior.blocks(self.model.layout.size) + self.model.learned()
         )
 
     def coordinate(self, index: int) -> str:
-        """Return the name of one number of theta, down to the layer: ``'rho W1[0, 3]'``."""
+        """Return the name of number `index` of theta, with its layer: ``'rho W1[0, 3]'``."""
         name = self.layout.coordinate(index)
         block = name.split("[")[0]
         if block not in ("mu", "rho"):
@@ -198,14 +203,14 @@ class GradientEstimator:
         return f"{block} {self.model.layout.coordinate(inside)}"
 
     def init(self, rng: np.random.Generator, dtype: Any = np.float64) -> Array:
-        """Return the starting theta, one flat vector.
+        """Return the starting theta, one flat vector with the blocks of `layout`.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Draws the start of the posterior.
+            Generator that draws the start of the posterior.
         dtype : dtype
-            In which theta, and with it all of training, is computed.
+            Dtype of theta, in which all of training is computed.
         """
         model = self.model
         variational = self.posterior.init(rng, model.layout.size, dtype)
@@ -215,23 +220,23 @@ class GradientEstimator:
 
     @property
     def noise_per_sample(self) -> int:
-        """Length of the noise that all rows share, for one weight sample."""
+        """Number of noise values of one weight sample that all rows share."""
         return self.posterior.noise_size(self.model.layout.size)
 
     @property
     def noise_per_row(self) -> int:
-        """Length of the noise that each row has of its own, for one weight sample."""
+        """Number of noise values of one weight sample that each row adds."""
         return 0
 
     def noise_shape(self, samples: int, rows: int = 0) -> tuple[int, int]:
-        """Return the shape of the noise of one step.
+        """Return the shape of the noise of one step, (samples, noise values of a sample).
 
         Parameters
         ----------
         samples : int
             Number S of weight samples.
         rows : int
-            Number of rows of the minibatch; it counts where each row has noise of its own.
+            Number of rows of the minibatch; it matters if each row has noise of its own.
         """
         return samples, self.noise_per_sample + rows * self.noise_per_row
 
@@ -250,22 +255,22 @@ class GradientEstimator:
         samples : int
             Number S of weight samples.
         rows : int
-            Number of rows of the minibatch; it counts where each row has noise of its own, as in
+            Number of rows of the minibatch; it matters if each row has noise of its own, as in
             `LocalReparameterisation` and `Flipout`.
         dtype : dtype
-            That of theta.
+            Dtype of the noise, which must be that of theta.
 
         Returns
         -------
         ndarray
-            Of the shape `noise_shape(samples, rows)`.
+            Noise of the shape `noise_shape(samples, rows)`.
         """
         noise = np.empty(self.noise_shape(samples, rows), dtype)
         self.fill(rng, noise)
         return noise
 
     def fill(self, rng: np.random.Generator, noise: Array) -> None:
-        """Overwrite the noise of one step with another draw, of N(0, 1) numbers."""
+        """Overwrite `noise`, the noise of one step, with new draws from N(0, 1)."""
         standard_normal(rng, noise)
 
     def draw_weights(
@@ -283,13 +288,14 @@ class GradientEstimator:
         samples : int
             Number S of weight vectors.
         dtype : dtype
-            That of theta.
+            Dtype of the noise, which must be that of theta.
         out : ndarray, optional
-            Is overwritten, and returned.
+            Array that is overwritten and returned; by default a new one.
 
         Returns
         -------
-        ndarray (S, numbers of noise of one weight vector)
+        ndarray (S, noise_size)
+            Noise, one row per weight vector.
         """
         if out is None:
             shape = (samples, self.posterior.noise_size(self.model.layout.size))
@@ -299,10 +305,10 @@ class GradientEstimator:
     def noise_blocks(
         self, rng: np.random.Generator, samples: int, block: int, dtype: Any
     ) -> Iterator[Array]:
-        """Yield the noise of many weight vectors, block by block.
+        """Yield the noise of many weight vectors in blocks; each block overwrites the one before.
 
-        Whole blocks are drawn, each into the memory of the one before: the first weight vectors
-        do not depend on how many there are.
+        Blocks are always drawn whole, so that the first weight vectors do not depend on the number
+        of weight vectors.
 
         Parameters
         ----------
@@ -312,7 +318,7 @@ class GradientEstimator:
         block : int
             Number of weight vectors in a block; the last block may be shorter.
         dtype : dtype
-            That of theta.
+            Dtype of the noise, which must be that of theta.
         """
         noise = None
         for first in range(0, samples, block):
@@ -322,16 +328,17 @@ class GradientEstimator:
     def weights(
         self, theta: Array, eps: Array, buffers: Buffers | None = None
     ) -> Array:
-        """Return weights drawn from the posterior (K3, K4).
+        """Return weights drawn from the posterior, as a function of noise (K3, K4).
 
         Parameters
         ----------
         theta : ndarray
-            Flat, as `layout` names it.
+            Flat vector with the blocks of `layout`.
         eps : ndarray (S, ...)
             Noise from `draw_weights`.
         buffers : Buffers, optional
-            Memory for the weights, which the next call with it overwrites.
+            Source of the memory of the weights, which the next use of it overwrites; by default new
+            memory.
 
         Returns
         -------
@@ -343,13 +350,14 @@ class GradientEstimator:
         return self.posterior.sample(self.layout.views(theta), eps, buffers).w
 
     def params(self, theta: Array, eps: Array) -> Params:
-        """Return views of the numbers that prior and likelihood learned, by name.
+        """Return views of the learned numbers of prior and likelihood, by block name.
 
         Parameters
         ----------
         theta : ndarray
+            Flat vector with the blocks of `layout`.
         eps : ndarray
-            Noise of weight vectors, all of which share these numbers here.
+            Noise of weight vectors; not used here, where all weight vectors share these numbers.
         """
         return self.layout.views(theta)
 
@@ -359,16 +367,18 @@ class GradientEstimator:
         Parameters
         ----------
         theta : ndarray
-            Flat, as `layout` names it.
+            Flat vector with the blocks of `layout`.
         w : ndarray (S, P)
             Weights, from `weights`.
         x : ndarray (B, d_in)
+            Inputs.
         buffers : Buffers
-            Memory of the outputs.
+            Source of the memory of the outputs, which its owner reuses.
 
         Returns
         -------
         ndarray (S, B, heads)
+            Outputs, with `Likelihood.heads` columns.
         """
         return self.model.predict(w, x, buffers)
 
@@ -386,14 +396,17 @@ class GradientEstimator:
         Parameters
         ----------
         theta : ndarray
-            Flat, as `layout` names it.
+            Flat vector with the blocks of `layout`.
         eps : ndarray (S, ...)
             Noise from `draw_weights`.
-        x, y : ndarray (B, d_in), (B, K)
+        x : ndarray (B, d_in)
+            Inputs.
+        y : ndarray (B, K)
+            Targets.
         buffers : Buffers, optional
-            Memory that calls share.
+            Source of memory, which the next use of it overwrites; by default new memory.
         sample_weight : ndarray (B,), optional
-            How often each row counts (D45).
+            Weight of each row's log likelihood; by default all are 1 (D45).
 
         Returns
         -------
@@ -422,40 +435,56 @@ class GradientEstimator:
         Parameters
         ----------
         theta : ndarray
-            Flat, as `layout` names it. Real, or complex for a complex step.
+            Flat vector with the blocks of `layout`; real, or complex for a complex step.
         noise : ndarray (S, ...)
-            From `draw`, for as many rows as `x` has.
-        x, y : ndarray (B, d_in), (B, K)
-            One minibatch; B may be 0.
+            Noise from `draw`, called with as many rows as `x` has.
+        x : ndarray (B, d_in)
+            Inputs of one minibatch; B may be 0.
+        y : ndarray (B, K)
+            Targets of the minibatch.
         kl_weight : float
             This minibatch's share pi_i of the KL term.
         buffers : Buffers, optional
-            Reuses the memory of the previous call, the returned gradient included.
+            Source of memory. Reused in the next call, after `rewind`, it overwrites the returned
+            gradient; by default new memory.
         sample_weight : ndarray (B,), optional
-            How often each row counts (D45).
+            Weight of each row's log likelihood; by default all are 1 (D45).
 
         Returns
         -------
         Evaluated
-            `value`, `grad` and `terms`.
+            The objective `value` in nats, its gradient `grad` and the log densities `terms`.
 
         Raises
         ------
         ValueError
-            If an argument is no array, or of a shape that no step has.
+            If an argument is not an array, or has a shape that no step has.
         TypeError
-            If `kl_weight` is no number.
+            If `kl_weight` is not a number.
         """
         batch = self.make_batch(theta, noise, x, y, kl_weight, buffers, sample_weight)
         value, terms = self.fill_gradient(batch)
         return Evaluated(value, batch.grad, terms)
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        """Return the objective and its terms, and write its gradient into `batch.d_blocks`."""
+        """Return the objective and its terms, and write its gradient into `batch.d_blocks`.
+
+        Parameters
+        ----------
+        batch : Batch
+            Arguments of the step, and memory for the gradient.
+
+        Returns
+        -------
+        value : float
+            The objective on the minibatch, in nats.
+        terms : LogDensities
+            Log densities from which it was computed, (S,) each.
+        """
         raise NotImplementedError
 
     def forward(self, batch: Batch) -> Step:
-        """Return the objective on one minibatch, before the gradient (K1-K18)."""
+        """Return the objective on one minibatch, with the parts of its gradient (K1-K18)."""
         sample = self.posterior.sample(
             batch.blocks, batch.noise, batch.buffers
         )  # K1-K4
@@ -478,19 +507,19 @@ class GradientEstimator:
         buffers: Buffers | None,
         sample_weight: Array | None,
     ) -> Batch:
-        """Return the arguments of one step, after a check of their shapes.
+        """Return the arguments of one step as a `Batch`, after a check of their shapes.
 
         Parameters
         ----------
         theta, noise, x, y, kl_weight, buffers, sample_weight
-            Those of `value_and_grad`. The shape of `y` is for the likelihood to check.
+            Those of `value_and_grad`. The likelihood checks the shape of `y`.
 
         Raises
         ------
         ValueError
-            If an argument is no array, or of a shape that no step has.
+            If an argument is not an array, or has a shape that no step has.
         TypeError
-            If `kl_weight` is no number.
+            If `kl_weight` is not a number.
         """
         shapes = self._step_shapes
         try:
@@ -498,7 +527,8 @@ class GradientEstimator:
             fits = (*lead, d_in) == shapes.row and theta.shape == shapes.theta
             noise_size = shapes.shared_noise + shapes.noise_per_row * rows
             fits = fits and noise.shape == (len(noise), noise_size)
-            # text and dates have shapes too; of a complex step all may be complex
+            # Text and dates have shapes too, so dtypes are checked. In a complex step, where theta
+            # is complex, the other arrays may be complex as well
             fits = fits and theta.dtype.char in "fdFD"
             kinds = REAL_KINDS if theta.dtype.kind == "f" else NUMBER_KINDS
             fits = fits and noise.dtype.kind in kinds
@@ -506,7 +536,7 @@ class GradientEstimator:
             if sample_weight is not None:
                 fits = fits and sample_weight.shape == (*lead, rows)
                 fits = fits and sample_weight.dtype.kind in kinds
-        except (AttributeError, TypeError, ValueError):  # no array, or of too few axes
+        except (AttributeError, TypeError, ValueError):  # not an array, or too few axes
             fits = False
         if not (fits and isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
             arrays = {"theta": theta, "noise": noise, "x": x, "y": y}
@@ -526,6 +556,7 @@ class GradientEstimator:
 
     @cached_property
     def _step_shapes(self) -> StepShapes:
+        """Lengths by which `make_batch` checks its arguments."""
         return StepShapes(
             (self.layout.size,),
             (*self.model.lead, self.model.network.sizes[0]),
@@ -534,7 +565,7 @@ class GradientEstimator:
         )
 
     def _shape_message(self, arrays: Mapping[str, Any]) -> str:
-        """Return the message that says which arrays a step takes, and which it was given."""
+        """Return an error message with the shapes that a step takes and those in `arrays`."""
         (size,), (*lead, d_in), shared, per_row = self._step_shapes
         data = "".join(f"{length}, " for length in lead) + "rows"
         noise = f"{shared} + {per_row} rows" if per_row else f"{shared}"
@@ -546,7 +577,7 @@ class GradientEstimator:
         )
 
     def gates(self, theta: Array, noise: Array, x: Array) -> Array:
-        """Return what changes at the kinks of the objective, as one flat bool array.
+        """Return a flat bool array that changes where the objective has a kink.
 
         It says which ReLU units are on and, for a prior with a kink at 0, which weights are
         positive. Two points with equal gates have no kink between them.
@@ -567,20 +598,21 @@ accept_old_methods(GradientEstimator, {"batch": "make_batch"})
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a number, an array of numbers, or a number under trace."""
+    """Return whether a value is a number, or an array or traced value with a dtype of numbers."""
     dtype = getattr(value, "dtype", None)
     return isinstance(value, Real) if dtype is None else dtype.kind in NUMBER_KINDS
 
 
 def _name(part: Any) -> str:
+    """Return the name of a function or class, or of the class of an object, for messages."""
     return getattr(part, "__name__", type(part).__name__)
 
 
 def is_linear(objective: Objective) -> bool:
-    """Return whether an epoch of minibatches costs, in expectation, what all data cost (D30).
+    """Return whether minibatch losses of an epoch sum, in expectation, to that of all data (D30).
 
-    That is so of objectives that are linear in the log densities; any function that is none of
-    the package's own classes is taken to be one.
+    That holds for objectives that are linear in the log densities. A function that is not one of
+    the package's own classes is assumed to be linear.
     """
     own_class = hasattr(objective, "__dataclass_fields__")
     return isinstance(objective, Linear) or not own_class

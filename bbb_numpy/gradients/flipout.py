@@ -19,21 +19,24 @@ __all__ = ["Flipout"]
 
 
 class Flips(NamedTuple):
-    """The random signs, +1 or -1, of one layer, for every weight sample and row."""
+    """Random signs, +1 or -1, of one layer, for every weight sample and row."""
 
-    inputs: Array  # (S, B, I)  R_in, which multiply the inputs
-    outputs: Array  # (S, B, O)  R_out, which multiply the outputs
-    bias: Array  # (S, B, O)  R_bias, which multiply the noise of the biases
+    inputs: Array  # (S, B, I) signs R_in, which multiply the inputs
+    outputs: Array  # (S, B, O) signs R_out, which multiply the outputs
+    bias: Array  # (S, B, O) signs R_bias, which multiply the noise of the biases
 
 
 class FlippedLayer(NamedTuple):
-    """What the forward pass of a layer leaves for the backward pass; S, B, I inputs, O outputs."""
+    """Intermediate results of the forward pass of one layer, for its backward pass.
 
-    mean: Array  # (I, O)  mu
-    perturbation: Layer  # views of Delta = sigma o eps
+    The layer has I inputs and O outputs, for S weight samples and B rows.
+    """
+
+    mean: Array  # (I, O) means mu of the weights
+    perturbation: Layer  # views of Delta = sigma o eps for this layer
     signs: Flips
-    inputs: Array  # (B, I) in the first layer, then (S, B, I)
-    slope: Array | None  # activation' of the inputs; None: they are x
+    inputs: Array  # activations a: (B, I) in the first layer, then (S, B, I)
+    slope: Array | None  # derivative of the activation; None in the first layer
 
 
 @dataclass(frozen=True)
@@ -54,19 +57,19 @@ class Flipout(Rowwise):
 
     @property
     def noise_per_row(self) -> int:
-        """Number of signs of a row: for the inputs, the outputs and the bias of each layer."""
+        """Number of signs of a row: for the inputs, the outputs and the biases of each layer."""
         return sum(
             d_in + 2 * d_out for d_in, d_out in pairwise(self.model.network.sizes)
         )
 
     def fill(self, rng: np.random.Generator, noise: Array) -> None:
-        """Overwrite the noise of one step with another draw.
+        """Overwrite `noise`, the noise of one step, with a new draw of eps and of signs.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         noise : ndarray (S, P + rows * signs)
-            eps, then the signs of each row, which are 1 or -1.
+            Array that receives eps, N(0, 1) numbers, then the signs 1 or -1 of each row.
         """
         size = self.model.layout.size
         eps, signs = noise[:, :size], noise[:, size:]
@@ -77,7 +80,7 @@ class Flipout(Rowwise):
         signs -= 1.0
 
     def _flips(self, noise: Array, rows: int) -> list[Flips]:
-        """Return views of the flat noise: the signs of each layer."""
+        """Return views of the signs of each layer in `noise` (S, P + rows * signs)."""
         layers = list[Flips]()
         start = self.model.layout.size
         for d_in, d_out in pairwise(self.model.network.sizes):
@@ -90,12 +93,28 @@ class Flipout(Rowwise):
         return layers
 
     def _forward(self, batch: Batch, sigma: Array) -> tuple[Array, list[FlippedLayer]]:
+        """Return the outputs of the network and a tape of its layers, for `_backward`.
+
+        Parameters
+        ----------
+        batch : Batch
+            Arguments of the step.
+        sigma : ndarray (P,)
+            Standard deviations of the weights.
+
+        Returns
+        -------
+        outputs : ndarray (S, B, heads)
+            Outputs of the network.
+        tape : list
+            Intermediate results of each layer.
+        """
         net = self.model.network
         buffers = batch.buffers
         a = batch.x
         slope = None
         eps = batch.noise[:, : len(sigma)]
-        # (S, P)
+        # (S, P) perturbations of the weights
         delta = np.multiply(eps, sigma, out=buffers.array(eps.shape, sigma.dtype))
         means = buffers.views(batch.blocks["mu"], self.pairs)
         perturbations = buffers.views(delta, net.layers)
@@ -106,7 +125,8 @@ class Flipout(Rowwise):
             if tape:
                 slope = activate(net, a, buffers.like(a))
             tape.append(FlippedLayer(mean, perturbation, signs, a, slope))
-            z = np.matmul(a * signs.inputs, perturbation.weight)  # (S, B, O)
+            # (S, B, O), before signs and mean
+            z = np.matmul(a * signs.inputs, perturbation.weight)
             z *= signs.outputs
             z += np.matmul(a, mean)
             z += bias
@@ -117,6 +137,19 @@ class Flipout(Rowwise):
     def _backward(
         self, batch: Batch, sigma: Array, tape: list[FlippedLayer], d_z: Array
     ) -> None:
+        """Write the gradient for mu and sigma into the blocks mu and rho of `batch.d_blocks`.
+
+        Parameters
+        ----------
+        batch : Batch
+            Arguments of the step, and memory for the gradient.
+        sigma : ndarray (P,)
+            Standard deviations of the weights.
+        tape : list
+            Second result of `_forward`.
+        d_z : ndarray (S, B, heads)
+            Derivative of the loss for the outputs of the network.
+        """
         buffers = batch.buffers
         eps = batch.noise[:, : len(sigma)]
         d_delta = buffers.array(eps.shape, sigma.dtype)
@@ -139,7 +172,7 @@ class Flipout(Rowwise):
                 d_z = d_a
         np.einsum(
             "sp,sp->p", d_delta, eps, out=batch.d_blocks["rho"], casting="same_kind"
-        )  # D22: d_sigma, in the memory of the gradient of rho
+        )  # D22: d_sigma, which the block of rho holds until `fill_gradient` multiplies it
 
 
 NAMED = {"estimator": {"flipout": Flipout}}

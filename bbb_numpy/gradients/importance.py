@@ -20,14 +20,15 @@ __all__ = ["DoublyReparameterised", "SelfNormalised"]
 
 @dataclass(frozen=True)
 class DoublyReparameterised(Frozen):
-    """The gradient of IWAE without its score term (Tucker et al. 2019; D26).
+    """Estimator of the gradient of IWAE without its score term (Tucker et al. 2019; D26).
 
-    The score inside the weights is reparameterised once more, which squares the
-    self-normalised weights on the path through w. Numbers of prior and likelihood keep
-    the plain weights.
+    The score inside the importance weights is reparameterised a second time, which squares the
+    self-normalised weights in the derivative through w. In the gradient for learned numbers of
+    prior and likelihood the weights are not squared.
     """
 
     def __post_init__(self) -> None:
+        """Raise ValueError unless the objective is IWAE and samples are independent."""
         super().__post_init__()
         if not isinstance(self.objective, Renyi) or self.objective.alpha != 0.0:
             raise ValueError(
@@ -41,26 +42,26 @@ class DoublyReparameterised(Frozen):
             )
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        r"""Write the doubly reparameterised gradient (D26).
+        r"""Return the objective, and write the doubly reparameterised gradient (D26).
 
         With :math:`u = \mathrm{softmax}(\log w)`, frozen, the surrogate is
 
         .. math:: -\sum_s u_s^2 \log w(w_s(\theta); \text{frozen}) - \sum_s u_s \log P(D, w_s)
 
-        in whose second part only the numbers of prior and likelihood move.
+        in whose second part only the learned numbers of prior and likelihood vary.
         """
         step = self.forward(batch)
         c = step.cotangents
         d_w = self.model.vjp(
             step.joint, c.prior, c.likelihood, batch.d_blocks, batch.buffers
         )
-        self.posterior.add_density_slope(step.sample, c.posterior, d_w)  # carries u
+        self.posterior.add_density_slope(step.sample, c.posterior, d_w)  # times u
         d_w *= -c.likelihood[:, None]  # D26: u once more, u^2 in all
         self.posterior.pull_back(step.sample, d_w, None, batch.d_blocks)
         return step.value, step.terms
 
     def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
-        """Return the surrogate: u and log w frozen, the numbers of prior and likelihood not."""
+        """Return the surrogate, in which u and the density of log w are frozen at `frozen`."""
         frozen_step = self.forward(frozen)
         w = self.posterior.sample(batch.blocks, batch.noise, batch.buffers).w
         path = self.densities(w, frozen.blocks, frozen)
@@ -79,12 +80,14 @@ class DoublyReparameterised(Frozen):
 
 @dataclass(frozen=True)
 class SelfNormalised(Frozen):
-    """The gradient of the EUBO with samples and weights fixed: Sagar's Algorithm 1, corrected (G8).
+    """Estimator of the EUBO's gradient with samples and weights fixed: Sagar's Algorithm 1 (G8).
 
-    It needs a backward pass through the network only where prior or likelihood learn numbers.
+    The algorithm is corrected. A backward pass through the network is needed only if prior or
+    likelihood learn numbers.
     """
 
     def __post_init__(self) -> None:
+        """Raise ValueError unless the objective is the EUBO."""
         super().__post_init__()
         if not isinstance(self.objective, EUBO):
             raise ValueError(
@@ -93,11 +96,11 @@ class SelfNormalised(Frozen):
             )
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        r"""Write the gradient of the surrogate of the EUBO (G8, D27).
+        r"""Return the objective, and write the gradient of the surrogate of the EUBO (G8, D27).
 
         .. math:: -\sum_s \hat w_s [\log q(w_s; \theta) + \log P(D, w_s)]
 
-        with the weights and their shares :math:`\hat w` frozen.
+        with the samples :math:`w_s` and their normalised importance weights :math:`\hat w` frozen.
         """
         step = self.forward(batch)
         c = step.cotangents
@@ -109,7 +112,7 @@ class SelfNormalised(Frozen):
         return step.value, step.terms
 
     def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
-        """Return the surrogate: samples and their shares frozen."""
+        """Return the surrogate, in which samples and importance weights are frozen at `frozen`."""
         frozen_step = self.forward(frozen)
         c = frozen_step.cotangents
         w = frozen_step.sample.w.astype(batch.grad.dtype)

@@ -17,15 +17,18 @@ __all__ = ["LocalReparameterisation"]
 
 
 class OutputLayer(NamedTuple):
-    """What the forward pass of a layer leaves for the backward pass; S, B, I inputs, O outputs."""
+    """Intermediate results of the forward pass of one layer, for its backward pass.
 
-    mean: Array  # (I, O)  mu
-    variance: Array  # (I, O)  sigma^2
-    inputs: Array  # (B, I) in the first layer, then (S, B, I)  a
-    slope: Array | None  # activation' of the inputs; None: they are x
-    square: Array  # a^2
-    root: Array  # (B, O) or (S, B, O)  sqrt(v)
-    zeta: Array  # (S, B, O)
+    The layer has I inputs and O outputs, for S weight samples and B rows.
+    """
+
+    mean: Array  # (I, O) means mu of the weights
+    variance: Array  # (I, O) variances sigma^2 of the weights
+    inputs: Array  # activations a: (B, I) in the first layer, then (S, B, I)
+    slope: Array | None  # derivative of the activation; None in the first layer
+    square: Array  # a^2, of the shape of the inputs
+    root: Array  # (B, O) or (S, B, O) standard deviations sqrt(v) of the outputs
+    zeta: Array  # (S, B, O) noise of the outputs
 
 
 @dataclass(frozen=True)
@@ -45,16 +48,16 @@ class LocalReparameterisation(Rowwise):
 
     @property
     def noise_per_sample(self) -> int:
-        """Length of the noise that all rows share: 0."""
+        """Number of noise values that all rows share, which is 0."""
         return 0
 
     @property
     def noise_per_row(self) -> int:
-        """Length of the noise of a row: one number for each output of each layer."""
+        """Number of noise values of a row: one for each output of each layer."""
         return sum(self.model.network.sizes[1:])
 
     def _zetas(self, noise: Array) -> list[Array]:
-        """Return views of the flat noise: zeta (S, B, O) of each layer."""
+        """Return views of the noise zeta (S, B, O) of each layer in the flat `noise`."""
         widths = self.model.network.sizes[1:]
         n_rows = noise.shape[1] // self.noise_per_row
         ends = np.cumsum([n_rows * width for width in widths[:-1]])
@@ -65,6 +68,22 @@ class LocalReparameterisation(Rowwise):
         ]
 
     def _forward(self, batch: Batch, sigma: Array) -> tuple[Array, list[OutputLayer]]:
+        """Return the outputs of the network and a tape of its layers, for `_backward`.
+
+        Parameters
+        ----------
+        batch : Batch
+            Arguments of the step.
+        sigma : ndarray (P,)
+            Standard deviations of the weights.
+
+        Returns
+        -------
+        outputs : ndarray (S, B, heads)
+            Outputs of the network.
+        tape : list
+            Intermediate results of each layer.
+        """
         net = self.model.network
         buffers = batch.buffers
         a = batch.x
@@ -73,7 +92,8 @@ class LocalReparameterisation(Rowwise):
         means = buffers.views(batch.blocks["mu"], self.pairs)
         variances = buffers.views(sigma_squared, self.pairs)
         tape: list[OutputLayer] = []
-        # v = 0 has no slope; its root is then 1e-154
+        # The root of v has no derivative at v = 0, so v is at least the smallest normal number,
+        # whose root is 1e-154 in float64
         tiny = SMALLEST_NORMAL[sigma.real.dtype]
         for (mean, bias), (variance, bias_variance), zeta in zip(
             means, variances, buffers.views(batch.noise, self._zetas), strict=True
@@ -84,18 +104,32 @@ class LocalReparameterisation(Rowwise):
             square = np.multiply(a, a, out=buffers.like(a))
             root = np.matmul(square, variance, out=buffers.array(shape, sigma.dtype))
             root += bias_variance + tiny
-            np.sqrt(root, out=root)  # sqrt(v)
+            np.sqrt(root, out=root)  # root now holds sqrt(v)
             center = np.matmul(a, mean, out=buffers.array(shape, sigma.dtype))
             center += bias
             tape.append(OutputLayer(mean, variance, a, slope, square, root, zeta))
             a = np.multiply(zeta, root, out=buffers.array(zeta.shape, sigma.dtype))
-            a += center  # z
+            a += center  # a now holds z
         return a, tape
 
     def _backward(
         self, batch: Batch, sigma: Array, tape: list[OutputLayer], d_z: Array
     ) -> None:
-        # first 2 d_sigma^2 in the place of d_sigma: with 2 delta_v two factors cancel
+        """Write the gradient for mu and sigma into the blocks mu and rho of `batch.d_blocks`.
+
+        Parameters
+        ----------
+        batch : Batch
+            Arguments of the step, and memory for the gradient.
+        sigma : ndarray (P,)
+            Standard deviations of the weights.
+        tape : list
+            Second result of `_forward`.
+        d_z : ndarray (S, B, heads)
+            Derivative of the loss for the outputs of the network.
+        """
+        # The block of rho first holds 2 d_sigma^2, as with 2 delta_v instead of delta_v two factors
+        # of the formulas cancel
         buffers = batch.buffers
         d_sigma = batch.d_blocks["rho"]
         d_means = buffers.views(batch.d_blocks["mu"], self.pairs)
@@ -105,11 +139,11 @@ class LocalReparameterisation(Rowwise):
         ):
             a = layer.inputs
             h = np.multiply(d_z, layer.zeta, out=buffers.like(d_z))
-            # v is the variance of z
+            # h is 2 delta_v, with v the variance of z
             h /= layer.root  # D21: 2 delta_v = delta zeta / sqrt v
             sum_outer(layer.square, h, *d_variance)  # (a^2)^T 2 delta_v
             sum_outer(a, d_z, *d_mean)  # d_mu = a^T delta, d_b = 1^T delta
-            if layer.slope is not None:  # delta mu^T + a (2 delta_v sigma^2^T)
+            if layer.slope is not None:  # d_a = delta mu^T + a (2 delta_v sigma^2^T)
                 d_a = np.matmul(h, layer.variance.T, out=buffers.like(a))
                 d_a *= a
                 d_a += np.matmul(d_z, layer.mean.T, out=buffers.like(a))

@@ -26,7 +26,7 @@ __all__ = ["Frozen", "Reparameterised", "Sampled", "StickingTheLanding"]
 
 @dataclass(frozen=True)
 class Sampled(GradientEstimator):
-    """The base class of estimators whose noise is one weight vector per sample.
+    """Base class of estimators whose noise determines one weight vector per sample.
 
     Parameters
     ----------
@@ -35,7 +35,8 @@ class Sampled(GradientEstimator):
     posterior : MeanField, LowRank, FullRank or PointMass
         The variational distribution q(w|theta) of the weights.
     objective : callable
-        From log densities to a value and cotangents, see `bbb_numpy.model.objectives`.
+        Function of log densities that returns a value and its derivatives, see
+        `bbb_numpy.model.objectives`.
     antithetic : bool
         Draw samples in pairs eps, -eps (D23); their number must then be even.
     """
@@ -45,6 +46,7 @@ class Sampled(GradientEstimator):
     rules: ClassVar[Mapping[str, Check]] = FIELD_RULES | {"antithetic": flag}
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid; a point mass cannot be antithetic."""
         super().__post_init__()
         if self.antithetic and isinstance(self.posterior, PointMass):
             raise ValueError(
@@ -52,49 +54,53 @@ class Sampled(GradientEstimator):
             )
 
     def fill(self, rng: np.random.Generator, noise: Array) -> None:
-        """Overwrite the noise of one step with another draw (K1, D23).
+        """Overwrite `noise`, the noise of one step, with a new draw (K1, D23).
 
         Parameters
         ----------
         rng : numpy.random.Generator
         noise : ndarray (S, P)
-            One weight sample per row; its second half mirrors the first if `antithetic`.
+            Array that receives N(0, 1) numbers, one row per weight sample. If `antithetic`, the
+            second half of the rows is minus the first half.
 
         Raises
         ------
         ValueError
-            If antithetic noise is asked for and the number of samples is odd.
+            If `antithetic` is true and the number of samples is odd.
         """
         if not self.antithetic:
             standard_normal(rng, noise)
             return
         if len(noise) % 2:
             raise ValueError(
-                f"antithetic noise comes in pairs: samples must be even; got {len(noise)}"
+                f"the number of samples must be even; got {len(noise)}: antithetic noise is "
+                "drawn in pairs eps, -eps"
             )
         half = len(noise) // 2
-        # the second half of the samples mirrors the first
+        # The second half of the samples is minus the first half
         np.negative(standard_normal(rng, noise[:half]), out=noise[half:])  # D23
 
 
 @dataclass(frozen=True)
 class Reparameterised(Sampled):
-    """The report's estimator: differentiate through w = mu + sigma eps (K19-K30).
+    """Estimator of the report: it differentiates through w = mu + sigma eps (K19-K30).
 
-    Its parameters are those of `GradientEstimator`, and `antithetic` of `Sampled`. Any objective
-    will do; the single terms of `bbb_numpy.model.objectives` are for gradient checks.
+    Its parameters are those of `GradientEstimator`, and `antithetic` of `Sampled`. It accepts any
+    objective but the EUBO; those of a single term, `TERMS`, are for gradient checks.
     """
 
     def __post_init__(self) -> None:
+        """Raise ValueError for the EUBO, whose gradient is not that of the samples."""
         super().__post_init__()
         if isinstance(self.objective, EUBO):
             raise ValueError(
-                "the EUBO's weights are exponentials of log q: differentiated through the samples "
-                "its gradient is another one, and sigma shrinks to 0. Use SelfNormalised"
+                "the EUBO cannot be differentiated through its samples: its importance weights "
+                "depend on log q, the gradient would be wrong and sigma shrink to 0. Use "
+                "SelfNormalised"
             )
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        r"""Write the gradient of the objective for theta.
+        r"""Return the objective and its terms, and write its gradient for theta.
 
         For the report's choices, with :math:`g_w = \partial(-\log P(D|w))/\partial w`:
 
@@ -107,8 +113,8 @@ class Reparameterised(Sampled):
         step = self.forward(batch)  # K1-K18
         c = step.cotangents
         # K21: d_mu  = d_w                              with d_w = pi w / sigma_data^2 + g_w
-        # K30: d_rho = (-pi / sigma + d_w eps) s(rho)   the same d_w: one backward pass
-        # Over samples these are sums, since the cotangents carry the 1/S of the mean.
+        # K30: d_rho = (-pi / sigma + d_w eps) s(rho)   the same d_w, so one backward pass will do
+        # These are summed over samples, since the cotangents contain the 1/S of the mean.
         d_w = self.model.vjp(
             step.joint, c.prior, c.likelihood, batch.d_blocks, batch.buffers
         )
@@ -120,7 +126,7 @@ class Reparameterised(Sampled):
 
 @dataclass(frozen=True)
 class Frozen(Sampled):
-    """The base class of estimators whose gradient is that of a surrogate with frozen parts.
+    """Base class of estimators whose gradient is that of a surrogate with frozen parts.
 
     The gradient is not the derivative of the value, but of a surrogate in which some quantities
     stay at the theta where they were computed. A gradient check differentiates the surrogate.
@@ -140,15 +146,15 @@ class Frozen(Sampled):
         kl_weight: float = 1.0,
         sample_weight: Array | None = None,
     ) -> Any:
-        """Return the value of the surrogate, of which the gradient is the derivative.
+        """Return the value of the surrogate, whose derivative for `theta` is the gradient.
 
         Parameters
         ----------
         theta : ndarray
-            Where the surrogate is evaluated.
+            Flat vector at which the surrogate is evaluated.
         frozen : ndarray
-            Where its frozen parts are; the derivative for `theta`, at ``theta = frozen``, is the
-            gradient that `value_and_grad` returns there.
+            Flat vector at which its frozen parts are evaluated. The derivative for `theta`, at
+            ``theta = frozen``, is the gradient that `value_and_grad` returns there.
         noise, x, y, kl_weight, sample_weight
             Those of `value_and_grad`.
         """
@@ -159,27 +165,28 @@ class Frozen(Sampled):
         return self.frozen_value(batch, frozen_batch)
 
     def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
-        """Return the value of the surrogate for a minibatch, whose derivative is the gradient.
+        """Return the value of the surrogate on a minibatch, whose derivative is the gradient.
 
         Parameters
         ----------
         batch : Batch
-            With the theta at which the surrogate is evaluated.
+            Minibatch with the theta at which the surrogate is evaluated.
         frozen : Batch
-            The same minibatch with the theta at which the frozen parts are.
+            The same minibatch with the theta at which the frozen parts are evaluated.
         """
         raise NotImplementedError
 
     def densities(self, w: Array, q_blocks: Params, batch: Batch) -> LogDensities:
-        """Return the three log densities of weights.
+        """Return log q(w), log P(w) and log P(D|w) of given weights, (S,) each.
 
         Parameters
         ----------
         w : ndarray (S, P)
+            S flat weight vectors.
         q_blocks : dict of str to ndarray
-            The numbers of q at which its density is taken, by name.
+            Blocks of theta by name, at which log q is evaluated.
         batch : Batch
-            With the numbers of prior and likelihood, and the rows.
+            Learned numbers of prior and likelihood, and the rows.
         """
         joint = self.model.forward(
             w, batch.blocks, batch.x, batch.y, batch.buffers, batch.sample_weight
@@ -192,10 +199,10 @@ class Frozen(Sampled):
 
 @dataclass(frozen=True)
 class StickingTheLanding(Frozen):
-    """The reparameterised gradient without the score of q (Roeder et al. 2017; D20).
+    """Estimator of the reparameterised gradient without the score of q (Roeder et al. 2017; D20).
 
-    log q(w; theta) is differentiated through w alone, as its score has the mean 0. Where q is the
-    posterior, every sample gives the gradient 0 exactly.
+    log q(w; theta) is differentiated through w alone, which keeps the estimate unbiased, as the
+    score has mean 0. If q is the exact posterior, the gradient of every sample is exactly 0.
     """
 
     objective: FreeEnergy = free_energy
@@ -203,10 +210,10 @@ class StickingTheLanding(Frozen):
     needs: ClassVar[frozenset[str]] = frozenset({"density", "linear"})
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        """Write the gradient of the surrogate (D20)."""
+        """Return the objective and its terms, and write the gradient of the surrogate (D20)."""
         step = self.forward(batch)
         c = step.cotangents
-        # d_w = pi d(-log P(w))/dw + g_w + pi d log q(w; frozen)/dw, the last one -pi eps / sigma
+        # d_w = pi d(-log P(w))/dw + g_w + pi d log q(w; frozen)/dw, the last term -pi eps / sigma
         # d_mu = d_w,  d_rho = d_w eps s(rho)             D20
         d_w = self.model.vjp(
             step.joint, c.prior, c.likelihood, batch.d_blocks, batch.buffers

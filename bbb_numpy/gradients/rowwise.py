@@ -20,26 +20,26 @@ __all__ = ["Rowwise", "sum_outer"]
 
 @dataclass(frozen=True)
 class Rowwise(GradientEstimator):
-    """The base class of estimators that give each row of a minibatch weights of its own.
+    """Base class of estimators that give each row of a minibatch its own weights.
 
-    A subclass adds `_forward`, from sigma (P,) to the outputs (S, B, K) and a tape of layers, and
-    `_backward`, which writes the gradient for mu and sigma into the blocks of mu and rho, given
-    the cotangent of the outputs.
+    A subclass defines `_forward`, which returns the outputs and a tape of layers, and `_backward`,
+    which writes the gradient for mu and sigma into the blocks of mu and rho.
     """
 
     posterior: MeanField = MeanField()
     needs: ClassVar[frozenset[str]] = frozenset({"density", "closed form"})
 
     def __post_init__(self) -> None:
+        """Raise an error unless the fields are valid and the posterior is a mean field."""
         super().__post_init__()
         if not isinstance(self.posterior, MeanField):
             raise ValueError(
-                f"the posterior of {type(self).__name__} must have independent weights, MeanField; "
-                f"got {type(self.posterior).__name__}. Use ClosedFormKL"
+                f"the posterior of {type(self).__name__} must have independent weights, "
+                f"MeanField; got {type(self.posterior).__name__}. Use ClosedFormKL"
             )
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        """Write the gradient of the objective (D21, D22)."""
+        """Return the objective and its terms, and write its gradient (D21, D22)."""
         likelihood = self.model.likelihood
         factor = self.posterior.factor(batch.blocks, batch.buffers)
         z, tape = self._forward(batch, factor.softplus)
@@ -56,17 +56,48 @@ class Rowwise(GradientEstimator):
         return cost.value, cost.terms
 
     def _forward(self, batch: Batch, sigma: Array) -> tuple[Array, list[Any]]:
+        """Return the outputs of the network and a tape of its layers, for `_backward`.
+
+        Parameters
+        ----------
+        batch : Batch
+            Arguments of the step.
+        sigma : ndarray (P,)
+            Standard deviations of the weights.
+
+        Returns
+        -------
+        outputs : ndarray (S, B, heads)
+            Outputs of the network.
+        tape : list
+            Intermediate results of each layer.
+        """
         raise NotImplementedError
 
     def _backward(
         self, batch: Batch, sigma: Array, tape: list[Any], d_z: Array
     ) -> None:
+        """Write the gradient for mu and sigma into the blocks mu and rho of `batch.d_blocks`.
+
+        Parameters
+        ----------
+        batch : Batch
+            Arguments of the step, and memory for the gradient.
+        sigma : ndarray (P,)
+            Standard deviations of the weights.
+        tape : list
+            Second result of `_forward`.
+        d_z : ndarray (S, B, heads)
+            Derivative of the loss for the outputs of the network.
+        """
         raise NotImplementedError
 
     def _outputs_and_tape(
         self, theta: Array, noise: Array, x: Array, buffers: Buffers | None
     ) -> tuple[Array, list[Any]]:
-        batch = self.make_batch(theta, noise, x, x, 1.0, buffers, None)  # any y will do
+        """Return the results of `_forward`, for the arguments of `row_outputs`."""
+        # the targets y are not used
+        batch = self.make_batch(theta, noise, x, x, 1.0, buffers, None)
         return self._forward(
             batch, self.posterior.factor(batch.blocks, batch.buffers).softplus
         )
@@ -74,26 +105,29 @@ class Rowwise(GradientEstimator):
     def row_outputs(
         self, theta: Array, noise: Array, x: Array, buffers: Buffers | None = None
     ) -> Array:
-        """Return the network's outputs, those of every row by weights of its own.
+        """Return the outputs of the network, where each row has its own weights.
 
         Parameters
         ----------
         theta : ndarray
-            Flat, as `layout` names it.
+            Flat vector with the blocks of `layout`.
         noise : ndarray (S, ...)
-            From `draw`, for as many rows as `x` has.
+            Noise from `draw`, called with as many rows as `x` has.
         x : ndarray (B, d_in)
+            Inputs.
         buffers : Buffers, optional
-            Memory of the outputs, which the next call with it overwrites.
+            Source of the memory of the outputs, which the next use of it overwrites; by default new
+            memory.
 
         Returns
         -------
         ndarray (S, B, heads)
+            Outputs, with `Likelihood.heads` columns.
         """
         return self._outputs_and_tape(theta, noise, x, buffers)[0]
 
     def gates(self, theta: Array, noise: Array, x: Array) -> Array:
-        """Return which ReLU units are on, for every sample and row, as one flat bool array.
+        """Return a flat bool array that says which ReLU units are on, for every sample and row.
 
         Parameters
         ----------
@@ -104,22 +138,24 @@ class Rowwise(GradientEstimator):
         return open_gates(self.model.network, [layer.slope for layer in tape[1:]])
 
     def pairs(self, flat: Array) -> list[tuple[Array, Array]]:
-        """Return views of `flat` (P,): the pair W (d_in, d_out), b (d_out,) of each layer."""
+        """Return a list of views W (d_in, d_out), b (d_out,) of each layer in `flat` (P,)."""
         views = list(self.model.network.layout.views(flat).values())
         return list(zip(views[0::2], views[1::2], strict=True))
 
 
 def sum_outer(a: Array, g: Array, d_weight: Array, d_bias: Array) -> None:
-    """Write a^T g and 1^T g, summed over samples and rows: the slopes of a layer's W and b.
+    """Write a^T g and 1^T g, the gradients for W and b of a layer, summed over samples and rows.
 
     Parameters
     ----------
     a : ndarray (S, B, I), or (B, I) in the first layer
-        The layer's inputs.
+        Inputs of the layer.
     g : ndarray (S, B, O)
-        The cotangent of its outputs.
-    d_weight, d_bias : ndarray (I, O), (O,)
-        Are overwritten.
+        Derivative of the loss for the outputs of the layer.
+    d_weight : ndarray (I, O)
+        Gradient for W, which is overwritten.
+    d_bias : ndarray (O,)
+        Gradient for b, which is overwritten.
     """
     if a.ndim == 2:  # all samples share the inputs of the first layer
         g = g[0] if len(g) == 1 else np.add.reduce(g, axis=0)

@@ -14,9 +14,8 @@ from .locate import SETS, DamagedDataError, check_content, locate
 Bytes = NDArray[np.uint8]
 SIDE = 28
 N_CLASSES = 10
-MAX_FILE_BYTES = (
-    16 + 60_000 * SIDE**2
-)  # of a file: the header and the images to train on
+# Unpacked size of the largest file: its header and the training images.
+MAX_FILE_BYTES = 16 + 60_000 * SIDE**2
 # Training images and labels, then test images and labels.
 FILES = tuple(SETS["mnist"]["sha256"])
 

@@ -97,12 +97,9 @@ def walls(scene: Scene, positions: Array, transmitter: int = 0) -> NDArray[np.in
     # A line along an axis is in the other axis' slab everywhere or nowhere.
     start_in_slab = (corners[:, 0] < start) & (start < corners[:, 1])  # (J, 2)
     parallel = np.broadcast_to(step == 0.0, enter_slab.shape)
-    enter_slab = np.where(
-        parallel, np.where(start_in_slab, -np.inf, np.inf), enter_slab
-    )
-    leave_slab = np.where(
-        parallel, np.where(start_in_slab, np.inf, -np.inf), leave_slab
-    )
+    always = np.where(start_in_slab, np.inf, -np.inf)
+    enter_slab = np.where(parallel, -always, enter_slab)
+    leave_slab = np.where(parallel, always, leave_slab)
     enter = enter_slab.max(axis=2)
     leave = leave_slab.min(axis=2)  # (N, J)  as shares of the line
     hit = np.maximum(enter, 0.0) < np.minimum(leave, 1.0)
@@ -244,15 +241,14 @@ def receivers(
             break
     else:
         raise ValueError(
-            "area allows almost no place of the plane; allow a larger part of it"
+            "area must allow a larger part of the plane; it allows almost no position"
         )
     positions = positions[:count]
     truth = field(scene, positions)
     eta = scene.shadowing * rng.standard_normal(truth.shape)  # (N, L)
     if scene.correlation:
-        distances = np.hypot(
-            *(positions[:, None] - positions).transpose(2, 0, 1)
-        )  # (N, N)
+        gaps = positions[:, None] - positions  # (N, N, 2)
+        distances = np.hypot(gaps[..., 0], gaps[..., 1])
         # Without the jitter two receivers at one position would make it singular.
         covariance = np.exp(-distances / scene.correlation) + 1e-10 * np.eye(count)
         eta = np.linalg.cholesky(covariance) @ eta

@@ -78,16 +78,16 @@ def moments(theta: Array, x: Array) -> tuple[Array, Array]:
         Inputs.
     """
     mu, rho = theta.reshape(2, -1)
-    (w, b, v) = mu[:-1].reshape(3, N_UNITS)
-    (sw, sb, sv) = softplus(rho)[:-1].reshape(3, N_UNITS)
-    inputs = (x * w + b)[..., None] + np.sqrt((x * sw) ** 2 + sb**2)[
-        ..., None
-    ] * HERMITE_NODES
-    # (N, N_UNITS)
-    mean_activation = np.tanh(inputs) ** 1 @ HERMITE_WEIGHTS / sqrt(2.0 * pi)
-    mean_square_activation = np.tanh(inputs) ** 2 @ HERMITE_WEIGHTS / sqrt(2.0 * pi)
-    variance = mean_square_activation @ (v**2 + sv**2) - mean_activation**2 @ v**2
-    return mean_activation @ v + mu[-1], variance + softplus(rho[-1:]) ** 2  # D53
+    w, b, v = mu[:-1].reshape(3, N_UNITS)
+    sigma_w, sigma_b, sigma_v = softplus(rho)[:-1].reshape(3, N_UNITS)
+    input_scale = np.sqrt((x * sigma_w) ** 2 + sigma_b**2)
+    inputs = (x * w + b)[..., None] + input_scale[..., None] * HERMITE_NODES
+    activations = np.tanh(inputs)
+    # Mean and mean square of every unit, (N, N_UNITS).
+    mean_unit = activations @ HERMITE_WEIGHTS / sqrt(2.0 * pi)
+    mean_square_unit = activations**2 @ HERMITE_WEIGHTS / sqrt(2.0 * pi)
+    variance = mean_square_unit @ (v**2 + sigma_v**2) - mean_unit**2 @ v**2
+    return mean_unit @ v + mu[-1], variance + softplus(rho[-1:]) ** 2  # D53
 
 
 def free_energy(theta: Array, x: Array, y: Array) -> float:

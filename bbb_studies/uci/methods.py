@@ -346,12 +346,10 @@ def _swag(
         state = training.fit(point, state, x, y, recipe, rng=rng, progress=False)
         snapshots.append(state.theta)
     mean = np.mean(snapshots, axis=0)
-    deviations = (snapshots - mean)[:, :n_weights] / np.sqrt(
-        2.0 * (len(snapshots) - 1.0)
-    )  # (T, P)
-    sigma = np.maximum(
-        np.sqrt(np.sum(deviations**2, axis=0)), 1e-6
-    )  # > 0 of dead units
+    scale = np.sqrt(2.0 * (len(snapshots) - 1.0))
+    deviations = (snapshots - mean)[:, :n_weights] / scale  # (T, P)
+    # The weights of dead units do not move; their sigma must be above 0 all the same.
+    sigma = np.maximum(np.sqrt(np.sum(deviations**2, axis=0)), 1e-6)
     gaussian = LowRank(rank=len(snapshots))
     blocks = (
         mean[:n_weights],

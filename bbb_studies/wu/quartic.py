@@ -1,7 +1,7 @@
 """Wu's first system, -x^4 + 3x^2 + 1, by MLE, MAP and VI (W1, W2).
 
-The slides show a fit and no settings. Ours are in `Setup` and below, those of the tutorial that the
-slides refer to in `tutorial`. How the methods train and are judged is `studies.comparing`.
+The slides show a fit and no settings. Ours are those of `Setup`; `tutorial` has those of the
+tutorial that the slides refer to. `bbb_studies.comparing` trains and judges the methods.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ ENSEMBLE_NAME = f"{N_MEMBERS} MAP"
 # the tutorial's rows, without noise
 TUTORIAL_X = np.array([[-2.0], [-1.8], [-1.0], [1.0], [1.8], [2.0]])
 TUTORIAL_SETUP = Setup(
-    (32,),
-    "sigmoid",
-    10.0,
-    GaussianLikelihood(0.1),
-    2000,
-    len(TUTORIAL_X),
-    0.1,
+    hidden=(32,),
+    activation="sigmoid",
+    prior_scale=10.0,
+    likelihood=GaussianLikelihood(0.1),
+    epochs=2000,
+    batch_size=len(TUTORIAL_X),
+    learning_rate=0.1,
     standardise=False,
     schedule=Constant(),
 )
@@ -61,19 +61,38 @@ def quartic_curve(x: Array) -> Array:
     return -(x**4) + 3.0 * x**2 + 1.0
 
 
-def quartic(
+def draw_quartic(
     rng: np.random.Generator,
-    rows: int,
+    n_rows: int,
     intervals: Sequence[tuple[float, ...]],
-    noise: float = DATA_NOISE_SCALE,
+    noise_scale: float = DATA_NOISE_SCALE,
 ) -> Toy:
-    """Draw x uniformly over the union of `intervals`, and y around `quartic_curve`."""
+    """Draw x uniformly over a union of intervals, and y around `quartic_curve`.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Of x and y.
+    n_rows : int
+        Number of rows.
+    intervals : sequence of (low, high)
+        Disjoint; each has rows in proportion to its length.
+    noise_scale : float
+        Standard deviation of y around the curve.
+
+    Returns
+    -------
+    Toy
+        x and y, (n_rows, 1) each, and the curve.
+    """
     ends = np.array(intervals)  # (I, 2)
     lengths = ends[:, 1] - ends[:, 0]
-    which = rng.choice(len(ends), (rows, 1), p=lengths / lengths.sum())
-    x = ends[which, 0] + lengths[which] * rng.uniform(size=(rows, 1))
+    interval = rng.choice(len(ends), (n_rows, 1), p=lengths / lengths.sum())
+    x = ends[interval, 0] + lengths[interval] * rng.uniform(size=(n_rows, 1))
     return Toy(
-        x, quartic_curve(x) + noise * rng.standard_normal((rows, 1)), quartic_curve
+        x,
+        quartic_curve(x) + noise_scale * rng.standard_normal((n_rows, 1)),
+        quartic_curve,
     )
 
 
@@ -82,12 +101,26 @@ def run(
 ) -> tuple[Toy, dict[str, Fitted], dict[str, dict[str, dict[str, float]]]]:
     """Draw data, train every method, and judge each in every region.
 
-    With `setup` left out the noise of the data is given to the model; then the
-    likelihood is bounded, which it is not when an interpolating network learns it (W1). Return the
-    data, the fits by method, and the scores of `judge` by method and region.
+    Parameters
+    ----------
+    seed : int
+        Of data and training.
+    setup : Setup, optional
+        By default the model is given the noise of the data: then the likelihood is bounded, which
+        it is not if an interpolating network learns the noise (W1).
+    report : callable
+        Is called with the number of fits that have been trained.
+
+    Returns
+    -------
+    data : Toy
+    fits : dict of Fitted
+        By method.
+    scores : dict of dict of dict
+        What `judge` returns, by method and region.
     """
     data_rng = np.random.default_rng(seed)
-    data = quartic(data_rng, N_TRAINING_ROWS, DATA_INTERVALS)
+    data = draw_quartic(data_rng, N_TRAINING_ROWS, DATA_INTERVALS)
     if setup is None:
         setup = Setup(
             likelihood=GaussianLikelihood(DATA_NOISE_SCALE / float(data.y.std()))
@@ -102,14 +135,22 @@ def run(
     report(N_MEMBERS)
     scores: dict[str, dict[str, dict[str, float]]] = {name: {} for name in fits}
     for region, intervals in REGIONS.items():
-        fresh = quartic(data_rng, N_FRESH_ROWS, intervals)
+        fresh = draw_quartic(data_rng, N_FRESH_ROWS, intervals)
         for name, fitted in fits.items():
             scores[name][region] = judge(fitted, fresh.x, fresh.y, fresh.truth(fresh.x))
     return data, fits, scores
 
 
 def tutorial(seed: int = 0, setup: Setup = TUTORIAL_SETUP) -> Fitted:
-    """Train as in the tutorial (J. Feldman, 2018): six rows, mu and rho from 0, plain Adam."""
+    """Train as in the tutorial (J. Feldman, 2018): six rows, mu and rho from 0, plain Adam.
+
+    Parameters
+    ----------
+    seed : int
+        Of the training.
+    setup : Setup
+        The tutorial's by default.
+    """
     return train(
         lambda model: Reparameterised(model, MeanField(0.0, 0.0, 0.0)),
         setup,
@@ -126,10 +167,27 @@ def reproduce(
     setup: Setup | None = None,
     progress: bool | None = None,
 ) -> str:
-    """Run the experiment `repeats` times; write ``fit.png``, ``tutorial.png``, ``numbers.json``.
+    """Compare the methods on several data sets, and return the tables.
 
-    `repeats` data sets, each with starts of its own, of which the first, of `seed`, is in the
-    picture; `setup` instead of the default, for a quick look. Return the tables.
+    Writes ``fit.png``, ``tutorial.png`` and ``numbers.json``.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the files.
+    seed : int
+        Of the first data set, which is in the picture; the others have the seeds that follow.
+    repeats : int
+        Number of data sets, each with starts of its own.
+    setup : Setup, optional
+        Instead of the default, for a quick look.
+    progress : bool, optional
+        Whether to show a bar, see `bbb_studies.progress.steps`.
+
+    Returns
+    -------
+    str
+        The tables.
     """
     with steps(repeats * (len(METHODS) + N_MEMBERS), progress) as report:
         runs = [run(seed + repeat, setup, report) for repeat in range(repeats)]
@@ -146,17 +204,15 @@ def reproduce(
         tutorial(seed + i, replace(TUTORIAL_SETUP, epochs=epochs))
         for i in range(repeats)
     ]
-    tutorial_claims, off = claims_of_the_tutorial(tutorial_fits)
+    tutorial_claims, error_at_0 = claims_of_the_tutorial(tutorial_fits)
     numbers = {"seed": seed, "repeats": repeats, "mean and standard error": scores}
     pictures = {"fit": _draw(data, fits), "tutorial": _draw_tutorial(tutorial_fits[0])}
     write(out, pictures, {**numbers, "tutorial": tutorial_claims})
-    caption = (
-        f"As in the tutorial. (At 0, between its rows, the curve is {off:.0f} sd off.)"
-    )
+    caption = f"As in the tutorial. (At 0, between its rows, the curve is {error_at_0:.0f} sd off.)"
     rows = {
-        f"{region}, {name}": of[region]
+        f"{region}, {name}": scores_by_region[region]
         for region in REGIONS
-        for name, of in scores.items()
+        for name, scores_by_region in scores.items()
     }
     return text(
         by_key(
@@ -170,41 +226,37 @@ def reproduce(
 
 
 def claims_of_the_tutorial(fits: Sequence[Fitted]) -> tuple[list[Claim], float]:
-    """Judge what the tutorial says of its fit, and return the error at 0, which it does not judge.
+    """Judge what the tutorial says of its fit, and return the error at x = 0, which it leaves out.
 
-    The unit sd is the epistemic standard deviation, a mean over starts.
+    The error is in units of the epistemic standard deviation (sd). Mean and sd are averages over
+    starts.
     """
-    x, losses = np.array([[0.0], [5.0], [-5.0], [100.0], [-100.0], *TUTORIAL_X]), []
-    mean, sd = np.mean([fitted.predict(x, 1000)[:2] for fitted in fits], axis=0)[
-        :, :, 0
-    ]
+    x = np.array([[0.0], [5.0], [-5.0], [100.0], [-100.0], *TUTORIAL_X])
+    moments = [fitted.predict(x, 1000)[:2] for fitted in fits]
+    mean, sd = np.mean(moments, axis=0)[:, :, 0]
+    losses = []
     for fitted in fits:
-        noise = fitted.estimator.draw(
-            np.random.default_rng(fitted.seed), 1
-        )  # one, as it does
+        rng = np.random.default_rng(fitted.seed)
+        noise = fitted.estimator.draw(rng, 1)  # one weight vector, as in the tutorial
         evaluation = fitted.estimator.value_and_grad(
             fitted.thetas[0], noise, TUTORIAL_X, quartic_curve(TUTORIAL_X)
         )
         losses.append(float(evaluation.value))
-    low, high, off = (
-        min(losses),
-        max(losses),
-        abs(mean[0] - 1.0) / sd[0],
-    )  # the curve is at 1
-    rows, near, far_sd = sd[5:].mean(), sd[1:3].mean(), sd[3:5].mean()
-    wide = f"sd {near:.2f} at +-5, {rows:.2f} at the rows"
-    return [
-        Claim(
-            "loss at the end, nats",
-            "278",
-            f"{low:.0f} ... {high:.0f}",
-            low <= 278 <= high,
-        ),
-        Claim("wide without data", "", wide, bool(near > rows)),
-        Claim(
-            "wider further away", "", f"sd {far_sd:.2f} at +-100", bool(far_sd > near)
-        ),
-    ], float(off)
+    low = min(losses)
+    high = max(losses)
+    error_at_0 = abs(mean[0] - 1.0) / sd[0]  # the curve is 1 at x = 0
+    sd_at_5 = sd[1:3].mean()
+    sd_at_100 = sd[3:5].mean()
+    sd_at_rows = sd[5:].mean()
+    loss_text = f"{low:.0f} ... {high:.0f}"
+    sd_text = f"sd {sd_at_5:.2f} at +-5, {sd_at_rows:.2f} at the rows"
+    sd_at_100_text = f"sd {sd_at_100:.2f} at +-100"
+    claims_made = [
+        Claim("loss at the end, nats", "278", loss_text, low <= 278 <= high),
+        Claim("wide without data", "", sd_text, bool(sd_at_5 > sd_at_rows)),
+        Claim("wider further away", "", sd_at_100_text, bool(sd_at_100 > sd_at_5)),
+    ]
+    return claims_made, float(error_at_0)
 
 
 def _draw(data: Toy, fits: Mapping[str, Fitted]) -> Figure:
@@ -233,10 +285,8 @@ def _draw_tutorial(fitted: Fitted) -> Figure:
     figure, axes = panels(10.0, 4.0, 1, 2)
     for ax, limit in zip(axes, (5.0, 100.0), strict=True):
         x = np.linspace(-limit, limit, 401)[:, None]
-        predicted, rows = (
-            fitted.predict(x, 1000),
-            (TUTORIAL_X, quartic_curve(TUTORIAL_X)),
-        )
+        predicted = fitted.predict(x, 1000)
+        rows = (TUTORIAL_X, quartic_curve(TUTORIAL_X))
         plots.fit(
             x, predicted, data=rows, truth=quartic_curve, y_limits=(-20.0, 8.0), ax=ax
         )

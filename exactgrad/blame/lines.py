@@ -204,7 +204,7 @@ class Blame:
             location = _location([self.trace.return_line])
             if not location:
                 return ""
-            return f"{location}: what it is made of is right, or missing"
+            return f"{location}: its terms and factors are right, or one is missing"
         moved = {
             line: moves_derivative[group].any(axis=0)
             for line, group in suspects.items()

@@ -22,7 +22,7 @@ from .runs import TraceError
 
 __all__ = ["Claim", "Conclusion", "Errors", "Verdict", "attempt"]
 
-# what is wrong, or a function that computes it when it is read
+# the wrong derivatives, or a function that computes them when they are first read
 Errors = tuple[WrongDerivative, ...] | Callable[[], tuple[WrongDerivative, ...]]
 
 
@@ -30,7 +30,7 @@ class Verdict(StrEnum):
     """What a proof says; each is equal to its text, and is printed as it."""
 
     PROVED = "proved"
-    PROVED_FOR_DATA = "proved for these data"  # that are fixed or keep a condition
+    PROVED_FOR_DATA = "proved for these data"  # data are fixed or satisfy a condition
     REFUTED = "refuted"
     NOT_PROVED = "not proved"
     NOT_TRACEABLE = "not traceable"  # a step of the function has no exact form
@@ -39,7 +39,7 @@ class Verdict(StrEnum):
 
     @property
     def is_proof(self) -> bool:
-        """Whether the claim holds, for all data or for those that are named."""
+        """Whether the verdict is *proved* or *proved for these data*."""
         return self in (Verdict.PROVED, Verdict.PROVED_FOR_DATA)
 
 
@@ -49,13 +49,13 @@ class Conclusion:
 
     verdict: Verdict
     data: tuple[Condition, ...]
-    field: Field | None = None  # of the last run; None if there is no value
-    reason: str = ""  # why it is not proved, or what holds for other data
-    errors: Errors = ()  # what is wrong, if it is refuted
+    field: Field | None = None  # field of the last run; None if there is no value
+    reason: str = ""  # why the claim is not proved, or what holds for other data
+    errors: Errors = ()  # wrong derivatives, if the claim is refuted
 
 
 class Claim(ABC):
-    """What is to be proved of a function, or of two, for some arguments."""
+    """A statement to be proved about one or two functions of some arguments."""
 
     def __init__(
         self,
@@ -65,39 +65,45 @@ class Claim(ABC):
     ) -> None:
         self.arguments = arguments
         self.names = names
-        self.data = data  # what the caller says of each argument
+        self.data = data  # the caller's condition on each argument
 
     @abstractmethod
     def conclude(self, data: tuple[Condition, ...]) -> Conclusion:
-        """Return whether the claim holds for such data; raise TraceError if it cannot be run."""
+        """Return the conclusion about the claim for data under these conditions, one per argument.
+
+        Raises `TraceError` if a step of the functions has no exact form.
+        """
 
     @abstractmethod
     def holds(self, data: tuple[Condition, ...]) -> bool:
-        """Return whether the claim holds in a field for such data, whatever digits say."""
+        """Return whether the claim holds in a field for data under these conditions.
+
+        Decimals are not computed, which `conclude` may need besides.
+        """
 
     @abstractmethod
     def depends_on_data(self, conclusion: Conclusion) -> bool:
-        """Return whether the claim may hold for other data where this was concluded."""
+        """Return whether the claim may still hold for some data, after this conclusion for all."""
 
     @abstractmethod
     def conclude_for_some(
         self, conclusion: Conclusion, data: tuple[Condition, ...], changed: list[int]
     ) -> Conclusion:
-        """Return what to say where the claim holds for some data and not for all.
+        """Return the conclusion if the claim holds for some data, but not for all.
 
         Parameters
         ----------
         conclusion : Conclusion
-            What was concluded for all of them.
+            The conclusion for all data.
         data : tuple of Condition
-            The weakest for which it holds.
+            The weakest conditions under which the claim holds.
         changed : list of int
-            The arguments that are fixed or keep a condition in these data alone.
+            Indices of the arguments that are fixed or conditioned in `data` only.
         """
 
     @abstractmethod
     def call_with_floats(self) -> None:
-        """Call the functions as they are: an error of their own is raised as it is."""
+        """Call the functions with their original floats; what they raise is not caught."""
 
     def conclusion(
         self,
@@ -106,18 +112,18 @@ class Claim(ABC):
         reason: str = "",
         errors: Errors = (),
     ) -> Conclusion:
-        """Return *not proved* for a reason, *refuted* for errors, and *proved* if there is neither.
+        """Return *not proved* if there is a reason, *refuted* if there are errors, else *proved*.
 
         Parameters
         ----------
         data : tuple of Condition
-            The data for which the functions were run.
+            The conditions on the arguments with which the functions were run.
         field : Field or None
             The field of the last run.
         reason : str
-            Why nothing is proved. By default nothing stands against it.
+            Why nothing is proved. By default there is no such reason.
         errors : tuple or callable
-            What is wrong. By default nothing.
+            The wrong derivatives, or a function that computes them. By default none.
         """
         if reason:
             return Conclusion(Verdict.NOT_PROVED, data, field, reason)
@@ -129,12 +135,12 @@ class Claim(ABC):
 
 
 def attempt(claim: Claim) -> Conclusion:
-    """Return what can be concluded of a claim, for all data or for as many as possible.
+    """Return the conclusion about a claim, for all data or under the weakest conditions found.
 
     Raises
     ------
     Exception
-        What the functions themselves raise where they are called with floats.
+        Whatever the functions themselves raise when they are called with floats.
     """
     try:
         conclusion = claim.conclude(claim.data)

@@ -34,24 +34,24 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-SUM_TOLERANCE = 1e-12  # what the rounding of floats may do to their sum
+SUM_TOLERANCE = 1e-12  # largest absolute rounding error of a sum of floats
 
 
 class Condition(NamedTuple):
-    """What the floats of an argument keep, and how random numbers are made to keep it."""
+    """A property of an argument's floats, and how random numbers are given it."""
 
-    text: str  # in words, with {} for the name of the argument
-    holds: Callable[[Array], bool]
-    impose: Callable[[Exact], None]  # changes exact numbers in place
+    text: str  # the condition in words, with {} or {0} for the name of the argument
+    holds: Callable[[Array], bool]  # whether floats satisfy the condition
+    impose: Callable[[Exact], None]  # makes exact numbers satisfy it, in place
 
 
-# random numbers, and the numbers that the argument holds
+# With FREE an argument's numbers are random, with FIXED they are those it holds
 FREE = Condition("", lambda v: False, lambda x: None)
 FIXED = Condition("", lambda v: False, lambda x: None)
 
 
 def _sums(axis: int | None, total: int) -> Condition:
-    """Return the condition that all sums along an axis, or the sum of all, are this number."""
+    """Return the condition that all sums along `axis`, or the sum of all if None, are `total`."""
 
     def holds(v: Array) -> bool:
         if v.ndim == 0 or v.size < 2 or (axis is not None and v.ndim < 2):
@@ -67,19 +67,23 @@ def _sums(axis: int | None, total: int) -> Condition:
 
 
 def _is_square(v: Array) -> bool:
+    """Return whether v is a square matrix with at least 2 rows."""
     return v.ndim == 2 and len(v) == v.shape[1] > 1
 
 
 def _mirror(x: Exact) -> None:
+    """Make x symmetric in place: copy the lower triangle to the upper one."""
     rows, columns = np.triu_indices(x.shape[0], 1)
     x[rows, columns] = x[columns, rows]
 
 
 def _zero(x: Exact) -> None:
+    """Set the entries of x whose floats are 0 to an exact 0, in place."""
     x[x.floats == 0] = 0.0
 
 
 def _diagonal(value: int) -> Condition:
+    """Return the condition that all entries on the diagonal of a square matrix are `value`."""
     return Condition(
         f"diag({{0}}) = {value}",
         lambda v: _is_square(v) and bool((v.diagonal() == value).all()),
@@ -88,7 +92,10 @@ def _diagonal(value: int) -> Condition:
 
 
 def _all(*conditions: Condition) -> Condition:
-    """Return all conditions together; none breaks an earlier one when it is imposed."""
+    """Return the condition that all these conditions hold; they are imposed in this order.
+
+    Imposing one of them must not break those before it.
+    """
 
     def impose(x: Exact) -> None:
         for condition in conditions:
@@ -102,7 +109,7 @@ def _all(*conditions: Condition) -> Condition:
 
 
 def _symmetric() -> list[Condition]:
-    """Return what else a symmetric matrix may keep.
+    """Return the conditions of symmetric matrices with a fixed diagonal or with fixed sums.
 
     The sums of its rows are imposed by the diagonal, the sum of all by two numbers beside it.
     """
@@ -128,7 +135,7 @@ def _symmetric() -> list[Condition]:
     return pairs + triples
 
 
-# of a mask: what it multiplies has a kink where it is 0
+# for masks: a function may have a kink where a mask is 0
 ZEROS = Condition(
     "the zeros of {} stay 0", lambda v: bool(v.any() and not v.all()), _zero
 )
@@ -145,12 +152,13 @@ CONDITIONS = [  # weaker ones first
 
 
 def _float_arrays(argument: Any) -> list[Array]:
+    """Return the arrays of floats in an argument, which may be a structure of arrays."""
     arrays = [leaf for _, leaf in leaves(argument, "") if isinstance(leaf, np.ndarray)]
     return [array for array in arrays if array.dtype.kind == "f"]
 
 
 def conditions_of(argument: Any) -> list[Condition]:
-    """Return the conditions that an argument keeps."""
+    """Return the conditions in `CONDITIONS` that some array of the argument satisfies."""
     arrays = _float_arrays(argument)
     return [condition for condition in CONDITIONS if any(map(condition.holds, arrays))]
 
@@ -158,14 +166,14 @@ def conditions_of(argument: Any) -> list[Condition]:
 def keep_zeros(
     arguments: Sequence[Any], data: tuple[Condition, ...]
 ) -> tuple[Condition, ...]:
-    """Return the data with the zeros of free arrays held at 0, if they hold other numbers too.
+    """Return the data with `ZEROS` for each free argument that has zeros and other numbers.
 
     Parameters
     ----------
     arguments : sequence
         The arguments of the function.
     data : tuple of Condition
-        What is known of each of them.
+        The condition on each of them.
     """
     return tuple(
         ZEROS
@@ -178,7 +186,7 @@ def keep_zeros(
 def to_exact(
     values: Any, field: Field, condition: Condition = FREE, moving: bool = False
 ) -> Any:
-    """Return the floats of an argument as exact numbers.
+    """Return an argument with exact numbers in place of its floats.
 
     Parameters
     ----------
@@ -186,11 +194,12 @@ def to_exact(
         An argument. Floats and arrays of them become exact, alone or in tuples, lists and dicts.
         Everything else (whole numbers, fractions, truth values, names) is returned as it is.
     field : Field
-        Where the exact numbers lie.
+        The field of the exact numbers.
     condition : Condition
-        What the random numbers keep. With `FIXED` they are the fractions that the floats are.
+        The condition that random numbers are to satisfy. With `FIXED` the numbers are not
+        random but the fractions that the floats stand for.
     moving : bool
-        Whether they move, in a random direction. By default they stand still.
+        Whether the numbers have derivatives, along a random direction. By default these are 0.
     """
 
     def leaf_to_exact(value: Any) -> Any:
@@ -216,7 +225,7 @@ def to_exact(
 def argument_names(
     function: Callable[..., Any], count: int, skipped: int = 1
 ) -> list[str]:
-    """Return the names of a function's arguments, or ``argument 0`` and so on.
+    """Return the names of a function's arguments; ``argument 0`` and so on where it has none.
 
     Parameters
     ----------
@@ -225,11 +234,11 @@ def argument_names(
     count : int
         Number of names.
     skipped : int
-        Number of arguments that come before them. By default 1: theta.
+        Number of leading arguments without a name in the result. By default 1: theta.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())[skipped:]
-    except Exception:  # of a function in C, or an object that raises where it is asked
+    except Exception:  # a function in C has no signature, and an object may raise
         parameters = []
     names = [
         parameter.name
@@ -242,14 +251,14 @@ def argument_names(
 def parse_fixed(
     names: list[str], fixed: Iterable[str | int] | str
 ) -> tuple[Condition, ...]:
-    """Return `FIXED` for each argument that is fixed by its name or position, else `FREE`.
+    """Return `FIXED` for each argument named or numbered in `fixed`, and `FREE` for the others.
 
     Parameters
     ----------
     names : list of str
-        Of all arguments.
+        The names of all arguments.
     fixed : str, int, or several of them
-        Names and positions. Others than those of arguments raise an error.
+        Names and positions of arguments; any other raises an error.
     """
     chosen = check_fixed(fixed, names)
     return tuple(
@@ -258,14 +267,14 @@ def parse_fixed(
 
 
 def describe_data(names: Sequence[str], data: Sequence[Condition]) -> str:
-    """Return for which data a proof holds, such as ``for these y``; nothing if for all.
+    """Return the data that a proof holds for, such as ``for these y``; "" if it holds for all.
 
     Parameters
     ----------
     names : sequence of str
-        Of the arguments.
+        The names of the arguments.
     data : sequence of Condition
-        What holds for each of them in the proof.
+        The condition on each of them in the proof.
     """
     pairs = list(zip(names, data, strict=True))
     fixed = " and ".join(name for name, condition in pairs if condition is FIXED)
@@ -282,6 +291,7 @@ def describe_data(names: Sequence[str], data: Sequence[Condition]) -> str:
 def _with_condition(
     data: tuple[Condition, ...], i: int, condition: Condition
 ) -> tuple[Condition, ...]:
+    """Return the data with `condition` for argument i."""
     return (*data[:i], condition, *data[i + 1 :])
 
 
@@ -290,16 +300,16 @@ def weakest_conditions(
     data: tuple[Condition, ...],
     proves: Callable[[tuple[Condition, ...]], bool],
 ) -> tuple[Condition, ...]:
-    """Return the data with as few fixed, or bound by a condition, as a proof needs.
+    """Return data in which as few arguments are fixed or conditioned as a proof needs.
 
     Parameters
     ----------
     arguments : sequence
         The arguments of the function.
     data : tuple of Condition
-        What the caller says of each of them.
+        The caller's condition on each of them.
     proves : callable
-        Whether the proof succeeds for such data.
+        Returns whether the proof succeeds for given data.
 
     Returns
     -------

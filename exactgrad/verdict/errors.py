@@ -45,15 +45,15 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-# of the largest derivative: smaller ones are held to that error
+# Share of the largest derivative below which derivatives are held to the same absolute error
 MIN_DERIVATIVE_SHARE = Decimal("1e-20")
-# what the rounding of float constants may do to a derivative
+# Largest relative error that the rounding of float constants may cause in a derivative
 CONSTANT_RTOL = Decimal("1e-15")
-MAX_FACTOR_TERMS = 10**6  # of the product of a factor's numerator and denominator
+MAX_FACTOR_TERMS = 10**6  # largest numerator times denominator of a factor
 
 ROUNDED = (
-    "derivatives differ by {:.1g}, as the rounding of a float constant may make them, or of data "
-    "that sum to 1. Pass constants as arguments, or make them binary fractions"
+    "derivatives differ by {:.1g}, which may be the rounding of a float constant, or of data that "
+    "sum to 1. Pass constants as arguments, or make them exact in binary (0.5, not 0.1)"
 )
 
 
@@ -63,14 +63,15 @@ class WrongDerivative(NamedTuple):
     name: str
     by_hand: Decimal
     right: Decimal
-    # whether the difference is more than the rounding of what measures it
+    # whether the difference exceeds the uncertainty of its measurement
     seen: bool = True
-    size: int = 1  # of the block
-    factor: Fraction | None = None  # by which all of a block are too large
+    size: int = 1  # number of coordinates of the block
+    # derivatives by hand over right ones, if one for all
+    factor: Fraction | None = None
 
     @property
     def excess(self) -> Decimal:
-        """By how much the derivative written by hand is above the right one."""
+        """The derivative written by hand minus the right one."""
         return self.by_hand - self.right
 
     def __str__(self) -> str:
@@ -89,21 +90,22 @@ class WrongDerivative(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """What may be wrong: a coordinate of theta, or a block, and a direction that shows it."""
+    """A coordinate or block of theta that may be wrong, and a direction to test it along."""
 
     name: str
     direction: Array  # (D,)
     size: int = 1
-    factor: Fraction | None = None  # by which the field knows all of it to be wrong
+    # factor by which the whole block is wrong in the field
+    factor: Fraction | None = None
 
 
 def deferred_errors(
     problem: ProofProblem, theta: Array, is_zero: bool, evidence: DecimalEvidence
 ) -> Callable[[], tuple[WrongDerivative, ...]]:
-    """Return a function that computes which derivatives are wrong, when it is first called.
+    """Return a function that computes which derivatives are wrong, at its first call.
 
-    It calls the user's function again, with a copy of its arguments. It returns nothing if that
-    has changed since, as one does that reads a global variable.
+    The returned function calls the user's function again, with copies of the arguments. It returns
+    no errors if the user's function returns other numbers than before.
 
     Parameters
     ----------
@@ -132,7 +134,7 @@ def deferred_errors(
 def find_errors(
     problem: ProofProblem, theta: Array, is_zero: bool, evidence: Evidence
 ) -> tuple[str, tuple[WrongDerivative, ...]]:
-    """Return which derivatives are wrong at theta, or the reason why nothing is concluded.
+    """Return why nothing can be concluded, if so, and which derivatives are wrong at theta.
 
     Parameters
     ----------
@@ -140,16 +142,16 @@ def find_errors(
         The function and its arguments.
     theta : ndarray of shape (D,)
     is_zero : bool
-        Whether the excess vanishes in the field, which then does not know what is wrong.
+        Whether the excess is 0 in the field, which then cannot tell what is wrong.
     evidence : Evidence
-        What measures the slopes.
+        The source of the slopes: decimals or floats.
 
     Returns
     -------
     reason : str
-        Empty if the errors are certain, or if there are none.
+        Why nothing is concluded; empty if the errors are certain, or if there are none.
     errors : tuple of WrongDerivative
-        Empty if there is a reason, or if all derivatives are right as far as can be seen.
+        The wrong derivatives; empty if there is a reason, or if none can be seen.
     """
     if is_zero and isinstance(evidence, FloatEvidence):
         return FLOATS_DIFFER.format("slope", evidence.by_hand, evidence.right), ()
@@ -181,7 +183,7 @@ def find_errors(
         is_small = worst < SHAKEN_RTOL * max(largest, Decimal(1))
         if is_small and worst < 1000 * evidence.rounding():
             return ROUNDED.format(worst), ()
-    # single coordinates of a large theta are those of which the field knows that they are wrong
+    # single coordinates of a large theta are wrong in the field, even if decimals cannot see it
     is_large = theta.size > MAX_COORDINATES_TESTED
     return "", tuple(
         error for error in errors if error.seen or (is_large and error.size == 1)
@@ -191,9 +193,10 @@ def find_errors(
 def error_candidates(
     problem: ProofProblem, theta: Array, is_zero: bool
 ) -> Iterator[Candidate]:
-    """Yield what may be wrong: every coordinate of a small theta, else what the field says.
+    """Yield coordinates or blocks of theta whose derivatives may be wrong.
 
-    If that is no block it is all of theta: blocks need not have all coordinates.
+    They are all coordinates of a small theta. For a large one they are the coordinates or else the
+    blocks that the field finds wrong, and all of theta if it finds none.
 
     Parameters
     ----------
@@ -201,7 +204,7 @@ def error_candidates(
         The function and its arguments.
     theta : ndarray of shape (D,)
     is_zero : bool
-        Whether the excess vanishes in the field: then all blocks of a large theta are candidates.
+        Whether the excess is 0 in the field: then all blocks of a large theta are candidates.
     """
     coordinates: Any = range(theta.size)
     if theta.size > MAX_COORDINATES_TESTED:
@@ -226,7 +229,10 @@ def error_candidates(
 
 
 def _wrong_coordinates(problem: ProofProblem, theta: Array) -> Array:
-    """Return the wrong coordinates, if there are one or two, by the recurrence of the excess."""
+    """Return the indices of the wrong coordinates if there are one or two, else no indices.
+
+    They are the roots of the recurrence of the excess along four directions (Prony).
+    """
     field = Prime(problem.seed)
     p = field.p
     key = mixing_key(problem.seed, "r")
@@ -240,7 +246,7 @@ def _wrong_coordinates(problem: ProofProblem, theta: Array) -> Array:
     if not s[0]:
         return nothing
     determinant = (s[1] * s[1] - s[0] * s[2]) % p
-    if determinant:  # two: r^2 = b r + c
+    if determinant:  # two coordinates are wrong: r^2 = b r + c
         over = pow(determinant, -1, p)
         b = (s[1] * s[2] - s[0] * s[3]) * over % p
         c = (s[1] * s[3] - s[2] * s[2]) * over % p
@@ -253,7 +259,7 @@ def _wrong_coordinates(problem: ProofProblem, theta: Array) -> Array:
 def _test_block(
     problem: ProofProblem, theta: Array, block: slice
 ) -> tuple[bool, Fraction | None]:
-    """Return whether a block is wrong, and its factor, if all of it is wrong by one."""
+    """Return whether a block is wrong, and the factor by which all of it is wrong, or None."""
     factors = []
     size = len(range(*block.indices(theta.size)))
     for seed in (problem.seed + 1, problem.seed + 2):
@@ -273,7 +279,7 @@ def _test_block(
 
 
 def _fraction(residue: int, p: int) -> Fraction | None:
-    """Return the small fraction n / d that is a residue, by Euclid."""
+    """Return the small fraction n / d whose residue modulo p this is (Euclid), or None."""
     r, s = p, residue
     t, u = 0, 1
     while s * s >= p:

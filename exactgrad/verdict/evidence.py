@@ -35,30 +35,30 @@ __all__ = [
 
 Array = NDArray[Any]
 MAX_COORDINATES_TESTED = 256  # coordinates that are tested one by one, in decimals
-DECIMAL_RTOL = Decimal("1e-35")  # up to which two of sixty digits are the same number
-# relative error up to which the effect of the rounding of floats is measured
+DECIMAL_RTOL = Decimal("1e-35")  # relative difference of equal 60-digit numbers
+# Relative error below which the effect of rounding the floats is measured
 SHAKEN_RTOL = Decimal("1e-9")
-FLOAT_RTOL = 1e-3  # between floats and exact numbers: more is not rounding
-# of differences of floats: small ones stay on a path, large ones keep digits
+FLOAT_RTOL = 1e-3  # largest relative difference of floats and exact numbers by rounding
+# Relative steps of central differences: small ones stay on a path, large ones keep digits
 DIFFERENCE_STEPS = (1e-7, 1e-4)
 
 UNDEFINED = (
-    "there is no value or no derivative here: something is divided by 0, or is the logarithm or "
-    "the root of a negative number, or a power of it (pass a whole exponent as an integer: a float "
-    "is free). Take a theta at which the function is defined"
+    "there is no value or no derivative here: something is divided by 0, or a logarithm, a root or "
+    "a non-integer power of a negative number is taken (pass a whole exponent as an integer, since "
+    "a float stands for any number). Choose a theta at which the function is defined"
 )
 FLOATS_DIFFER = (
-    "with floats the {} is another, {:.6g} for {:.6g}: the function asks for the dtype of theta, "
-    "keeps something from call to call, or its floats have lost their digits"
+    "with floats the {} is {:.6g} in place of {:.6g}: the function depends on the dtype of theta, "
+    "stores something from call to call, or loses its digits to rounding"
 )
 IS_STATEFUL = (
-    "two calls with the same numbers return different ones: something is kept from call to call, "
-    "or noise is drawn inside. Pass it as an argument"
+    "two calls with the same arguments return different numbers: the function stores something "
+    "from call to call, or draws noise. Pass what it stores, or the noise, as an argument"
 )
 
 
 class Slopes(NamedTuple):
-    """The slope along a direction by hand and the right one, and how uncertain both are."""
+    """The slopes along a direction, by hand and right, and the uncertainty of their difference."""
 
     by_hand: Any
     right: Any
@@ -66,35 +66,35 @@ class Slopes(NamedTuple):
 
 
 class Evidence:
-    """What the numbers at theta say of a gradient.
+    """Evidence on a gradient from the numbers at theta: whether it exists and is right.
 
-    This base class says that all is well: by the floats that a proof has carried along.
+    This base class says that it is, by the floats that a proof has carried along.
     """
 
-    # what it says of a gradient that is neither proved nor wrong
+    # beginning of the reason for a gradient that is neither proved nor refuted
     right_so_far: ClassVar[str] = ""
-    exists = agrees = True  # value and gradient, and these with each other
-    refutes = False  # whether the error along one direction is more than any rounding
-    # whether value and gradient have changed from call to call
+    exists = agrees = True  # value and gradient exist, and agree with each other
+    refutes = False  # whether the error along one direction exceeds any rounding
+    # whether repeated calls have returned different numbers
     is_stateful = False
 
     def slopes(self, direction: Array) -> Slopes:
-        """Return the slopes along a direction (D,)."""
+        """Return the slopes along a direction (D,), by hand and right."""
         raise NotImplementedError
 
     def rounding(self) -> Decimal:
-        """Return what floats shaken in their last digit do to the excess, where it is known."""
+        """Return the change of the excess when floats are perturbed within their rounding, or 0."""
         return Decimal(0)
 
     def float_mismatch(self) -> str:
-        """Return that the function returns something else for floats, if it does."""
+        """Return how the function differs when it is called with floats; "" if it does not."""
         return ""
 
 
 class DecimalEvidence(Evidence):
-    """Sixty digits at theta, three hundred where most of sixty cancel."""
+    """Evidence from decimals: sixty digits, or three hundred where most of sixty cancel."""
 
-    right_so_far = "all derivatives are right to 35 digits here, but "
+    right_so_far = "all derivatives are right to 35 digits here, but perhaps "
 
     def __init__(self, problem: ProofProblem, theta: Array) -> None:
         self.problem = problem
@@ -114,21 +114,21 @@ class DecimalEvidence(Evidence):
         self.refutes = self.exists and not self.agrees and self._is_beyond_rounding()
 
     def _is_beyond_rounding(self) -> bool:
-        """Return whether `find_errors` would refute, whichever derivatives are wrong.
+        """Return whether the excess is so large that `find_errors` is certain to refute.
 
-        The largest error is at least 1 / n of the excess: the direction has numbers below 1.
+        The largest of the n errors is at least 1 / n of the excess, as directions are below 1.
         """
         with localcontext(context(self.n_digits)):
             grad = abs(self.evaluation.grad.primal)
             largest = max(1, grad.max(initial=Decimal(0)))
             bound = 2 * self.theta.size * SHAKEN_RTOL * largest
             is_large = abs(self.evaluation.excess()[0]) > bound
-        if is_large:  # call once more: `slopes` notes if it returns something else
+        if is_large:  # call once more: `slopes` notes if other numbers are returned
             self.slopes(np.ones(self.theta.size))
         return bool(is_large)
 
     def slopes(self, direction: Array) -> Slopes:
-        """Return the slopes along a direction (D,), which are certain."""
+        """Return the slopes along a direction (D,), by hand and right, with uncertainty 0."""
         with localcontext(context(self.n_digits)):
             along = self.field.from_floats(direction)
             evaluation = run(self.problem, self.theta, self.field, along)
@@ -137,7 +137,10 @@ class DecimalEvidence(Evidence):
             return Slopes(by_hand, evaluation.value.tangent[0, 0], Decimal(0))
 
     def rounding(self) -> Decimal:
-        """Return how far the excess moves, at most, where floats are rounded in six other ways."""
+        """Return the largest change of the excess over six perturbations of the floats.
+
+        Each moves the floats within their rounding.
+        """
         with localcontext(context(self.n_digits)):
             excess, *shaken_excesses = (
                 self.problem.excess(self.theta, Digits(self.problem.seed, shake))[0]
@@ -146,30 +149,34 @@ class DecimalEvidence(Evidence):
             return max(abs(shaken - excess) for shaken in shaken_excesses)
 
     def numbers(self) -> tuple[Decimal, ...]:
-        """Return value and gradient."""
+        """Return the value and the gradient as decimals (1 + D)."""
         return _numbers(self.evaluation)
 
     def float_mismatch(self) -> str:
-        """Return that the function returns something else for floats, if it can be called so."""
+        """Return how the function differs when it is called with floats; "" if it does not."""
         value, grad = self.evaluation.value.primal, self.evaluation.grad.primal
         return _float_mismatch(self.problem, self.theta, value, grad) or ""
 
 
 def _numbers(evaluation: Evaluation) -> tuple[Decimal, ...]:
+    """Return the value and the gradient of an evaluation as decimals (1 + D)."""
     return (*evaluation.value.primal[0], *evaluation.grad.primal[:, 0])
 
 
 def _float_mismatch(
     problem: ProofProblem, theta: Array, value: Array, grad: Array
 ) -> str | None:
-    """Return how the function differs for floats, ``""`` if it does not, None if it has none."""
+    """Return how the function differs with floats from `value` (1,) and `grad` (D,).
+
+    "" if it does not differ, None if it cannot be called with floats.
+    """
     try:
         with np.errstate(all="ignore"):
             arguments = theta.copy(), *copy_leaves(problem.arguments)
             returned = problem.value_and_grad(*arguments)[:2]
             floats = np.array([returned[0], *returned[1]], float)
         right = np.concatenate([value.ravel(), grad.ravel()]).astype(float)
-    except Exception:  # a function of exact numbers alone, or values beyond floats
+    except Exception:  # the function takes only exact numbers, or floats overflow
         return None
     if not np.isfinite([*floats, *right]).all():
         return ""
@@ -183,9 +190,9 @@ def _float_mismatch(
 
 
 class FloatEvidence(Evidence):
-    """Floats and their differences, where decimals take too long or have no series."""
+    """Evidence from floats, where decimals take too long or a function has no series."""
 
-    right_so_far = "nothing is wrong as far as floats can tell, but "
+    right_so_far = "nothing is wrong as far as floats can tell, but perhaps "
     grad: Any = None
 
     def __init__(self, problem: ProofProblem, theta: Array) -> None:
@@ -200,14 +207,14 @@ class FloatEvidence(Evidence):
     def slopes(
         self, direction: Array, steps: tuple[float, ...] = DIFFERENCE_STEPS
     ) -> Slopes:
-        """Return the slopes along a direction, the right one by differences of fourth order.
+        """Return the slopes along a direction, the right one by fourth-order central differences.
 
         Parameters
         ----------
         direction : ndarray of shape (D,)
         steps : tuple of float
-            Steps of the differences, for a theta and a direction of unit size. Of several the one
-            counts whose slope is nearest to that by hand.
+            Steps of the differences, for a theta and a direction of unit size. The slope nearest
+            to that by hand is returned.
         """
         f = self.problem.value_and_grad
         arguments = self.problem.arguments
@@ -239,11 +246,11 @@ def gather_evidence(
     field: Field,
     decimals: Callable[[], DecimalEvidence],
 ) -> Evidence:
-    """Return what the numbers at theta say of a gradient.
+    """Return the evidence of the numbers at theta: of decimals, or of floats if these suffice.
 
-    Sixty digits say it, of a large theta only where floats are not enough. Where the field knows
-    all laws its primes are small, and decimals are computed as well. Where no root's sign has to be
-    looked at and nothing is divided by 0, the floats of a proof say that value and gradient exist.
+    Decimals are computed for a small theta, for a large one only if floats are not enough, and
+    always for a field that knows all laws, whose primes are small. If no sign of a root matters and
+    nothing is divided by 0, the floats of a proof show that value and gradient exist.
 
     Parameters
     ----------
@@ -251,11 +258,11 @@ def gather_evidence(
         The function and its arguments.
     theta : ndarray of shape (D,)
     is_zero : bool
-        Whether the excess vanishes in the field.
+        Whether the excess is 0 in the field.
     field : Field
-        The field that has said so.
+        The last field in which the excess was computed.
     decimals : callable
-        Computes the evidence of sixty digits.
+        Computes the evidence from decimals.
     """
     floats = partial(FloatEvidence, problem, theta)
     by_law = is_zero and field.knows_all_laws

@@ -27,12 +27,12 @@ from .runs import ProofProblem, TraceError, run, vanishes
 __all__ = ["UNKNOWN_IDENTITY", "GradientClaim"]
 
 Array = NDArray[Any]
-MAX_NAMES_SHOWN = 4  # of coordinates that are wrong with other data
+MAX_NAMES_SHOWN = 4  # names shown of coordinates that are wrong with other data
 UNKNOWN_IDENTITY = (
-    "by an identity between exponentials, logarithms or roots that the field does not know, or by "
+    "by an identity between exponentials, logarithms or roots that the prover does not know, or by "
     "constants that are rounded differently"
 )
-THESE_NUMBERS = "for these numbers alone: by what theta or the constants have in common"
+THESE_NUMBERS = "for these numbers alone, by a coincidence of theta and the constants"
 
 
 class GradientClaim(Claim):
@@ -51,7 +51,7 @@ class GradientClaim(Claim):
         self.theta = theta
 
     def conclude(self, data: tuple[Condition, ...]) -> Conclusion:
-        """Return the conclusion for such data; if their zeros lie on a kink, where they stay 0."""
+        """Return the conclusion for such data; zeros of the data that lie on a kink stay 0."""
         try:
             return self.conclude_on_path(data)
         except TraceError as error:
@@ -61,7 +61,7 @@ class GradientClaim(Claim):
             return self.conclude_on_path(masked)
 
     def conclude_on_path(self, data: tuple[Condition, ...]) -> Conclusion:
-        """Return the conclusion on the path of comparisons that theta takes."""
+        """Return the conclusion for such data, on the path of comparisons that theta takes."""
         problem = self.problem._replace(data=data)
         theta = self.theta
         decimals = cache(partial(DecimalEvidence, problem, theta))
@@ -90,12 +90,12 @@ class GradientClaim(Claim):
         return self.conclusion(data, field, reason, errors)
 
     def holds(self, data: tuple[Condition, ...]) -> bool:
-        """Return whether the excess vanishes in a field for such data."""
+        """Return whether the excess is 0 in a field for such data."""
         excess = partial(self.problem._replace(data=data).excess, self.theta)
         return vanishes(excess, self.problem.seed, self.theta.size)[0]
 
     def depends_on_data(self, conclusion: Conclusion) -> bool:
-        """Return whether it is not proved, though theta has a value that calls agree on."""
+        """Return whether the gradient is not proved, though it exists and repeated calls agree."""
         return (
             conclusion.verdict is Verdict.NOT_PROVED
             and conclusion.field is not None
@@ -105,7 +105,7 @@ class GradientClaim(Claim):
     def conclude_for_some(
         self, conclusion: Conclusion, data: tuple[Condition, ...], changed: list[int]
     ) -> Conclusion:
-        """Return *proved for these data*; *not proved* if they have to be fixed unasked.
+        """Return *proved for these data* under conditions, *not proved* if data must be fixed.
 
         Parameters
         ----------
@@ -130,11 +130,11 @@ class GradientClaim(Claim):
         return Conclusion(Verdict.NOT_PROVED, restricted.data, restricted.field, reason)
 
     def call_with_floats(self) -> None:
-        """Call the function as it is."""
+        """Call the function with its original floats; what it raises is not caught."""
         self.problem.value_and_grad(self.theta.copy(), *copy_leaves(self.arguments))
 
     def _wrong_names(self, data: tuple[Condition, ...], field: Field) -> str:
-        """Return in which coordinates, or blocks of a large theta, the excess is not 0."""
+        """Return a phrase on the coordinates, or blocks of a large theta, that are wrong."""
         problem = self.problem._replace(data=data)
         candidates = list(error_candidates(problem, self.theta, is_zero=True))
         wrong = []
@@ -151,7 +151,7 @@ class GradientClaim(Claim):
 def _reason_and_errors(
     problem: ProofProblem, theta: Array, is_zero: bool, evidence: Evidence
 ) -> tuple[str, Errors]:
-    """Return what `find_errors` does; which derivatives are wrong is deferred if it can be."""
+    """Return the reason and the errors of `find_errors`, the errors deferred if possible."""
     if not (isinstance(evidence, DecimalEvidence) and evidence.refutes):
         return find_errors(problem, theta, is_zero, evidence)
     if evidence.is_stateful:

@@ -30,9 +30,9 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-MAX_POINTS = 32  # of a field that are tried where there are roots
-READ_ONLY = "read-only"  # what NumPy says where a sealed array is written into
-# What to write instead, by what occurs in the line or in the message
+MAX_POINTS = 32  # random points tried in one field, if roots are involved
+READ_ONLY = "read-only"  # in NumPy's error for a write into a sealed array
+# What to write instead, by a pattern of the line or of the message
 ADVICE = {
     READ_ONLY: "the function overwrites theta or another argument; let it work on a copy",
     "print|log(ging|ger)": "leave out what is printed",
@@ -41,20 +41,20 @@ ADVICE = {
     r"math\.": "use NumPy's function, which takes arrays of any kind",
     "floor|ceil|round|rint|remainder|%": "take it out of the function: it has no derivative",
     "vectorize": "write the loop",
-    r"written into|\] ([-+*/]|\*\*)?= .*an array of floats": "write into arrays that are made "
-    "inside: one that is kept from call to call holds floats",
+    r"written into|\] ([-+*/]|\*\*)?= .*an array of floats": "write into arrays that the "
+    "function makes in this call: one that it keeps from call to call holds floats",
     "float|astype|dtype": "keep the dtype of theta: np.zeros_like(theta), no float(), and "
-    "arrays that are made inside",
+    "arrays that the function makes itself",
     "is not known": "add it, with its derivative: exactgrad.function",
 }
 
 
 class TraceError(Exception):
-    """A step of a function has no exact form: the message says which, and what to write instead."""
+    """Raised for a step without an exact form; it names the step and what to write instead."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(untraceable_step(error))
-        # whether the function can be called with floats, but overwrites what it is given
+        # whether the function overwrites an argument, which works with floats only
         self.overwrites_argument = READ_ONLY in str(error)
 
 
@@ -62,36 +62,36 @@ class ProofProblem(NamedTuple):
     """A function whose gradient is to be proved, and what is known of its arguments."""
 
     value_and_grad: Callable[..., tuple[Any, ...]]
-    arguments: tuple[Any, ...]  # that come after theta
-    names: Sequence[str]  # of the arguments
-    data: tuple[Condition, ...]  # whether each is free, fixed, or bound by a condition
-    name: Callable[[int], str]  # of a coordinate of theta
+    arguments: tuple[Any, ...]  # arguments after theta
+    names: Sequence[str]  # names of the arguments
+    data: tuple[Condition, ...]  # condition on each argument, FREE or FIXED
+    name: Callable[[int], str]  # returns the name of a coordinate of theta
     blocks: Mapping[str, slice]  # named parts of theta
-    seed: int  # of the random numbers
-    copies: Copies  # of the function, and of what it reaches
+    seed: int  # seed of the random numbers
+    copies: Copies  # copies of the function and of all that it refers to
 
     def excess(self, theta: Array, field: Field) -> Array:
-        """Return the slope of the value minus that of the gradient, at random elements of a field.
+        """Return the derivative of the value minus the gradient's, along a random direction, (C,).
 
         Parameters
         ----------
         theta : ndarray of shape (D,)
             The point whose floats choose the path of comparisons.
         field : Field
-            Where the function is computed.
+            The field of the exact numbers.
         """
         return run(self, theta, field).excess()
 
 
 class Evaluation(NamedTuple):
-    """What a function returns, and the terms of its gradient times the direction."""
+    """The value and gradient of a function, and the terms of gradient . direction."""
 
     value: Exact  # (1,)
-    grad: Exact  # of the shape of theta
+    grad: Exact  # (D,)
     terms: Array  # (D, C)
 
     def excess(self) -> Array:
-        """Return the slope of the value along the direction, minus that of the gradient (D44)."""
+        """Return the derivative of the value along the direction, minus grad . direction (D44)."""
         field = self.value.field
         return field.sub(self.value.tangent[0], field.sum(self.terms, 0))
 
@@ -102,25 +102,26 @@ def vanishes(
     size: int,
     is_refuted: Callable[[], bool] = lambda: False,
 ) -> tuple[bool, Field]:
-    """Return whether an excess is 0 at random points of a field, and the last field.
+    """Return whether an excess is 0 at random points of a field, and the last field tried.
 
     Parameters
     ----------
     excess : callable
-        From a field to a difference (..., C) of two slopes in it, at a random point.
+        Takes a field and returns the difference (..., C) of two slopes at a random point of it.
     seed : int
-        Of the points.
+        The seed of the random points.
     size : int
-        The length of theta: a large one is not tested where the primes are small.
+        The length of theta: a large one is not tested in fields of small primes.
     is_refuted : callable, optional
-        Whether no law can make the excess 0: it is called before a field is tried that knows more
-        laws than the first. By default they are all tried.
+        Returns whether no law can make the excess 0. It is called before each field after the
+        first, and True ends the test. By default all fields are tried.
 
     Returns
     -------
     is_zero : bool
+        Whether the excess is 0.
     field : Field
-        It holds the path of comparisons that was taken.
+        The last field, which holds the path of comparisons that was taken.
     """
     test = ZeroTest(size)
     field_types: tuple[type[Field], ...] = (Prime, Gauss, Towers)
@@ -156,7 +157,7 @@ def run(
     direction: Array | None = None,
     trace: Callable[..., Any] | None = None,
 ) -> Evaluation:
-    """Return what a function returns where theta moves in a direction.
+    """Run the function on exact numbers, and return its value and gradient along a direction.
 
     Parameters
     ----------
@@ -165,9 +166,9 @@ def run(
     theta : ndarray of shape (D,)
         The point whose floats choose the path of comparisons.
     field : Field
-        Where the function is computed. It keeps the result as its `evaluation`.
+        The field of the exact numbers. It keeps the result as its `evaluation`.
     direction : ndarray of shape (D, C), optional
-        By default random numbers of the field.
+        The direction in which theta moves. By default random numbers of the field.
     trace : callable, optional
         A trace function, as of `sys.settrace`, that follows the call.
 
@@ -210,7 +211,7 @@ def run(
 
 
 def untraceable_step(error: Exception) -> str:
-    """Return which line of the user's has raised an error, and what to write instead."""
+    """Return a sentence on the user's line that raised an error, and on what to write instead."""
     inside = (np.__path__[0], str(Path(__file__).parents[1]))
     frames = traceback.extract_tb(error.__traceback__)
     own_frames = [frame for frame in frames if not frame.filename.startswith(inside)]

@@ -25,24 +25,24 @@ from .runs import MAX_POINTS, TraceError, vanishes
 __all__ = ["EqualityClaim"]
 
 Array = NDArray[Any]
-# relative difference of two values that the rounding of constants may make
+# Largest relative difference of two values that the rounding of constants may cause
 VALUE_RTOL = Decimal("1e-13")
-# that show that values exist, where a field says that they are the same
+# Number of digits that show that values exist, if a field shows that they are the same
 N_DIGITS_TO_EXIST = 20
-LAW_RTOL = Decimal("1e-25")  # of slopes that are the same by laws alone
+LAW_RTOL = Decimal("1e-25")  # relative difference of slopes that laws alone make equal
 NOTHING_MOVES = (
-    "no argument moves: floats and arrays of floats do, whole numbers are constants"
+    "no argument varies: pass floats or arrays of floats, since integers are constants"
 )
-SLOPE_OF = "slope of "  # what the name of a wrong slope begins with
+SLOPE_OF = "slope of "  # prefix of the name of a wrong slope
 
 
 class Difference(NamedTuple):
-    """Values and slopes (N, 2) of both functions, in decimals, and how far they are apart."""
+    """The values and slopes (N, 2) of both functions, as decimals, and their differences."""
 
     first: Array
     second: Array
     absolute: Array
-    relative: Array  # of the larger of both, or of 1 if that is more
+    relative: Array  # absolute difference over the larger of both, or over 1 if less
 
 
 class EqualityClaim(Claim):
@@ -54,11 +54,11 @@ class EqualityClaim(Claim):
         Functions of the arguments.
     arguments : tuple
     names : list of str
-        Of the arguments.
+        The names of the arguments.
     data : tuple of Condition
-        What the caller says of each argument.
+        The caller's condition on each argument.
     seed : int
-        Of the random numbers.
+        The seed of the random numbers.
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class EqualityClaim(Claim):
         self.functions = (first, second)
         self.seed = seed
         self.copies = Copies()
-        # of the values; of a single number until they are known
+        # structure of the values; a single number until the first call
         self.structure = Tree.of(0.0, "value")
 
     def conclude(self, data: tuple[Condition, ...]) -> Conclusion:
-        """Return the conclusion: digits compare the constants, a field what moves."""
+        """Return the conclusion: a field compares the slopes, decimals compare the values."""
         field = self._field_of_same_values(data)
         with localcontext(context(N_DIGITS)):
             n_digits = N_DIGITS_TO_EXIST if field else N_DIGITS
@@ -97,18 +97,18 @@ class EqualityClaim(Claim):
             is_zero &= bool((difference.relative[:, 1] <= LAW_RTOL).all())
         if not is_zero:
             largest = difference.absolute[:, 0].max()
-            reason = f"the values are {largest:.1g} apart, {UNKNOWN_IDENTITY}"
+            reason = f"the values differ by {largest:.1g}; perhaps they agree {UNKNOWN_IDENTITY}"
             return self.conclusion(data, field, reason)
         if not field.argument_moves:
             return self.conclusion(data, field, NOTHING_MOVES)
         return self.conclusion(data, field)
 
     def holds(self, data: tuple[Condition, ...]) -> bool:
-        """Return whether the slopes of both values are equal in a field, for conditions on data."""
+        """Return whether the slopes of both values are equal in a field, for such data."""
         return self._moves_alike(data)[0]
 
     def depends_on_data(self, conclusion: Conclusion) -> bool:
-        """Return whether nothing but slopes is wrong: values differ under any condition."""
+        """Return whether only slopes are wrong: values would differ under any condition."""
         if conclusion.verdict.is_proof:
             return False
         assert not callable(conclusion.errors)
@@ -117,7 +117,7 @@ class EqualityClaim(Claim):
     def conclude_for_some(
         self, conclusion: Conclusion, data: tuple[Condition, ...], changed: list[int]
     ) -> Conclusion:
-        """Return *proved for these data* if they keep a condition, and are not fixed.
+        """Return *proved for these data* if a condition suffices, else the earlier conclusion.
 
         Parameters
         ----------
@@ -133,12 +133,12 @@ class EqualityClaim(Claim):
         return replace(restricted, reason=f"with other {names} they are not")
 
     def call_with_floats(self) -> None:
-        """Call both functions as they are."""
+        """Call both functions with their original floats; what they raise is not caught."""
         for function in self.functions:
             function(*copy_leaves(self.arguments))
 
     def _values(self, data: tuple[Condition, ...], field: Field) -> tuple[Exact, Exact]:
-        """Return the values (N,) of both functions at exact arguments that move."""
+        """Return the values (N,) of both functions at exact arguments; all but fixed ones move."""
         try:
             exact = [
                 to_exact(argument, field, condition, moving=condition is not FIXED)
@@ -159,7 +159,7 @@ class EqualityClaim(Claim):
             raise TraceError(error) from error
 
     def _moves_alike(self, data: tuple[Condition, ...]) -> tuple[bool, Field]:
-        """Return whether the slopes of both are the same in a field, and the last field."""
+        """Return whether the slopes of both values are equal in a field, and the last field."""
 
         def excess(field: Field) -> Array:
             first, second = self._values(data, field)
@@ -168,7 +168,7 @@ class EqualityClaim(Claim):
         return vanishes(excess, self.seed, LARGE_THETA)
 
     def _field_of_same_values(self, data: tuple[Condition, ...]) -> Field | None:
-        """Return a field in which the values are the same, if no root's sign has a meaning."""
+        """Return a field in which both values are equal; None if they differ or signs matter."""
         field = Prime(self.seed * MAX_POINTS)
         first, second = self._values(data, field)
         if field.signs_matter or (first.residues != second.residues).any():
@@ -176,7 +176,7 @@ class EqualityClaim(Claim):
         return field
 
     def _difference(self, data: tuple[Condition, ...], n_digits: int) -> Difference:
-        """Return values and slopes of both to so many digits."""
+        """Return the values and slopes of both functions to `n_digits`, and how they differ."""
         with localcontext(context(n_digits)):
             first, second = (
                 Decimal(0) + values.residues[..., 0]
@@ -187,7 +187,7 @@ class EqualityClaim(Claim):
             return Difference(first, second, absolute, absolute / size)
 
     def _errors(self, difference: Difference) -> tuple[WrongDerivative, ...]:
-        """Return the elements whose values differ or, if these agree, whose slopes differ."""
+        """Return the elements whose values differ or, where values agree, whose slopes differ."""
         errors = []
         for n, (value_rtol, slope_rtol) in enumerate(difference.relative):
             k = int(value_rtol <= VALUE_RTOL)  # 0: the value, 1: the slope

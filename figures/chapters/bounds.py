@@ -120,8 +120,10 @@ def two_averages() -> Figure:
     """Draw the log weight with both densities, and the estimates against samples."""
     figure = Figure(figsize=(8.8, 4.6), layout="constrained")
     axes = figure.subplot_mosaic([["q", "k"], ["w", "k"]], height_ratios=(1, 1.5))
-    (mu, sigma), (below, above) = NARROW, two_gaps()
-    w, bar = np.linspace(3.9, 6.5, 261), {"ls": "-", "lw": 1}
+    mu, sigma = NARROW
+    below, above = two_gaps()
+    w = np.linspace(3.9, 6.5, 261)
+    bar = {"ls": "-", "lw": 1}
     for m, s, colour, dash, name in ((mu, sigma, BLUE, "--", "$q$"),
                                      (MEAN, WIDTH, BLACK, "-", "posterior")):  # fmt: skip
         density = np.exp(-0.5 * ((w - m) / s) ** 2) / (s * np.sqrt(2 * pi))
@@ -165,7 +167,8 @@ SHARES = SHARES / SHARES.sum()
 
 def corrected(mu: float, rho: float, m: float, v: float, log_z: float) -> Any:
     """Return the expected gradient (2,) of U for (mu, rho), the posterior being N(m, v) (G8)."""
-    sigma, slope = plain.softplus(rho), plain.sigmoid(rho)
+    sigma = plain.softplus(rho)
+    slope = plain.sigmoid(rho)
     return np.array([(mu - m) / sigma**2, (1 / sigma - (v + (m - mu) ** 2) / sigma**3) * slope])
 
 
@@ -176,7 +179,9 @@ def through_the_samples(mu: float, rho: float, m: float, v: float, log_z: float)
 
 def equation_5(mu: float, rho: float, m: float, v: float, log_z: float) -> Any:
     """Return the expectation of Equation 5 as printed (G5), by quadrature over the posterior."""
-    sigma, slope, w = plain.softplus(rho), plain.sigmoid(rho), m + v**0.5 * NODES
+    sigma = plain.softplus(rho)
+    slope = plain.sigmoid(rho)
+    w = m + v**0.5 * NODES
     log_omega = log_z + log(sigma / v**0.5) - NODES**2 / 2 + ((w - mu) / sigma) ** 2 / 2
     d_log_p = (log_omega + 1) * (m - w) / v
     for_rho = d_log_p * (w - mu) / sigma * slope + slope / sigma
@@ -185,7 +190,8 @@ def equation_5(mu: float, rho: float, m: float, v: float, log_z: float) -> Any:
 
 def followed(gradient: Any, steps: int, start: tuple[float, float] = (4.4, 0.3)) -> Any:
     """Return (steps + 1, 2) mu and sigma along descent for the spring."""
-    theta, points = np.array(start), [np.array(start)]
+    theta = np.array(start)
+    points = [np.array(start)]
     for _ in range(steps):
         theta = theta - 0.02 * gradient(*theta, MEAN, WIDTH**2, LOG_EVIDENCE)
         points.append(theta)
@@ -229,7 +235,9 @@ def iwae_gradients(count: int, draws: int, rng: np.random.Generator) -> tuple[An
 def doubly() -> Figure:
     """Draw noise over signal of both gradients against the samples."""
     figure = Figure(figsize=(6.4, 3.7), layout="constrained")
-    ax, counts, rng = figure.subplots(), (1, 3, 10, 30, 100, 300), np.random.default_rng(3)
+    ax = figure.subplots()
+    counts = (1, 3, 10, 30, 100, 300)
+    rng = np.random.default_rng(3)
     gradients = [iwae_gradients(count, 20_000, rng) for count in counts]
     signal = np.array([abs(two.mean()) for _, two in gradients])
     for row, style, name in (
@@ -264,7 +272,8 @@ def evidence_and_upper(noise: Any) -> tuple[Any, Any]:
 def descending() -> Figure:
     """Draw the log evidence and the upper bound against the noise."""
     figure = Figure(figsize=(6.4, 3.7), layout="constrained")
-    ax, noise = figure.subplots(), np.linspace(0.4, 2.5, 200)
+    ax = figure.subplots()
+    noise = np.linspace(0.4, 2.5, 200)
     lower, upper = evidence_and_upper(noise)
     ax.fill_between(noise, lower, upper, color=PALE, lw=0, label="KL(posterior || $q$)")
     ax.plot(noise, upper, "--", color=VERMILLION, label="$U(\\theta, \\psi)$")
@@ -312,7 +321,8 @@ def by_rows(sizes: Sequence[int], repeats: int, rng: np.random.Generator) -> tup
 def minibatches() -> Figure:
     """Draw what an epoch of minibatches says of each bound, against their rows."""
     figure = Figure(figsize=(6.4, 3.7), layout="constrained")
-    ax, sizes = figure.subplots(), (1, 2, 3, 4, 6, 12)
+    ax = figure.subplots()
+    sizes = (1, 2, 3, 4, 6, 12)
     means, evidence = by_rows(sizes, 400, np.random.default_rng(0))
     ax.axhline(0, color=GREY, lw=1, label="$\\log P(D)$")
     for row, style, name in zip(

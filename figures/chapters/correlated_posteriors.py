@@ -53,7 +53,8 @@ def mean_field_band(line: Any) -> tuple[Any, Any]:
 
 def gap() -> Figure:
     """Draw both bands, of the functions alone."""
-    figure, line = Figure(figsize=(9.6, 3.8), layout="constrained"), np.linspace(-3, 3, 201)
+    figure = Figure(figsize=(9.6, 3.8), layout="constrained")
+    line = np.linspace(-3, 3, 201)
     axes = figure.subplots(1, 2, sharey=True)
     x, y = away_from_0()
     bands = {"Laplace": laplace_band, "Mean field": mean_field_band}
@@ -132,7 +133,9 @@ def fitted(heads: tuple[float, float] = HEADS) -> tuple[float, float]:
     """Return mean and standard deviation of the best Gaussian for the logit, by quadrature."""
     a, b = heads
     z, weights = np.polynomial.hermite_e.hermegauss(60)
-    weights, mu, sigma = weights / weights.sum(), log(a / b), 0.5
+    weights = weights / weights.sum()
+    mu = log(a / b)
+    sigma = 0.5
     for _ in range(200):
         s = 1 / (1 + np.exp(-(mu + sigma * z)))
         curvature = (a + b) * weights @ (s * (1 - s))
@@ -180,7 +183,8 @@ def jacobian() -> Figure:
 
 def row_by_row() -> list[tuple[Any, Any, float]]:
     """Return mean, covariance and the row's log density before it was seen, after 0 to 3 rows."""
-    mean, covariance = np.array([5.0, 0.0]), np.diag([0.5**2, 1.0])
+    mean = np.array([5.0, 0.0])
+    covariance = np.diag([0.5**2, 1.0])
     posteriors = [(mean, covariance, 0.0)]
     for phi, y in zip(np.column_stack([LOADS, np.ones(3)]), STRETCHES, strict=True):
         column = covariance @ phi
@@ -233,7 +237,8 @@ def best_low_rank(precision: Any, rank: int) -> tuple[Any, float]:
     size = len(precision)
 
     def gap(flat: Any) -> tuple[float, Any]:
-        sigma, v = np.exp(flat[:size]), flat[size:].reshape(size, rank)
+        sigma = np.exp(flat[:size])
+        v = flat[size:].reshape(size, rank)
         m, scaled = np.eye(rank) + v.T @ v, sigma[:, None] * precision * sigma
         spread = scaled @ v
         variances = np.diag(scaled) + np.sum(spread * v, axis=1)
@@ -243,7 +248,8 @@ def best_low_rank(precision: Any, rank: int) -> tuple[Any, float]:
     start = np.random.default_rng(0).standard_normal(size * rank)
     start = np.concatenate([-0.5 * np.log(np.diag(precision)), 0.3 * start])
     best = minimize(gap, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000})
-    sigma, v = np.exp(best.x[:size]), best.x[size:].reshape(size, rank)
+    sigma = np.exp(best.x[:size])
+    v = best.x[size:].reshape(size, rank)
     covariance = sigma[:, None] * (np.eye(size) + v @ v.T) * sigma
     return covariance, float(best.fun - 0.5 * np.linalg.slogdet(precision)[1] - size / 2)
 

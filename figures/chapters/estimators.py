@@ -87,7 +87,8 @@ def strayed(mu: float, sigma: float, eps: Any) -> dict[str, Any]:
 def straying() -> Figure:
     """Draw 150 estimates by each estimator, on the way and at the posterior."""
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
-    axes, rng = figure.subplots(1, 2, sharey=True), np.random.default_rng(0)
+    axes = figure.subplots(1, 2, sharey=True)
+    rng = np.random.default_rng(0)
     points = (
         ("On the way: $q = N(4.6, 0.2^2)$", (4.6, 0.2)),
         ("$q$ is the posterior", (MEAN, WIDTH)),
@@ -111,7 +112,9 @@ def straying() -> Figure:
 def landing() -> Figure:
     """Draw the standard deviation of both gradients for mu against sigma of q."""
     figure = Figure(figsize=(6.4, 3.9), layout="constrained")
-    ax, sigma, stiff = figure.subplots(), np.geomspace(0.004, 1, 800), SPRING[1]
+    ax = figure.subplots()
+    sigma = np.geomspace(0.004, 1, 800)
+    stiff = SPRING[1]
     ax.plot(sigma, stiff * sigma, color=BLUE, ls="--", label="$8 \\sigma$: the report's")
     ax.plot(sigma, abs(stiff * sigma - 1 / sigma), color=VERMILLION,
             label="$|8 \\sigma - 1 / \\sigma|$: without the score")  # fmt: skip
@@ -147,7 +150,8 @@ def pair_ratio(mu: float) -> float:
 def antithetic() -> Figure:
     """Draw the gradient for rho and the mean of a pair against eps, far away and at the optimum."""
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
-    axes, eps = figure.subplots(1, 2, sharey=True), np.linspace(-2.5, 2.5, 101)
+    axes = figure.subplots(1, 2, sharey=True)
+    eps = np.linspace(-2.5, 2.5, 101)
     for ax, mu, title in zip(axes, (MEAN - 1.5, MEAN), ("Far away", "At the optimum"), strict=True):
         gradient, mirrored = one_rho(mu, eps), one_rho(mu, -eps)
         ax.plot(eps, gradient, color=BLUE, label="one sample $h(\\epsilon)$")
@@ -178,7 +182,9 @@ def drawn_outputs(sharing: str, theta: Any, rows: Any, rng: np.random.Generator)
     mean, spread = (plain.unpack(NET, part[None]) for part in np.split(theta, 2))
     a = rows
     for layer, ((W, b), (V, c)) in enumerate(zip(mean, spread, strict=True)):
-        a, V, c = a * (a > 0) if layer else a, plain.softplus(V[0]), plain.softplus(c[0])
+        a = a * (a > 0) if layer else a
+        V = plain.softplus(V[0])
+        c = plain.softplus(c[0])
         z = a @ W[0] + b[0]
         if sharing == SHARING[1]:
             z = z + np.sqrt(a**2 @ V**2 + c**2) * rng.standard_normal(z.shape)
@@ -195,10 +201,13 @@ def drawn_outputs(sharing: str, theta: Any, rows: Any, rng: np.random.Generator)
 
 def gradient_noise(theta: Any, counts: Sequence[int], draws: int = 2000) -> Any:
     """Return the variance (3, counts) of the gradient for mu, summed, with so many rows."""
-    model, (x, y, _) = Model(MLP(NET), GaussianPrior(1.0), GaussianLikelihood(NOISE)), data()
+    model = Model(MLP(NET), GaussianPrior(1.0), GaussianLikelihood(NOISE))
+    x, y, _ = data()
     variances = []
     for estimator_class in (ClosedFormKL, LocalReparameterisation, Flipout):
-        estimator, rng, row = estimator_class(model), np.random.default_rng(2), []
+        estimator = estimator_class(model)
+        rng = np.random.default_rng(2)
+        row = []
         for count in counts:
             grads = [
                 estimator.value_and_grad(theta, estimator.draw(rng, 1, rows=count), x[:count],
@@ -214,7 +223,8 @@ def shared_noise() -> Figure:
     """Draw three draws of the outputs of 34 rows in each way, and the variance by rows."""
     figure = Figure(figsize=(8.4, 6.2), layout="constrained")
     (*draws, last) = figure.subplots(2, 2).ravel()
-    (theta,), rows = thetas([300]), np.sort(data()[0][::3], axis=0)
+    (theta,) = thetas([300])
+    rows = np.sort(data()[0][::3], axis=0)
     middle = predicted(theta, rows).mean[:, 0]
     for ax, sharing in zip(draws, SHARING, strict=True):
         rng = np.random.default_rng(5)
@@ -259,7 +269,8 @@ def halves(eps: Any) -> dict[str, tuple[Any, Any]]:
 def halved() -> Figure:
     """Draw the halves of both gradients and their sums against the noise."""
     figure = Figure(figsize=(8.4, 3.5), layout="constrained")
-    axes, eps = figure.subplots(1, 2), np.linspace(-2.5, 2.5, 101)
+    axes = figure.subplots(1, 2)
+    eps = np.linspace(-2.5, 2.5, 101)
     names = ("$\\mu$ (W4)", "$\\partial F / \\partial \\mu$"), (
         "$\\rho$ (W5)", "$\\partial F / \\partial \\rho$ over $s(\\rho)$")  # fmt: skip
     for ax, (through, direct), (title, label) in zip(

@@ -17,7 +17,8 @@ from matplotlib.text import Text
 
 from bbb_numpy.plots.style import GREY, PALE, SKY
 
-LINES, TEXT = (0.16, 0.30), 0.19
+LINES = (0.16, 0.30)
+TEXT = 0.19
 INK = "#797979"
 TINTS = {PALE: (0, 0.54, 0.87, 0.15), SKY: (0, 0.54, 0.87, 0.5)}  # on white the same as before
 PARTS = "color", "edgecolor", "facecolor", "markeredgecolor", "markerfacecolor"
@@ -40,7 +41,8 @@ def of_luminance(colour: Any, target: float) -> Any:
 def on_both(artist: Artist, part: str, colour: Any) -> Any:
     """Return what a colour of an artist becomes; white is left open, but not on lines and marks."""
     *_, opacity = to_rgba(colour)
-    name, rgb = to_hex(colour).upper(), np.array(to_rgba(colour)[:3])
+    name = to_hex(colour).upper()
+    rgb = np.array(to_rgba(colour)[:3])
     if isinstance(artist, Text):
         return (*of_luminance(rgb, TEXT), opacity)
     if name in TINTS and part == "facecolor":
@@ -65,7 +67,8 @@ def recolour(artist: Artist) -> None:
     for part in PARTS:
         get = getattr(artist, f"get_{part}", None)
         if get and hasattr(artist, f"set_{part}"):
-            colours, alpha = get(), artist.get_alpha()
+            colours = get()
+            alpha = artist.get_alpha()
             is_several = isinstance(colours, np.ndarray) and colours.ndim == 2
             recoloured = [
                 on_both(artist, part, to_rgba(c, alpha))

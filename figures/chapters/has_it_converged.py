@@ -108,9 +108,11 @@ def traces(ax: Axes, values: Any, label: str) -> None:
 
 def one_mode() -> Figure:
     """Draw chains that all sit in one of two modes, and what they say."""
-    figure, draws = Figure(figsize=(8.4, 3.3), layout="constrained"), stuck()
+    figure = Figure(figsize=(8.4, 3.3), layout="constrained")
+    draws = stuck()
     left_ax, right_ax = figure.subplots(1, 2, sharey=True, width_ratios=(1.7, 1))
-    values, theta = draws.positions[:, :, 0], np.linspace(-7.5, 7.5, 200)
+    values = draws.positions[:, :, 0]
+    theta = np.linspace(-7.5, 7.5, 200)
     traces(left_ax, values, "$\\theta$")
     summary = judged(values)
     title = f"R-hat {summary['R-hat']:.3f}, ESS {summary['ESS']:,.0f} of 2,000"
@@ -133,7 +135,8 @@ def permuted() -> Any:
 
 def functions_and_weights() -> Figure:
     """Draw one function value and one weight of the same four chains."""
-    figure, draws = Figure(figsize=(8.4, 3.3), layout="constrained"), permuted()
+    figure = Figure(figsize=(8.4, 3.3), layout="constrained")
+    draws = permuted()
     weights = np.ascontiguousarray(draws.target.weights(draws.flat))
     outputs = draws.target.model.predict(weights, np.array([[1.0]]))
     shape = draws.positions.shape[:2]
@@ -150,7 +153,8 @@ def functions_and_weights() -> Figure:
 
 def same_sizes() -> Figure:
     """Draw chains whose value changes sign at every draw and never its size."""
-    figure, values = Figure(figsize=(8.4, 3.3), layout="constrained"), half_turns().positions
+    figure = Figure(figsize=(8.4, 3.3), layout="constrained")
+    values = half_turns().positions
     for ax, power, label in zip(
         figure.subplots(1, 2), (1, 2), ("$\\theta$", "$\\theta^2$"), strict=True
     ):
@@ -187,7 +191,8 @@ def energies() -> Figure:
     for number, (draws, name) in enumerate(
         ((in_the_funnel(HMC()), "The funnel"), (stuck(), "One of two modes")), 1
     ):
-        ax, energy = figure.add_subplot(1, 2, number), draws.stats["energy"]
+        ax = figure.add_subplot(1, 2, number)
+        energy = draws.stats["energy"]
         centred = energy - energy.mean(axis=0)
         pooled = np.concatenate([centred, np.diff(energy, axis=0)])
         edges = np.linspace(*np.quantile(pooled, (0.001, 0.999)), 50)
@@ -202,7 +207,8 @@ def energies() -> Figure:
 
 def sure_and_wrong() -> Figure:
     """Draw the mean of MCLMC with its standard error, against the draws."""
-    figure, values = Figure(figsize=(6.4, 3.6), layout="constrained"), unadjusted()
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    values = unadjusted()
     ax = figure.subplots()
     counts = np.geomspace(50, len(values), 10).astype(int)
     means = np.array([100 * (values[:count].mean() - 1) for count in counts])

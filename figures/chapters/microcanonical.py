@@ -15,10 +15,13 @@ from chapters.shared import target, titled, trajectory
 
 def steered(steps: int = 24, step_size: float = 0.25) -> Any:
     """Return (steps + 1, 4) place, fall of log pi and work of a path of constant speed (D49)."""
-    metric, start = DiagonalMetric(np.ones(2)), np.array([[-1.8, -0.4]])
+    metric = DiagonalMetric(np.ones(2))
+    start = np.array([[-1.8, -0.4]])
     direction = np.array([[0.2, -1.3]]) / np.hypot(0.2, 1.3)
     phase = Phase(start, direction, *target(start))
-    path, work, first = [], 0.0, phase.log_density[0]
+    path = []
+    work = 0.0
+    first = phase.log_density[0]
     for _ in range(steps + 1):
         path.append((*phase.position[0], first - phase.log_density[0], work))
         phase, energy_terms = isokinetic(target, metric, phase, step_size)
@@ -40,7 +43,8 @@ def constant_speed() -> Figure:
     left_ax.plot(*path[0, :2], "*", color=BLACK, ms=12)
     left_ax.set(xlim=(-3.6, 3.6), ylim=(-2.4, 2.4), aspect="equal", xlabel="$\\theta_1$")
     left_ax.set_ylabel("$\\theta_2$")
-    steps, (fall, work) = np.arange(len(path)), path[:, 2:].T
+    steps = np.arange(len(path))
+    fall, work = path[:, 2:].T
     right_ax.plot(steps, fall, "--", color=BLUE, label="fall of $\\log P$")
     right_ax.plot(steps, work, ":", color=GREEN, lw=1.8, label="work")
     right_ax.plot(steps, fall + work, color=BLACK, label="sum $\\Delta$")

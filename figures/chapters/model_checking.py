@@ -111,7 +111,8 @@ def tempered(beta: Any) -> tuple[Any, Any]:
 
 def annealed(steps: int, chains: int, rng: np.random.Generator, moves: bool) -> Any:
     """Return log omega (chains,) of `steps` equal powers; the moves mix at once, or not at all."""
-    w, weights = 5 + 0.5 * rng.standard_normal(chains), np.zeros(chains)
+    w = 5 + 0.5 * rng.standard_normal(chains)
+    weights = np.zeros(chains)
     for beta in np.arange(1, steps + 1) / steps:
         weights -= ((11 - 2 * w) ** 2 / 2 + 0.5 * log(2 * pi)) / steps
         if moves:
@@ -148,7 +149,8 @@ def annealing() -> Figure:
             [annealed(n, 20_000, np.random.default_rng(n), moves) for n in counts]
         )
         log_weights -= LOG_EVIDENCE
-        shift, style = 1.0 if moves else 0.93, {"color": colour, "capsize": 3, "ms": 5}
+        shift = 1.0 if moves else 0.93
+        style = {"color": colour, "capsize": 3, "ms": 5}
         right_ax.errorbar(
             np.multiply(counts, shift), log_weights.mean(axis=1), log_weights.std(axis=1),
             fmt=mark, label=f"$\\log \\omega$, mean ± standard deviation: {name}", **style,
@@ -214,7 +216,8 @@ def removed() -> tuple[Any, Any, dict[str, Any]]:
     mu, rho = np.split(theta, 2)
     ratios = np.abs(mu) / plain.softplus(rho)
     x = np.linspace(-2, 2, 101)[:, None]
-    counts, errors = np.arange(0, mu.size + 1, 3), {}
+    counts = np.arange(0, mu.size + 1, 3)
+    errors = {}
     for name, order in (("signal-to-noise", ratios), ("size", np.abs(mu))):
         mask = np.argsort(np.argsort(order)) >= counts[:, None]
         f = plain.forward(NET, mask * mu, x)[0][:, :, 0]

@@ -61,7 +61,9 @@ def softplus() -> Figure:
 
 # K31, D51, W3: a neuron, a network, and the two graphs of reparameterisation
 
-NEURON_INPUTS, NEURON_WEIGHTS, NEURON_BIAS = (1.0, -2.0, 0.5), (0.6, 0.3, -1.2), 0.2
+NEURON_INPUTS = (1.0, -2.0, 0.5)
+NEURON_WEIGHTS = (0.6, 0.3, -1.2)
+NEURON_BIAS = 0.2
 
 
 def neuron(activation: str) -> float:

@@ -63,7 +63,8 @@ def mean_output() -> Figure:
     """Draw one ReLU over the density of its weight, and what the means of both differ by."""
     figure = Figure(figsize=(8.4, 3.8), layout="constrained")
     left_ax, right_ax = figure.subplots(1, 2)
-    mu, sigma = 0.1, log(2)
+    mu = 0.1
+    sigma = log(2)
     w, every = np.linspace(-2.2, 2.4, 231), np.linspace(-2, 2, 161)
     left_ax.fill_between(w, gaussian(w, mu, sigma), color=PALE, lw=0, label="density of $w$")
     left_ax.plot(w, np.maximum(w, 0), color=BLACK, label="$f(w) = \\max(w, 0)$")
@@ -82,7 +83,8 @@ def mean_output() -> Figure:
 
 def log_density_of_draws(y: float, samples: Any, repeats: int = 20_000) -> tuple[Any, float]:
     """Return mean estimates of log P(y | 2 kg) from so many weights, and the truth (D5)."""
-    rng, (mean, deviation) = np.random.default_rng(0), spring_after(1)
+    rng = np.random.default_rng(0)
+    mean, deviation = spring_after(1)
     means = []
     for count in samples:
         w = mean + deviation * rng.standard_normal((repeats, count))
@@ -116,8 +118,10 @@ def entropies() -> Figure:
     """Draw the entropy of two classes, its chord, and the two parts of it."""
     figure = Figure(figsize=(6.4, 3.8), layout="constrained")
     ax = figure.subplots()
-    p, ends = np.linspace(1e-6, 1 - 1e-6, 201), np.array([0.1, 0.7])
-    middle, chord = ends.mean(), entropy(ends).mean()
+    p = np.linspace(1e-6, 1 - 1e-6, 201)
+    ends = np.array([0.1, 0.7])
+    middle = ends.mean()
+    chord = entropy(ends).mean()
     ax.plot(p, entropy(p), color=BLACK, label="entropy $H$")
     ax.plot(ends, entropy(ends), "o--", color=GREY, ms=7, label="two weight vectors")
     for low, high, colour, width, label in (

@@ -39,7 +39,8 @@ PRIORS: tuple[tuple[str, Any, str, str], ...] = (  # each of standard deviation 
 
 def density_and_slope(prior: Any, w: Any) -> tuple[Any, Any]:
     """Return log P(w) of single weights w (G,), and its slope for them."""
-    rows, d_w = w[:, None], np.zeros((len(w), 1))
+    rows = w[:, None]
+    d_w = np.zeros((len(w), 1))
     value, saved = prior.log_density({}, rows, Buffers())
     value = value.copy()
     prior.add_vjp(saved, np.ones(len(w)), d_w, {})
@@ -118,7 +119,8 @@ ONE_SCALE = 0.5
 
 def prior_functions(width: int, layerwise: bool, line: Any, draws: int, seed: int = 0) -> Any:
     """Return functions (draws, G) of a network 1-width-width-1 that the prior draws."""
-    net, rng = (1, width, width, 1), np.random.default_rng(seed)
+    net = (1, width, width, 1)
+    rng = np.random.default_rng(seed)
     scales = (1.0, width**-0.5, width**-0.5) if layerwise else (ONE_SCALE,) * 3
     sizes = [(d_in + 1) * d_out for d_in, d_out in pairwise(net)]
     spread = np.repeat(scales, sizes)
@@ -141,7 +143,8 @@ def widths() -> Figure:
     """Draw functions of narrow and wide networks under both priors, and their size by width."""
     figure = Figure(figsize=(9.6, 3.7), layout="constrained")
     *draws, last = figure.subplots(1, 3)
-    line, sizes = np.linspace(-2, 2, 81)[:, None], np.array([5, 10, 20, 50, 100, 200])
+    line = np.linspace(-2, 2, 81)[:, None]
+    sizes = np.array([5, 10, 20, 50, 100, 200])
     titles = ("One scale for all", "A scale for each layer")
     for ax, layerwise, title in zip(draws, (False, True), titles, strict=True):
         for width, style in (
@@ -181,7 +184,9 @@ SPREADS = (
 
 def price_of_scale(mu: Any, sigma: Any, scale: Any) -> Any:
     """Return the complexity cost per weight (G,) in nats under priors of these scales (D18)."""
-    mu, sigma, scale = np.array(mu), np.array(sigma), np.asarray(scale)[:, None]
+    mu = np.array(mu)
+    sigma = np.array(sigma)
+    scale = np.asarray(scale)[:, None]
     terms = np.log(scale / sigma) + (mu**2 + sigma**2) / (2 * scale**2) - 0.5
     return terms.mean(axis=1)
 
@@ -241,7 +246,8 @@ def after_laplace(reading: Any) -> tuple[Any, Any]:
     """
     moved, threshold = reading / 2 - 5, 1 / (4 * SCALE)
     top = np.sign(moved) * np.maximum(abs(moved) - threshold, 0)
-    mu, sigma = moved / 2, np.full(len(moved), 0.3)
+    mu = moved / 2
+    sigma = np.full(len(moved), 0.3)
     bounds = np.full(len(moved), 3.0)
     for _ in range(40):
         mu = below_zero(lambda m, s=sigma: (2 * ndtr(m / s) - 1) / SCALE + 4 * (m - moved),

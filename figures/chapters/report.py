@@ -88,7 +88,8 @@ def floor() -> Figure:
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
     left_ax, right_ax = figure.subplots(1, 2)
     mean, best = SPRING[0], SPRING[1] ** -0.5
-    w, sigma = np.linspace(3.2, 7.3, 301), np.geomspace(0.05, 1, 200)
+    w = np.linspace(3.2, 7.3, 301)
+    sigma = np.geomspace(0.05, 1, 200)
     complexity, misfit = complexity_and_misfit(mean, sigma)
     posterior = np.exp(-0.5 * ((w - mean) / best) ** 2) / (best * np.sqrt(2 * pi))
     left_ax.fill_between(w, posterior, color=PALE, lw=0, label="posterior")
@@ -134,7 +135,8 @@ def noise_to_weights() -> Figure:
     figure = Figure(figsize=(8.6, 4.2), layout="constrained")
     left_ax, right_ax = figure.subplots(1, 2)
     mean, sigma = SPRING[0], SPRING[1] ** -0.5
-    eps, chosen = np.linspace(-3, 3, 201), np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    eps = np.linspace(-3, 3, 201)
+    chosen = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
     low, side = mean - 5 * sigma, -5.0
     left_ax.fill_between(eps, low, low + 2.2 * normal(eps, 0, 1), color=PALE, ec=BLACK, lw=1)
     w = np.linspace(mean - 3 * sigma, mean + 3 * sigma, 201)
@@ -179,7 +181,8 @@ def three_terms() -> Figure:
     """Draw the three log densities, and the bracket of K5 for two q."""
     figure = Figure(figsize=(8.6, 4.2), layout="constrained")
     left_ax, right_ax = figure.subplots(1, 2)
-    w, moments = np.linspace(3.4, 7.0, 201), (4.6, 0.6)
+    w = np.linspace(3.4, 7.0, 201)
+    moments = (4.6, 0.6)
     best = (SPRING[0], SPRING[1] ** -0.5)
     draws = moments[0] + moments[1] * np.array(
         [NormalDist().inv_cdf((k + 0.5) / 8) for k in range(8)]

@@ -150,7 +150,8 @@ def typical() -> Figure:
     """Draw density, volume and their product against the distance from the most probable point."""
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
     left_ax, right_ax = figure.subplots(1, 2)
-    radius, size = np.linspace(0.01, 12, 400), 61
+    radius = np.linspace(0.01, 12, 400)
+    size = 61
     mass = shell(size, radius)
     left_ax.plot(radius, np.exp(-0.5 * radius**2), ":", color=GREY, lw=1.8, label="density")
     left_ax.plot(radius, (radius / radius[-1]) ** (size - 1), "--", color=BLUE, label="volume")
@@ -177,7 +178,8 @@ def rolled(steps: int = 12, step_size: float = 0.5) -> Any:
     """
     metric = DiagonalMetric(np.array([1 / SPRING[1]]))
     start, push = np.array([[4.7]]), np.array([[3.0]])
-    phase, path = Phase(start, push, *spring_density(start)), []
+    phase = Phase(start, push, *spring_density(start))
+    path = []
     for _ in range(steps + 1):
         energies = -phase.log_density[0], metric.kinetic(phase.momentum)[0]
         path.append((phase.position[0, 0], *energies))
@@ -189,7 +191,8 @@ def ball() -> Figure:
     """Draw the ball of the spring in its valley, and its energies."""
     figure = Figure(figsize=(8.4, 3.7), layout="constrained")
     left_ax, right_ax = figure.subplots(1, 2)
-    path, w = rolled(), np.linspace(4.2, 6.3, 200)
+    path = rolled()
+    w = np.linspace(4.2, 6.3, 200)
     left_ax.plot(w, 0.5 * SPRING[1] * (w - SPRING[0]) ** 2, color=GREY, label="$-\\log P$")
     left_ax.plot(path[:5, 0], path[:5, 1], "o", color=VERMILLION, label="the ball, steps 0 to 4")
     for step, (at, height) in enumerate(path[:5, :2]):
@@ -228,10 +231,13 @@ def quarter_turn(variance: Any, share: float = 1 / 6) -> Any:
     def density(w: Any) -> tuple[Any, Any]:
         return -0.5 * np.sum((w / SCALES) ** 2, axis=1), -w / SCALES**2
 
-    metric, sizes = DiagonalMetric(variance), SCALES / np.sqrt(variance)
-    start, push = np.array([[-2.4, -0.3]]), np.array([[1.5, 1.0]]) / np.sqrt(variance)
+    metric = DiagonalMetric(variance)
+    sizes = SCALES / np.sqrt(variance)
+    start = np.array([[-2.4, -0.3]])
+    push = np.array([[1.5, 1.0]]) / np.sqrt(variance)
     step_size, length = share * 2 * sizes.min(), pi / 2 * sizes.max()
-    phase, path = Phase(start, push, *density(start)), [start[0]]
+    phase = Phase(start, push, *density(start))
+    path = [start[0]]
     for _ in range(round(length / step_size)):
         phase = leapfrog(density, metric, phase, step_size)
         path.append(phase.position[0])
@@ -265,7 +271,8 @@ def forgotten(length: Any) -> Any:
 
 def lengths() -> Figure:
     """Draw the squared jump and ChEES of N(0, 1) against the length of the path."""
-    figure, length = Figure(figsize=(6.4, 3.6), layout="constrained"), np.linspace(0.01, 8, 400)
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    length = np.linspace(0.01, 8, 400)
     ax = figure.subplots()
     ax.plot(length, (1 - np.cos(length)) / 2, ":", color=GREY, lw=1.8, label="squared jump / 4")
     ax.plot(length, np.sin(length) ** 2, "--", color=BLUE, label="ChEES, every path $T$")
@@ -319,7 +326,8 @@ class Mirror:
 
 def means(proposal: Any, steps: int = 16, chains: int = 4000) -> Any:
     """Return the mean (steps + 1,) over chains that all start at `FROM`."""
-    kernel, rng = MetropolisHastings(proposal), np.random.default_rng(0)
+    kernel = MetropolisHastings(proposal)
+    rng = np.random.default_rng(0)
     state = kernel.init(spring_density, np.full((chains, 1), FROM))
     means_of_steps = [FROM]
     for _ in range(steps):
@@ -357,7 +365,8 @@ def flowing() -> Figure:
 
 def proposals(count: int = 150) -> tuple[Any, Any, Any]:
     """Return places (count,) proposed from 4.8, their heights u P(x), and which are accepted."""
-    kernel, at = MetropolisHastings(GaussianWalk(WALK)), np.full((count, 1), 4.8)
+    kernel = MetropolisHastings(GaussianWalk(WALK))
+    at = np.full((count, 1), 4.8)
     rng = np.random.default_rng(4)
     to = at + WALK * rng.standard_normal(at.shape)
     heights = np.exp(-rng.standard_exponential(count)) * gaussian(4.8, MEAN, WIDTH)
@@ -370,7 +379,8 @@ def proposals(count: int = 150) -> tuple[Any, Any, Any]:
 
 def chain(steps: int = 60) -> tuple[Any, Any]:
     """Return the places (steps + 1,) of one chain from 3.5, and which steps moved it."""
-    kernel, rng = MetropolisHastings(GaussianWalk(WALK)), np.random.default_rng(0)
+    kernel = MetropolisHastings(GaussianWalk(WALK))
+    rng = np.random.default_rng(0)
     state = kernel.init(spring_density, np.array([[3.5]]))
     positions, moved = [3.5], []
     for _ in range(steps):
@@ -481,15 +491,18 @@ def leaping() -> Figure:
 
 def acceptance(step_size: float, draws: int = 20_000) -> float:
     """Return the mean acceptance of Langevin's proposal, from draws of the spring's posterior."""
-    rng, kernel = np.random.default_rng(1), MetropolisHastings(Langevin(step_size))
+    rng = np.random.default_rng(1)
+    kernel = MetropolisHastings(Langevin(step_size))
     state = kernel.init(spring_density, MEAN + WIDTH * rng.standard_normal((draws, 1)))
     return float(kernel.step(spring_density, rng, state)[1].acceptance.mean())
 
 
 def warm_up(draws: int = 300) -> tuple[Any, Any, Any]:
     """Return step size and acceptance of each draw of one chain, and the average after it."""
-    rng, averaging = np.random.default_rng(3), DualAveraging.start(0.1)
-    state, rows = State(np.array([[MEAN]]), *spring_density(np.array([[MEAN]]))), []
+    rng = np.random.default_rng(3)
+    averaging = DualAveraging.start(0.1)
+    state = State(np.array([[MEAN]]), *spring_density(np.array([[MEAN]])))
+    rows = []
     for _ in range(draws):
         step_size = exp(averaging.log_step)
         state, info = MetropolisHastings(Langevin(step_size)).step(spring_density, rng, state)
@@ -533,7 +546,8 @@ HYPERPRIORS = {
 def log_joint(w: Any, u: Any, hyperprior: Any = None) -> Any:
     """Return log P(w, u, D): N(5, e^2u) for w, 11 cm under 2 kg, and p(u), which may be flat."""
     w, u = (np.reshape(values, (-1, 1)) for values in np.broadcast_arrays(w, u))
-    prior, noise = GaussianPrior(0.5, learn=True), GaussianLikelihood(1.0)
+    prior = GaussianPrior(0.5, learn=True)
+    noise = GaussianLikelihood(1.0)
     of_w, _ = prior.log_density({"prior_log_scale": u}, w - 5, Buffers())
     of_y, _ = noise.log_likelihood({}, 2 * w[:, :, None], np.array([[11.0]]))
     return of_w + of_y + (0 if hyperprior is None else hyperprior.log_density(u, 0 * u)[:, 0])

@@ -29,7 +29,9 @@ def titled(ax: Axes, title: str) -> None:
 
 # The example of plain.py, the same spring: what its stretch is beyond proportion
 
-NET, NOISE, RATE = (1, 20, 1), 0.3, 2e-3
+NET = (1, 20, 1)
+NOISE = 0.3
+RATE = 2e-3
 LOAD, EXCESS = "load $x$ (kg)", "stretch beyond proportion, $y$ (mm)"
 
 
@@ -51,7 +53,9 @@ def thetas(epochs: Sequence[int], rho: float = -2) -> list[Any]:
 @cache
 def _trained(epochs: tuple[int, ...], rho: float) -> list[Any]:
     x, y, rng = data()
-    thetas, theta, epoch = [], plain.init(NET, rng, rho), 0
+    thetas = []
+    theta = plain.init(NET, rng, rho)
+    epoch = 0
     for next_epoch in epochs:
         theta = plain.fit(NET, theta, x, y, 1.0, NOISE, RATE, next_epoch - epoch, 10, 1, rng)
         epoch = next_epoch

@@ -35,8 +35,11 @@ class NoisyTarget:
 
 def heated(h: float) -> tuple[Any, float]:
     """Return draws with steps h and friction 1, and the variance that D64 says."""
-    kernel, rng = SGHMC(h, 1.0, steps=20), np.random.default_rng(0)
-    state, target, draws = kernel.init(NoisyTarget(), np.zeros((2000, 1))), NoisyTarget(), []
+    kernel = SGHMC(h, 1.0, steps=20)
+    rng = np.random.default_rng(0)
+    state = kernel.init(NoisyTarget(), np.zeros((2000, 1)))
+    target = NoisyTarget()
+    draws = []
     for _ in range(12):
         state, _ = kernel.step(target, rng, state)
         draws.append(state.position)
@@ -45,7 +48,8 @@ def heated(h: float) -> tuple[Any, float]:
 
 def stochastic() -> Figure:
     """Draw three histograms, the law, and the target."""
-    figure, x = Figure(figsize=(9.6, 3.6), layout="constrained"), np.linspace(-7, 7, 281)
+    figure = Figure(figsize=(9.6, 3.6), layout="constrained")
+    x = np.linspace(-7, 7, 281)
     for ax, h in zip(figure.subplots(1, 3, sharey=True), (0.3, 1.0, 1.5), strict=True):
         draws, variance = heated(h)
         ax.hist(draws, 70, range=(-7, 7), density=True, color=PALE, label="draws")
@@ -72,8 +76,10 @@ class Quartic(NoisyTarget):
 
 def told(target: Any, h: float) -> tuple[float, float, float]:
     """Return E |r|^2, E [-theta g] and E theta^2 of draws with steps h and friction 1 (D65)."""
-    kernel, rng = SGHMC(h, 1.0, steps=20), np.random.default_rng(0)
-    state, averages = kernel.init(target, np.zeros((2000, 1))), []
+    kernel = SGHMC(h, 1.0, steps=20)
+    rng = np.random.default_rng(0)
+    state = kernel.init(target, np.zeros((2000, 1)))
+    averages = []
     for draw in range(24):
         state, info = kernel.step(target, rng, state)
         if draw >= 4:
@@ -109,7 +115,8 @@ def heat() -> Figure:
     sizes, warm = (
         np.concatenate(sequences) for sequences in zip(*map(kernel.plan, range(8)), strict=True)
     )
-    k, h = np.arange(2 * len(sizes)), np.tile(sizes, 2)
+    k = np.arange(2 * len(sizes))
+    h = np.tile(sizes, 2)
     noisy = np.tile(warm, 2) > 0
     right_ax.plot(k[~noisy], h[~noisy], "x", color=GREY, ms=4, label="without noise: leaves a mode")
     right_ax.plot(k[noisy], h[noisy], ".", color=BLUE, ms=4, label="with noise: samples it")

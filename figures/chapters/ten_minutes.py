@@ -88,7 +88,8 @@ def two_weights() -> Figure:
     epochs = (*range(10), *range(10, 301, 10))
     thetas_of_epochs = thetas(epochs)
     mu, rho = np.split(thetas_of_epochs[-1], 2)
-    sigma, w = plain.softplus(rho), np.linspace(-2.5, 2.5, 1001)
+    sigma = plain.softplus(rho)
+    w = np.linspace(-2.5, 2.5, 1001)
     for j, style, label in (
         (np.argmin(sigma), "-", "a weight that the data pin down"),
         (np.argmax(sigma), "--", "one that they have hardly touched"),

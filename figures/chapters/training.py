@@ -124,7 +124,8 @@ def shares_of_ten() -> Figure:
     """Draw the shares of ten minibatches, and what has been paid after each."""
     figure = Figure(figsize=(8.4, 3.5), layout="constrained")
     left_ax, right_ax = figure.subplots(1, 2)
-    i, sizes = np.arange(1, 11), [10] * 10
+    i = np.arange(1, 11)
+    sizes = [10] * 10
     for shares_, colour, mark, label in (
         (proportional_kl_weights(sizes), BLUE, "o-", "proportional, $B_i / N$"),
         (geometric_kl_weights(sizes), VERMILLION, "s--", "geometric, $2^{M - i} / (2^M - 1)$"),
@@ -180,7 +181,8 @@ def errors_of_steps(runs: int = 200, steps: int = 400) -> Any:
 
     Of the precision's first entry, in units of that of one minibatch.
     """
-    rng, problem = np.random.default_rng(0), linear_gaussian.draw(np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    problem = linear_gaussian.draw(np.random.default_rng(0))
     truth = linear_gaussian.exact(problem).precision[0, 0]
     squares = np.zeros((2, steps))
     for _ in range(runs):
@@ -217,7 +219,8 @@ def valleys() -> Figure:
     """Draw two functions at which descent ends, and F on three ways between minima (D53)."""
     figure = Figure(figsize=(8.4, 4.0), layout="constrained")
     left_ax, right_ax = figure.subplots(1, 2)
-    minima, x = elbo_minima.search(0, starts=3, progress=False), np.linspace(-2.4, 2.4, 121)
+    minima = elbo_minima.search(0, starts=3, progress=False)
+    x = np.linspace(-2.4, 2.4, 121)
     left_ax.plot(minima.x, minima.y, ".", color=BLACK, ms=5, label="24 rows")
     for valley, colour, dash in ((0, BLUE, "-"), (1, VERMILLION, "--")):
         first = int(np.flatnonzero(minima.kinds == valley)[0])
@@ -257,7 +260,8 @@ def free_energy(mu: Any, rho: Any) -> Any:
 
 def path(optimizer: Optimizer, steps: int, start: tuple[float, float]) -> Any:
     """Return (steps + 1, 2) the parameters (mu, rho) along exact descent."""
-    theta, points = np.array(start), [np.array(start)]
+    theta = np.array(start)
+    points = [np.array(start)]
     memory = optimizer.init(theta)
     for _ in range(steps):
         optimizer.update(theta, slope(theta), memory, 1.0)
@@ -336,7 +340,8 @@ def counted(times: float, points: int = 2001) -> tuple[Any, Any]:
     """Return w and its posterior density: 11 cm under 2 kg once, 13 cm counted so many times."""
     w = np.linspace(2, 9, points)
     x, y = np.array([2.0, 2.0]), np.array([[11.0], [13.0]])
-    prior, noise = GaussianPrior(0.5), GaussianLikelihood(1.0)
+    prior = GaussianPrior(0.5)
+    noise = GaussianLikelihood(1.0)
     of_w, _ = prior.log_density({}, w[:, None] - 5, Buffers())
     f = w[:, None, None] * x[:, None]
     of_rows, _ = noise.log_likelihood({}, f, y, np.array([1.0, times]))
@@ -389,8 +394,10 @@ def curvatures(draws: int = 20_000, parts: int = 20) -> Any:
     """
     (theta,) = thetas([300])
     mu, rho = np.split(theta, 2)
-    sigma, (x, y, _) = plain.softplus(rho), data()
-    rng, estimates = np.random.default_rng(2), []
+    sigma = plain.softplus(rho)
+    x, y, _ = data()
+    rng = np.random.default_rng(2)
+    estimates = []
     for _ in range(parts):
         eps = rng.standard_normal((draws // parts // 2, mu.size))
         pairs = np.concatenate([eps, -eps])

@@ -143,7 +143,8 @@ def mean_field() -> Figure:
     left_ax.set_ylabel("second weight")
     legend_above(left_ax, 2)
     titled(left_ax, "Correlation $r = 0.9$: 1 and 2 standard deviations")
-    fine, chosen = np.linspace(0, 0.995, 200), np.array([0, 0.3, 0.5, 0.7, 0.9, 0.99])
+    fine = np.linspace(0, 0.995, 200)
+    chosen = np.array([0, 0.3, 0.5, 0.7, 0.9, 0.99])
     right_ax.plot(
         fine, -np.log(1 - fine**2) / 2, color=BLACK, label="$-\\frac{1}{2} \\log(1 - r^2)$"
     )

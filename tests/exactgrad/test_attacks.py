@@ -212,7 +212,7 @@ STATE = {
     "the gradient of the first call": (caches_once, (TWO,), "not traceable", "an earlier call"),
     "every other call another answer": (alternates, (TWO,), "not proved", "from call to call"),
     "noise drawn inside": (draws_noise, (TWO,), "not proved", "two calls"),
-    "exact numbers are recognised": (looks_at_dtypes, (TWO,), "not proved", "asks for the dtype"),
+    "exact numbers are recognised": (looks_at_dtypes, (TWO,), "not proved", "depends on the dtype"),
 }  # fmt: skip
 
 # --- right for the given data alone, and steps without a derivative
@@ -265,7 +265,7 @@ HIDDEN = {
         (TWO, [0.25, 0.75]), "not proved", "integers"),
     "exact numbers are recognised at a small theta": (
         lambda t: ((t**2).sum(), 2 * t if type(t) is not np.ndarray else 40 * t),
-        (1e-5 * TWO,), "not proved", "asks for the dtype"),
+        (1e-5 * TWO,), "not proved", "depends on the dtype"),
     "a float constant at the optimum": (
         lambda t: ((3 * (t - 0.123456789123) ** 2).sum(), 6 * t - 0.740740734738),
         (np.array([0.123456789123]),), "not proved", "rounding"),

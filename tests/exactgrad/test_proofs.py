@@ -113,7 +113,7 @@ UNTRACEABLE = [  # a function in one line, what it calls there, and the advice
     (lambda t: (np.floor(t).sum(), 0 * t), "np.floor ", "no derivative"),
     (lambda t: (math.exp(t[0]), t), "", "Use NumPy's function"),
     (lambda t: (KEPT.__setitem__(slice(None), t), t), "", "Keep the dtype of theta"),
-    (lambda t: (np.multiply(t, t, out=KEPT).sum(), 2 * t), "np.multiply ", "are made inside"),
+    (lambda t: (np.multiply(t, t, out=KEPT).sum(), 2 * t), "np.multiply ", "the function makes"),
     (lambda t: (np.vectorize(sum, signature="(n)->()")(t), 2 * t), "np.vectorize ",
      "Write the loop"),
     (lambda t: (dawsn(t).sum(), 1 - 2 * t * dawsn(t)), "", "bbb_numpy.exact.function"),
@@ -143,7 +143,7 @@ def test_what_is_written_into_a_kept_array_is_to_be_made_inside():
         KEPT[:] = 2 * t
         return (t**2).sum(), KEPT
 
-    assert "Write into arrays that are made inside" in prove(kept, POINT).reason
+    assert "Write into arrays that the function makes" in prove(kept, POINT).reason
 
 
 def test_an_error_of_the_users_own_is_raised_as_it_is():

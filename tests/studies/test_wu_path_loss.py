@@ -112,13 +112,13 @@ def test_receivers_stay_where_they_may_be():
     right = receivers(scene, rng, 300, lambda places: places[:, 0] > 80.0)
     assert len(right.places) == 300
     assert (right.places[:, 0] > 80.0).all()
-    with pytest.raises(ValueError, match="almost no place"):
+    with pytest.raises(ValueError, match="almost no position"):
         receivers(scene, rng, 3, lambda p: np.zeros(len(p), bool))
 
 
 def test_the_errors_are_at_the_jumps_and_the_deviation_is_not():
     (vi,) = (variant for variant in WHY_VARIANTS if variant.name == "VI")
-    runs = [measure(vi.but("VI", epochs=125), seed).numbers for seed in range(1)]
+    runs = [measure(vi.vary("VI", epochs=125), seed).numbers for seed in range(1)]
     found = {key: np.mean([run[key] for run in runs]) for key in runs[0]}
     assert found["near"] > 1.3 * found["far"]
     assert found["worst near"] > 1.7 * found["edge share"]
@@ -138,7 +138,7 @@ def test_least_squares_in_the_right_inputs_reaches_the_limit_of_the_noise():
         exact = full @ np.linalg.lstsq(full, known.y)[0]
         squares.append(np.mean((exact - known.truth) ** 2))
         if seed < 2:  # 150 epochs are too few for a building that few receivers are behind
-            run = measure(variant.but("shorter", epochs=300), seed)
+            run = measure(variant.vary("shorter", epochs=300), seed)
             np.testing.assert_array_equal(run.receivers.y, known.y)
             np.testing.assert_allclose(run.fitted.predict(design).mean, exact, atol=0.02)  # dB
     limit = NOISE_LIMIT_DB**2

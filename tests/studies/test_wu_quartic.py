@@ -18,7 +18,7 @@ from bbb_studies.wu.quartic import (
     DATA_NOISE_SCALE,
     TUTORIAL_SETUP,
     TUTORIAL_X,
-    quartic,
+    draw_quartic,
     quartic_curve,
     run,
     tutorial,
@@ -49,7 +49,10 @@ def test_the_gradient_of_map_is_that_of_mle_and_weight_decay(prior, kl_weight):
 
 
 def test_a_mixture_has_the_moments_and_the_density_of_its_members():
-    data, setup = quartic(np.random.default_rng(3), 30, DATA_INTERVALS), replace(SHORT, epochs=20)
+    data, setup = (
+        draw_quartic(np.random.default_rng(3), 30, DATA_INTERVALS),
+        replace(SHORT, epochs=20),
+    )
     mixture = train(METHODS["VI"], setup, *data[:2], seed=0, members=2)
     x = np.linspace(-2, 2, 7)[:, None]
     functions = mixture.functions(x, 100)  # (200, 7, 1), the same weights as predict's
@@ -83,7 +86,7 @@ def test_the_tutorial_has_its_rows_network_noise_prior_and_steps():
 def test_the_curve_and_the_data_are_those_of_the_slides():
     x = np.array([0.0, 1.0, -1.0, sqrt(1.5), 2.0])
     np.testing.assert_allclose(quartic_curve(x), [1.0, 3.0, 3.0, 3.25, -3.0], atol=1e-12)
-    data = quartic(np.random.default_rng(6), 5000, DATA_INTERVALS)
+    data = draw_quartic(np.random.default_rng(6), 5000, DATA_INTERVALS)
     left = (data.x >= -1.5) & (data.x <= -0.6)
     assert np.all(left | ((data.x >= 0.2) & (data.x <= 1.5)))
     assert left.mean() == pytest.approx(0.9 / 2.2, abs=4 * sqrt(0.25 / 5000))
