@@ -139,7 +139,7 @@ def draw_case(
         Share of the KL term, in (0, 1].
     """
     theta = estimator.init(rng)
-    if "lower" in estimator.layout.slices:  # C starts diagonal, without correlations
+    if "lower" in estimator.layout.slices:  # C starts diagonal, so draw correlations
         lower = estimator.layout.views(theta)["lower"]
         lower[...] = 0.1 * rng.standard_normal(lower.shape)
     model = estimator.model
@@ -159,7 +159,6 @@ def _value_and_grad(
     Parameters
     ----------
     case : Case
-        Estimator and arguments at which its gradient is taken.
         Case whose estimator is evaluated.
     theta : ndarray
         Flat vector at which the value is computed.

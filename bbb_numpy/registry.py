@@ -250,8 +250,8 @@ def register(family: str, name: str, entry: Any, checked: Any = None) -> None:
             or SHIPPED_CLASSES.get(cls.__name__, cls) is not cls
         ):
             raise ValueError(
-                f"the class of {argument} must have a name that no class of the package has; got "
-                f"{cls.__name__}: rename the class"
+                f"the class or function of {argument} must have as its name an identifier that no "
+                f"class of the package has; got {cls.__name__}: rename it"
             )
     if not isinstance(name, str) or (family, name) in SHIPPED:
         raise ValueError(

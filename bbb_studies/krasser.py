@@ -173,7 +173,9 @@ def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
     data = one_period(data_rng, noise=POST_NOISE_SCALE)
     training, trace, finite = train(setting, data, train_rng, epochs)
     if not finite:
-        raise ArithmeticError(f"{setting.title}: the free energy became nan")
+        raise ArithmeticError(
+            f"{setting.title}: the free energy is not finite; lower the learning rate"
+        )
     estimator = setting.estimator()
     x = np.linspace(*PANEL_RANGE, N_PANEL_POINTS)[:, None]
     functions = sample_functions(

@@ -110,7 +110,7 @@ def fit_replicates(
         )
     if getattr(recipe.optimizer, "clip", None) is not None:
         raise ValueError(
-            "clip must be None, since a gradient has the length of all replicates; it needs a "
+            "clip must be None, since the gradient of all replicates has one length; it needs a "
             "training.fit for each"
         )
     combined = SideBySide(estimators)

@@ -212,10 +212,10 @@ def test_what_learns_is_there_twice_and_one_may_register_again(registry):
     [
         (("priors", "mine", Narrow()), ValueError, "family must be one of 'posterior'"),
         (("prior", "gaussian", Narrow()), ValueError, "name must be a string that no prior of"),
-        (("prior", 3, Narrow()), ValueError, "name must be text"),
+        (("prior", 3, Narrow()), ValueError, "name must be a string"),
         (("prior", "mine", Narrow), TypeError, "entry must be an object of type Prior"),
         (("prior", "mine", Narrow(), Drifting()), TypeError, "checked must be an object of type"),
-        (("activation", "mine", lambda z, slope: None), ValueError, "entry needs a name"),
+        (("activation", "mine", lambda z, slope: None), ValueError, "entry must have as its name"),
         (("prior", "mine", type("LaplacePrior", (Narrow,), {})()), ValueError, "got LaplacePrior"),
         (("estimator", "mine", MLP), TypeError, "entry must be a class of estimators"),
         (("estimator", "mine", Narrow()), TypeError, "entry must be a class of estimators"),

@@ -1,7 +1,7 @@
-"""From the columns of a table to features: numbers, days, and categories as 0 and 1.
+"""Encoding of the columns of a table as features: numbers, days, and categories as 0 and 1.
 
-A learner that the command line has fitted keeps these, so that it predicts from a table with the
-same columns, in Python as well.
+A learner that the command line has fitted stores its `Column` objects, so that it predicts from a
+table with the same columns, in Python as well.
 """
 
 from __future__ import annotations
@@ -36,30 +36,34 @@ __all__ = [
     "quote_cell",
 ]
 
-MAX_CATEGORIES = 100  # of a column
+MAX_CATEGORIES = 100  # largest number of categories of a column
 MAX_ERRORS_LISTED = 20
 MAX_NAMES_LISTED = 20
 MAX_CATEGORIES_LISTED = 5
-# An example of a date for each `Column.order`
+# An example of a date for each `Column.order`, shown in error messages
 DATE_EXAMPLES = {"": "2024-12-31", "mdy": "12/31/2024", "dmy": "31.12.2024"}
 MISSING = ("", "?", "NA", "N/A", "#N/A", "<NA>", "n/a", "NaN", "nan", "NULL", "null")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, and the features that stand for it.
+    """A column of a table, and its encoding as features.
 
     Parameters
     ----------
     name : str
+        Name of the column.
     categories : tuple of str
-        Sorted and distinct, one feature each; by default the column holds numbers.
+        Categories, sorted and distinct, each encoded by one feature of 0 and 1. If empty, the
+        column holds numbers or dates.
     date : bool
-        Whether it holds dates, whose feature is days since 1970-01-01.
+        Whether the column holds dates, which are encoded as days since 1970-01-01.
     fill : float or str, optional
-        What stands in place of a missing value; by default these are refused.
+        Value that replaces a missing one: a number (for dates in days), or a category. By default
+        missing values are refused.
     order : {'', 'mdy', 'dmy'}
-        Of dates such as 12/31/2024; by default dates must look like 2024-12-31.
+        Order of month, day and year in dates such as 12/31/2024. By default dates must look like
+        2024-12-31.
     """
 
     name: str
@@ -76,13 +80,13 @@ class Column:
         return tuple(f"{self.name}={category}" for category in self.categories)
 
     def read(self, frame: DataFrame) -> Series:
-        """Return the cells (N,) as numbers, days or text; NaN where a value is missing.
+        """Return this column of `frame` (N,) as numbers, days or text, NaN if a value is missing.
 
         Raises
         ------
         ValueError
-            If there is no such column, or a cell is no number or no date; it names the cell's row
-            and column.
+            If there is no such column, or a cell is not a number or not a date. The message names
+            the row and column of the cell.
         """
         import pandas as pd
 
@@ -103,24 +107,25 @@ class Column:
             if self.date:
                 expected = f"date such as {DATE_EXAMPLES[self.order]}"
             cell = quote_cell(cells[invalid].iloc[0])
-            raise ValueError(f"{location}: {cell} is no {expected}")
+            raise ValueError(f"{location}: {cell} is not a {expected}")
         return numbers
 
     def encode(self, frame: DataFrame, unknown: str = "error") -> NDArray[np.float64]:
-        """Return the features (N, len(features)).
+        """Return this column of a table encoded as features (N, len(features)).
 
         Parameters
         ----------
         frame : DataFrame
-            With a column of this name, among others.
+            Table with a column of this name.
         unknown : {'error', 'ignore'}
-            What becomes of a category that is none of `categories`: refused, or 0 in all features,
-            with a warning.
+            Treatment of a category that is not in `categories`: refused, or encoded as 0 in all
+            features, with a warning.
 
         Raises
         ------
         ValueError
-            If there is no such column, or a cell is missing, no number, no date, or unknown.
+            If there is no such column, or a cell is missing, not a number, not a date, or an
+            unknown category.
         """
         cells = self.read(frame)
         gaps = cells.isna()
@@ -133,7 +138,7 @@ class Column:
             cells = cells.where(~gaps, self.fill)
         if not self.categories:
             return cells.to_numpy(float)[:, None]
-        # (N, categories)
+        # (N, C) whether each cell is each of the C categories
         one_hot = cells.to_numpy()[:, None] == np.array(self.categories, object)
         is_unknown = ~one_hot.any(axis=1)
         if is_unknown.any():
@@ -159,23 +164,25 @@ class Column:
 def encode_columns(
     frame: DataFrame, columns: Sequence[Column], unknown: str = "error"
 ) -> DataFrame:
-    """Return the features (N, d_in) of a table's columns, as a table.
+    """Return a table of the features (N, d_in) that encode columns of a table.
 
     Parameters
     ----------
     frame : DataFrame
-        With the columns of these names, in any order, among others; or already their features.
+        Table that has the columns, in any order, and may have others; or a table of the features,
+        which is returned unchanged.
     columns : sequence of Column
-        Those that the learner was fitted to.
+        Columns that the learner was fitted to.
     unknown : {'error', 'ignore'}
-        What becomes of a category that none of the rows of fit had: refused, or 0 in all features
-        of its column, with a warning.
+        Treatment of a category that no row of fit had: refused, or encoded as 0 in all features of
+        its column, with a warning.
 
     Raises
     ------
     ValueError
-        If a column is missing, or a cell is missing, no number, no date, or an unknown category.
-        It names the column and the row (of a file the line), of a missing column one like it.
+        If a column is missing, or a cell is missing, not a number, not a date, or an unknown
+        category. The message names the column and the row (in a file the line); for a missing
+        column it suggests a similar name.
     """
     from pandas import DataFrame
 
@@ -187,9 +194,9 @@ def encode_columns(
 
 
 def call_all(calls: Iterable[Callable[[], Any]]) -> list[Any]:
-    """Return what each call returns, or raise one ValueError with the errors of all."""
+    """Return the results of all calls, or raise one ValueError with the messages of all errors."""
     results = []
-    errors: dict[str, None] = {}  # each text once, in order
+    errors: dict[str, None] = {}  # distinct messages in order, the keys of a dict
     for call in calls:
         try:
             results.append(call())
@@ -212,15 +219,17 @@ def get_column(frame: DataFrame, name: str) -> Series:
     Parameters
     ----------
     frame : DataFrame
-        Labels that are no text are compared as text; of equal ones the first counts.
+        Table. Column labels that are not text are compared as text; of equal ones the first counts.
     name : str
+        Name of the column.
 
     Raises
     ------
     ValueError
-        If there is none; it names one like it, and others.
+        If there is no such column. The message suggests a similar name.
     """
-    # by a hash: comparing with a list of all names takes the square of their number
+    # get_loc looks the name up by its hash; searching a list of names for every column would take
+    # quadratic time
     with suppress(KeyError):
         position = frame.columns.get_loc(name)
         if isinstance(position, int):
@@ -240,21 +249,24 @@ def get_column(frame: DataFrame, name: str) -> Series:
 
 
 def is_missing(cells: Any) -> Any:
-    """Return where cells of a Series or DataFrame say that there is no value."""
+    """Return a mask of the cells of a Series or DataFrame that stand for a missing value."""
     return cells.isna() | cells.isin(MISSING)
 
 
 def locate_cell(frame: DataFrame, name: str, where: Any) -> str:
     """Return the location, in words, of the first cell of a column that meets a condition.
 
+    An example is "data.csv, line 3, column 'size'".
+
     Parameters
     ----------
     frame : DataFrame
-        Its ``attrs['source']`` is the file, the name of its index what a row is called.
+        Table, whose ``attrs['source']`` names the file, and the name of whose index is the word for
+        a row, such as "line".
     name : str
-        Of the column.
+        Name of the column.
     where : array-like of bool (N,)
-        The condition.
+        Mask of the cells that meet the condition.
     """
     row = frame.index[int(np.argmax(where))]
     source = frame.attrs.get("source", "the table")
@@ -267,8 +279,9 @@ def quote_cell(value: Any, max_length: int = 40) -> str:
     Parameters
     ----------
     value : object
+        Content of the cell.
     max_length : int
-        Number of characters.
+        Number of characters above which the text is shortened.
     """
     text = str(value)
     if len(text) <= max_length:
@@ -277,13 +290,14 @@ def quote_cell(value: Any, max_length: int = 40) -> str:
 
 
 def list_names(names: Sequence[str], max_count: int) -> str:
-    """Return names in quotes, separated by commas, and how many are left out.
+    """Return names in quotes, separated by commas, and the number of those that are left out.
 
     Parameters
     ----------
     names : sequence of str
+        Names to list.
     max_count : int
-        How many are listed.
+        Largest number of names that are listed.
     """
     listed = ", ".join(map(quote_cell, names[:max_count]))
     if len(names) > max_count:
@@ -297,9 +311,13 @@ DAY_AND_MONTH = re.compile(
 
 
 def _year_first(cells: Series, order: str) -> Series:
-    """Return cells with their dates of this order as 2024-12-31; two digits are 1969 to 2068."""
+    """Return cells with dates of an `order`, 'mdy' or 'dmy', rewritten as 2024-12-31.
+
+    Years of two digits are 1969 to 2068. If `order` is empty, cells are returned unchanged.
+    """
 
     def year_first(match: re.Match[str]) -> str:
+        """Return a matched date as year-month-day."""
         month, day = match[1], match[2]
         if order == "dmy":
             month, day = day, month
@@ -316,9 +334,9 @@ def _year_first(cells: Series, order: str) -> Series:
 
 
 def detect_date_order(cells: Series) -> str:
-    """Return the order of dates such as 12/31/2024: 'mdy' or 'dmy'.
+    """Return the order of month, day and year in cells such as 12/31/2024: 'mdy' or 'dmy'.
 
-    It is '' if there are no such dates, and '?' if they could be in either order.
+    The order is '' if there are no such dates, and '?' if they could be in either order.
     """
     matches = [match for match in map(DAY_AND_MONTH.match, cells) if match]
     if not matches:
@@ -330,9 +348,9 @@ def detect_date_order(cells: Series) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return a cell as a file would have it: text without spaces around it, 5 for 5.0.
+    """Return a cell as stripped text, in which 5.0 is "5".
 
-    Pandas makes 5 to 5.0 in a column with gaps.
+    pandas converts whole numbers of a column with missing values to floats.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)

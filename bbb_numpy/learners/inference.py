@@ -1,4 +1,4 @@
-"""The learners' argument `inference`: its names, and the settings of sampling."""
+"""The learners' argument `inference`: its names, the methods for them, and `Sampling`."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ __all__ = [
     "supports_partial_fit",
 ]
 
-NOISE_HYPERPRIORS = {"log_noise": HalfCauchy(1.0)}  # by block
+NOISE_HYPERPRIORS = {"log_noise": HalfCauchy(1.0)}  # default hyperpriors by block
 STARTS = ("prior", "ensemble")
-# The settings of the UCI study (`bbb_studies.uci`), which the names of samplers stand for. Little
-# noise needs short steps, and paths of full length many of them: on the 277 rows of yacht 974,000
-# gradients, with this bound 13,000
-MAX_LEAPFROG_STEPS = 100  # per path
+# Largest number of leapfrog steps per path for the samplers that are given by name, as in the UCI
+# study (`bbb_studies.uci`). A small noise scale needs short steps, and paths of full length many of
+# them: 974,000 gradients on the 277 rows of yacht, but 13,000 with this bound
+MAX_LEAPFROG_STEPS = 100
 KERNELS: dict[str, Kernel] = {
     "hmc": HMC(path=1.0, max_steps=MAX_LEAPFROG_STEPS),
     "chees": ChEES(path=1.0, max_steps=MAX_LEAPFROG_STEPS),
@@ -62,17 +62,18 @@ KERNELS: dict[str, Kernel] = {
 
 
 def _sampler(name: str, value: Any) -> Any:
-    """Return a kernel; a name as it is, since it may be registered later."""
+    """Return a kernel checked, or a name unchanged, since it may be registered later."""
     return value if isinstance(value, str) else check_sampler(value)
 
 
 def _hyperpriors(name: str, value: Any) -> dict[str, Hyperprior]:
+    """Return a dict of hyperpriors by block, checked; `name` is not used."""
     return check_hyperpriors(value)
 
 
 @dataclass(frozen=True)
 class Sampling(Method):
-    """How a learner samples its posterior: ``inference=Sampling("nuts", chains=8)``.
+    """Inference by sampling with its settings, such as ``inference=Sampling("nuts", chains=8)``.
 
     Parameters
     ----------
@@ -82,18 +83,19 @@ class Sampling(Method):
         `bbb_numpy.sampling.mcmc`. Names stand for kernels with paths of at most 100 leapfrog
         steps, such as ``HMC(path=1.0, max_steps=100)``.
     chains : int
-        Number of chains, at least 2: of a single one convergence cannot be judged.
+        Number of chains. Use at least 2: convergence cannot be judged with a single one.
     draws : int
         Number of draws of each chain that are kept.
     warm_up : int or None
-        Number of steps before the draws, from which step size and metric are learned. None is the
-        default of the sampler, see `bbb_numpy.sampling.run.sample_target`.
+        Number of steps before the draws, from which step size and metric are learned. None stands
+        for the default of the sampler, see `bbb_numpy.sampling.run.sample_target`.
     thin : int
-        Number of steps of each kept draw.
+        Number of steps for each draw that is kept.
     metric : {'diagonal', 'dense'}
         Metric that the warm-up learns.
     target_accept : float, optional
-        Mean acceptance, > 0 and < 1, that the warm-up aims at. By default the sampler's.
+        Mean acceptance rate, > 0 and < 1, at which the warm-up aims. By default that of the
+        sampler.
     hyperpriors : dict of str to LogNormal, HalfNormal or HalfCauchy, optional
         Priors of the scales that prior and likelihood learn, by block. By default the noise
         ("log_noise") has ``HalfCauchy(1.0)``, with ``standardize=True`` in units of the
@@ -147,40 +149,41 @@ class Sampling(Method):
     )
 
     def __post_init__(self) -> None:
+        """Check all fields."""
         check_fields(self, **SETTINGS)
         check_fields(self, sampler=_sampler, chains=SAMPLES, start=OneOf(*STARTS))
         check_fields(self, groups=Optional(COUNT), hyperpriors=Optional(_hyperpriors))
 
     def rotates_inputs(self, prior: Prior) -> bool:
-        """Whether collinear inputs are rotated to their principal axes under `prior` (D60)."""
+        """Return whether collinear inputs are rotated to principal axes under `prior` (D60)."""
         return isinstance(prior, ISOTROPIC_PRIORS)
 
     def check(self, params: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
-        """Refuse a checkpoint without a seed: the same call would be another run."""
+        """Raise ValueError for a checkpoint without an integer as `random_state`."""
         super().check(params, parts)
         seed = params["random_state"]
         if self.checkpoint is not None and not isinstance(seed, Integral):
             raise ValueError(
-                "random_state must be a whole number with Sampling(checkpoint=...): without it the "
-                "same call is another run, which cannot continue from the checkpoint; got "
+                "random_state must be a whole number with Sampling(checkpoint=...), since another "
+                "seed makes another run, which cannot continue from the checkpoint; got "
                 f"{seed!r}"
             )
 
     def build(self, model: Model, parts: Mapping[str, Any]) -> DrawnWeights:
-        """Return the model with the layout of its draws; nothing of `parts` is needed."""
+        """Return the model with the layout of its draws; `parts` is not used."""
         return DrawnWeights(model)
 
     def fit(
         self, problem: Problem, rng: Generator, progress: bool | None
     ) -> FittedPosterior:
-        """Draw from the posterior.
+        """Draw from the posterior with new chains.
 
         Parameters
         ----------
         problem : Problem
-            The model and its data; no recipe is needed.
+            The model and its data; the recipe is not used.
         rng : numpy.random.Generator
-            From which the run is seeded.
+            Draws the seed of the run.
         progress : bool, optional
             Whether to show a progress bar. By default only in a terminal or notebook.
 
@@ -203,11 +206,11 @@ class Sampling(Method):
         Parameters
         ----------
         problem : Problem
-            The same model and data as of the earlier fit.
+            The same model and data as in the earlier fit.
         state : FittedState
             The earlier fit, whose draws come first in the result.
         rng, progress
-            As of `fit`.
+            As in `fit`.
         """
         return self._draw(state.draws_, problem, rng, progress)
 
@@ -241,7 +244,7 @@ class Sampling(Method):
             if name in NOISE_HYPERPRIORS
         }
         settings["hyperpriors"] = noise | check_hyperpriors(self.hyperpriors)
-        # an integer of 128 random bits, from which `check_generator` seeds the same generator
+        # The seed is an integer of 128 random bits, by which a checkpoint identifies the run
         words = rng.integers(2**32, size=4).tolist()
         seed = sum(word << 32 * index for index, word in enumerate(words))
         if earlier_draws is not None:
@@ -253,7 +256,8 @@ class Sampling(Method):
                 )
             settings["start"] = earlier_draws
         elif settings.pop("start") == "ensemble":
-            own_rng = np.random.default_rng([seed, 1])  # not that of the chains
+            # The ensemble has a generator of its own, so that the chains' draws do not depend on it
+            own_rng = np.random.default_rng([seed, 1])
             settings["start"] = lambda _: ensemble_starts(
                 model, x, y, self.chains, seed=own_rng, **common
             )
@@ -263,7 +267,8 @@ class Sampling(Method):
         if problem.verbose:
             tqdm.write(draws.summary())
         target: Any = draws.target
-        draws = replace(draws, target=replace(target))  # without its buffers
+        # A copy of the target has no buffers, which would be kept in memory with the learner
+        draws = replace(draws, target=replace(target))
         return FittedPosterior(draws=draws)
 
 
@@ -271,18 +276,21 @@ SETTING_NAMES = tuple(setting.name for setting in fields(Sampling))
 
 
 def sampler_names() -> tuple[str, ...]:
-    """Return the names of the samplers that `inference` takes: all but the random walk."""
+    """Return the names of the samplers that `inference` accepts: all but random-walk Metropolis."""
     return tuple(name for name in SAMPLERS if name != "mh")
 
 
 def inferences() -> dict[str, Any]:
-    """Return the names that `inference` takes, and the object that each stands for."""
+    """Return the objects that the names accepted by `inference` stand for, by name."""
     return _inferences(len(REGISTERED))
 
 
 @cache
 def _inferences(n_registered: int) -> dict[str, Any]:
-    """Return `inferences()`; the number of registered names makes the cache forget old tables."""
+    """Return `inferences()`, cached for each number of registered names.
+
+    A registration changes `n_registered`, so that the table is made anew.
+    """
     trained = {
         name: posterior
         for name, posterior in POSTERIORS.items()
@@ -297,13 +305,13 @@ def _inferences(n_registered: int) -> dict[str, Any]:
     return trained | {name: Sampling(name) for name in sampler_names()}
 
 
-# Methods by the class of the object; of any other class, a posterior, it is `Variational`
+# Methods by the class of the object; an object of any other class is a posterior of `Variational`
 METHODS: dict[type, Callable[[Any], Method]] = {
     PointMass: PointEstimate,
     Laplace: LaplaceApproximation,
     Sampling: lambda sampling: sampling,
 }
-# Names that choose more than the object that they stand for
+# Methods by name, where a name says more than the object that it stands for
 NAMED_METHODS: dict[str, Callable[[Any], Method]] = {
     "ivon": NaturalGradient,
     "map": partial(PointEstimate, objectives=(MAP,)),
@@ -312,14 +320,15 @@ NAMED_METHODS: dict[str, Callable[[Any], Method]] = {
 
 
 def method_for(inference: Any, part: Any) -> Method:
-    """Return the method of inference of a learner.
+    """Return the method of inference for a learner's argument `inference`.
 
     Parameters
     ----------
     inference : str or object
-        The argument of the learner, as given.
+        The argument, as the user has given it.
     part : object
-        What it stands for: the same, or the entry of `inferences` of that name.
+        The object that the argument stands for: the entry of `inferences` for a name, else the
+        argument itself.
     """
     if isinstance(inference, str) and inference in NAMED_METHODS:
         return NAMED_METHODS[inference](part)

@@ -1,8 +1,8 @@
 """Methods of inference: each fits a posterior to a problem, and continues an earlier fit.
 
 A learner checks and encodes the rows, builds a `Problem`, and hands it to the method that its
-argument `inference` stands for. The method returns a `FittedPosterior`. Sampling, which is a method
-too, is in `inference` together with its settings.
+argument `inference` stands for. The method returns a `FittedPosterior`. `Sampling`, which is a
+method too, is in the module `inference`.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ ISOTROPIC_PRIORS = (GaussianPrior, LayerwiseGaussianPrior)
 
 
 class Problem(NamedTuple):
-    """What a method of inference is to solve: a model, its data, and how to train.
+    """Input of a method of inference: a model, its data, and the training recipe.
 
     Parameters
     ----------
     source : GradientEstimator, Linearised or DrawnWeights
-        What `Method.build` has returned.
+        The model with its posterior, as `Method.build` returns it.
     training : Rows
-        Rows to train on, standardised and of the dtype of training.
+        Training rows, standardised and in the dtype of training.
     held_out : Rows or None
-        Rows of which the loss is recorded.
+        Held-out rows, whose loss is recorded.
     y_scale : ndarray (K,)
-        Length, in units of y, of 1 in the units of training.
+        Standard deviation by which each target was divided, in units of y.
     recipe : Recipe or None
-        How to train; None where nothing is trained.
+        Training recipe; None if the method trains nothing.
     verbose : int
-        Print every so many epochs; 0 is never.
+        Number of epochs between two printed lines; 0 prints none.
     """
 
     source: Any
@@ -76,26 +76,26 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class FittedPosterior:
-    """What a method of inference returns.
+    """Result of a method of inference.
 
     Parameters
     ----------
     training : Training, optional
-        Where the posterior was trained: theta, the state of the optimizer, and the history.
+        Result of training: theta, the state of the optimizer, and the history.
     draws : Draws, optional
-        Where it was sampled.
+        Result of sampling.
     log_evidence : float, optional
-        log P(D) in nats for y in its own units, where the method tells it.
+        log P(D) in nats for y in its own units, if the method computes it.
     recipe : Recipe, optional
-        How it was trained.
+        Training recipe that was used.
     history : sequence of Epoch
-        The epochs of this call by which the fit is judged; none after sampling.
+        Epochs of this call by which the fit is judged; empty after sampling.
     is_changed : bool
-        Whether anything was learned; if not, the learner keeps an earlier fit.
+        Whether anything was learned. If not, the learner keeps an earlier fit.
     interruption : str
-        The warning to the user after Ctrl-C; empty if there was none.
+        Warning to the user after Ctrl-C; empty if there was none.
     error : NonFiniteError, optional
-        The error by which training ended.
+        Error with which training has ended; None if there was none.
     """
 
     training: Training | None = None
@@ -108,7 +108,7 @@ class FittedPosterior:
     error: NonFiniteError | None = None
 
     def update(self, state: FittedState) -> FittedState:
-        """Return a fitted state with this posterior, and without the report of an earlier one."""
+        """Return `state` with this posterior, and without the fit report of an earlier one."""
         updated = replace(
             state, training_=self.training, draws_=self.draws, fit_report_=None
         )
@@ -118,7 +118,7 @@ class FittedPosterior:
 
 
 class Method:
-    """A method of inference: it fits a posterior, and has defaults and checks of arguments.
+    """Base class of methods of inference: fitting, and defaults and checks of arguments.
 
     Attributes
     ----------
@@ -127,15 +127,16 @@ class Method:
     supports_partial_fit : bool
         Whether `partial_fit` can train the posterior further.
     default_objective : object
-        What is minimised by default.
+        Objective that is minimised by default.
     defaults : mapping
-        Defaults of arguments that differ under this method, by task and argument.
+        Defaults that replace those of the task under this method, by task and argument.
     schedule_group : str
-        Key of `training.schedules.INFERENCES`.
+        Key of the default schedule in `training.schedules.INFERENCES`.
     unused_arguments : tuple of str
-        Arguments of a learner that this method would ignore, and so refuses.
+        Arguments of a learner that this method does not use and therefore refuses.
     unused_because : str
-        The reason, as the end of a sentence of which the method is the subject.
+        Reason for the refusal: a predicate whose subject is the method, such as "trains to MAP
+        alone".
     """
 
     is_sampled: ClassVar[bool] = False
@@ -150,7 +151,10 @@ class Method:
     unused_because: ClassVar[str] = ""
 
     def schedule(self, parts: Mapping[str, Any]) -> str:
-        """Return the key of `training.schedules.INFERENCES` by which a learner trains."""
+        """Return the key of the training schedule in `training.schedules.INFERENCES`.
+
+        `parts` are the parts that the constructor arguments stand for, by name.
+        """
         if isinstance(parts["optimizer"], IVON):
             return "ivon-optimizer"
         if not is_linear(parts["objective"]):
@@ -158,18 +162,19 @@ class Method:
         return self.schedule_group
 
     def check(self, params: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
-        """Refuse arguments that contradict the method, or that it would ignore.
+        """Raise an error for arguments that contradict the method, or that it does not use.
 
         Parameters
         ----------
         params : mapping
-            Arguments of the constructor, as given.
+            Arguments of the constructor by name, as the user has given them.
         parts : mapping
-            The parts and numbers that they stand for.
+            Parts and numbers that the arguments stand for, by the same names.
 
         Raises
         ------
         TypeError, ValueError
+            If an argument cannot be used with this method.
         """
         unused = [name for name in self.unused_arguments if params[name]]
         if unused:
@@ -180,18 +185,18 @@ class Method:
             )
 
     def rotates_inputs(self, prior: Prior) -> bool:
-        """Whether collinear inputs are rotated to their principal axes under `prior` (D60)."""
+        """Return whether collinear inputs are rotated to principal axes under `prior` (D60)."""
         return False
 
     def build(self, model: Model, parts: Mapping[str, Any]) -> Any:
-        """Return the object with which the posterior of `model` is computed, the `Problem.source`.
+        """Return the object that computes the posterior of `model`, which is `Problem.source`.
 
         Parameters
         ----------
         model : Model
             Network, prior and likelihood.
         parts : mapping
-            The parts and numbers that the arguments stand for, by name.
+            Parts and numbers that the constructor arguments stand for, by name.
 
         Returns
         -------
@@ -207,7 +212,7 @@ class Method:
         Parameters
         ----------
         problem : Problem
-            The model, its data, and how to train.
+            The model, its data, and the training recipe.
         rng : numpy.random.Generator
             Source of all random numbers; its state is advanced.
         progress : bool, optional
@@ -220,7 +225,7 @@ class Method:
         Raises
         ------
         KeyboardInterrupt
-            After Ctrl-C, if nothing has been found yet.
+            After Ctrl-C, if there is no result yet.
         """
         raise NotImplementedError
 
@@ -233,16 +238,21 @@ class Method:
     ) -> FittedPosterior:
         """Continue from the posterior of an earlier fit.
 
-        A method that cannot continue fits from scratch, in the units of the earlier fit.
+        By default the posterior is fitted from scratch, with the standardisation of the earlier
+        fit.
 
         Parameters
         ----------
         problem : Problem
-            The model, today's data, and how to train on.
+            The model, the present data, and the training recipe.
         state : FittedState
             The earlier fit.
         rng, progress
-            As for `fit`.
+            As in `fit`.
+
+        Returns
+        -------
+        FittedPosterior
         """
         return self.fit(problem, rng, progress)
 
@@ -256,7 +266,7 @@ class Variational(Method):
     posterior : Posterior
         The family of distributions, such as ``MeanField()``.
     objectives : tuple of type
-        Classes of the objectives that it can minimise.
+        Classes of the objectives that can be minimised.
     """
 
     posterior: Any
@@ -264,13 +274,13 @@ class Variational(Method):
     is_point: ClassVar[bool] = False  # whether each weight has a single value
 
     def rotates_inputs(self, prior: Prior) -> bool:
-        """Whether collinear inputs are rotated: a correlated posterior does without (D60)."""
+        """Return whether inputs are rotated: for a mean field with an isotropic prior (D60)."""
         return isinstance(self.posterior, MeanField) and isinstance(
             prior, ISOTROPIC_PRIORS
         )
 
     def check(self, params: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
-        """Refuse a class that is no gradient estimator, and an objective of another method."""
+        """Raise an error for a wrong gradient estimator, or an objective of another method."""
         estimator = params["gradient_estimator"]
         objective = parts["objective"]
         if isinstance(estimator, type) and not issubclass(estimator, GradientEstimator):
@@ -293,7 +303,7 @@ class Variational(Method):
             )
 
     def build(self, model: Model, parts: Mapping[str, Any]) -> GradientEstimator:
-        """Return the estimator of the gradient."""
+        """Return the gradient estimator of the model, by default the one for its objective."""
         estimator_class = parts["gradient_estimator"]
         objective = parts["objective"]
         if estimator_class is None:
@@ -304,7 +314,7 @@ class Variational(Method):
             if isinstance(objective, EUBO):
                 estimator_class = "self-normalised"
             elif closed_form and isinstance(parts["optimizer"], IVON):
-                # less noise in the curvature
+                # This estimator has less noise in the curvature that IVON estimates
                 estimator_class = "local-reparameterisation"
         if isinstance(estimator_class, str):
             estimator_class = FAMILIES["estimator"].named[estimator_class]
@@ -343,11 +353,11 @@ class Variational(Method):
         Parameters
         ----------
         problem : Problem
-            The gradient estimator, today's data, and the recipe.
+            The gradient estimator, the present data, and the recipe.
         state : FittedState
             The earlier fit, from whose theta training continues.
         rng, progress
-            As of `fit`.
+            As in `fit`.
         """
         assert state.training_ is not None
         return _train_from(state.training_, problem, rng, progress)
@@ -356,7 +366,7 @@ class Variational(Method):
 def _train_from(
     init: Training, problem: Problem, rng: Generator, progress: bool | None
 ) -> FittedPosterior:
-    """Train from an initial state, and record an error of nan or infinity instead of raising it."""
+    """Train from the state `init`; a NonFiniteError is stored in the result, not raised."""
     recipe = problem.recipe
     assert recipe is not None
     error = None
@@ -394,7 +404,7 @@ def _train_from(
 class NaturalGradient(Variational):
     """Train a mean-field posterior by natural gradients, with the optimizer IVON (D62)."""
 
-    # Less trust in the curvature of classes, which vanishes as these are separated
+    # The trust in the curvature is smaller for classes, where it vanishes as they are separated
     defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "regression": {"optimizer": IVON(trust=30.0, schedule=Cosine())},
         "classification": {"optimizer": IVON(trust=0.5, schedule=Cosine())},
@@ -405,7 +415,7 @@ class NaturalGradient(Variational):
         return "ivon"
 
     def check(self, params: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
-        """Refuse another optimizer, and what `Variational` refuses."""
+        """Raise an error for an optimizer other than IVON, and as `Variational.check` does."""
         if not isinstance(parts["optimizer"], IVON):
             raise ValueError(
                 f"inference='ivon' is trained by IVON; got optimizer={params['optimizer']!r}. "
@@ -421,8 +431,9 @@ class PointEstimate(Variational):
     Parameters
     ----------
     posterior : PointMass
+        The family of point masses.
     objectives : tuple of type
-        Classes of the objectives that it can minimise; the last is the default.
+        Classes of the objectives that can be minimised; the last one is the default.
     """
 
     objectives: tuple[type, ...] = (MLE, MAP)
@@ -431,7 +442,7 @@ class PointEstimate(Variational):
 
     @property
     def default_objective(self) -> Any:
-        """The objective that is minimised by default."""
+        """Objective that is minimised by default."""
         return self.objectives[-1]()
 
 
@@ -442,7 +453,7 @@ class LaplaceApproximation(Method):
     Parameters
     ----------
     posterior : Laplace
-        Which weights are correlated, and how often the scales are updated.
+        Settings: which weights are correlated, and how often the scales are updated.
     """
 
     posterior: Any
@@ -453,7 +464,8 @@ class LaplaceApproximation(Method):
         name for name in TRAINING_ARGUMENTS if name not in ("optimizer", "epochs")
     )
     unused_because: ClassVar[str] = "trains to MAP alone"
-    # The evidence chooses the scales of prior and noise; the first mode is found with these
+    # Initial scales of prior and noise, with which the first mode is found; then the scales are
+    # chosen by the evidence
     defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "regression": {
             "prior": replace(REGRESSION["prior"], learn=True),
@@ -463,13 +475,13 @@ class LaplaceApproximation(Method):
     }
 
     def build(self, model: Model, parts: Mapping[str, Any]) -> Linearised:
-        """Return the network linearised at the mode."""
+        """Return the network that is linearised at the mode."""
         return Linearised(model, self.posterior)
 
     def fit(
         self, problem: Problem, rng: Generator, progress: bool | None
     ) -> FittedPosterior:
-        """Train to the mode, and compute curvature and evidence there, in turn.
+        """Fit by rounds: train to the mode, compute the curvature there, and update the scales.
 
         Parameters
         ----------
@@ -504,7 +516,8 @@ class LaplaceApproximation(Method):
                 f"Training interrupted by user after {len(training.history)} epochs; the model "
                 f"holds {last_state}"
             )
-        # the last round, whose scales are the final ones, has half the epochs of the first
+        # The fit is judged by the last round, which has the final scales and half as many epochs as
+        # the first round
         n_last_epochs = max(1, recipe.epochs // 2)
         return FittedPosterior(
             training=training,

@@ -18,14 +18,15 @@ __all__ = ["nested_params", "update_nested"]
 def nested_params(
     params: Mapping[str, Any], parts: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return parameters, and the fields of their parts by names such as ``prior__scale``.
+    """Return parameters together with the fields of their parts, named as in ``prior__scale``.
 
     Parameters
     ----------
     params : mapping
         Parameters by name, as the user has given them.
     parts : mapping
-        What each of them stands for. Where `params` has None, the fields are those of this part.
+        Part or number that each parameter stands for, by the same names. It is used where `params`
+        has None.
     """
     nested = dict(params)
     for name, value in params.items():
@@ -43,25 +44,26 @@ def update_nested(
     changes: Mapping[str, Any],
     task: str | None = None,
 ) -> dict[str, Any]:
-    """Return parameters with changes to them, or to fields of their parts.
+    """Return a copy of parameters with changed values, or with changed fields of their parts.
 
     A part is replaced: ``{"prior": "laplace", "prior__scale": 0.2}`` makes ``LaplacePrior(0.2)``.
 
     Parameters
     ----------
     owner : str
-        The learner or part that has the parameters, for the message of an error.
+        Name of the learner or part that has the parameters, for error messages.
     params : mapping
-        Its parameters by name.
+        Parameters of the owner, by name.
     changes : mapping
-        New values by name; names of fields as `nested_params` gives them.
+        New values by name; fields are named as in ``prior__scale``.
     task : {'regression', 'classification'}, optional
-        The task of a learner: where `params` has None, a field is that of the task's default.
+        Task of a learner, whose default part is changed where `params` has None. By default the
+        owner is a part, none of whose fields stands for a default.
 
     Raises
     ------
     ValueError
-        For a name that is none of `params`, or of the fields of a part.
+        For a name that is neither in `params` nor a field of a part.
     """
     updated = dict(params)
     field_changes = dict[str, dict[str, Any]]()
@@ -90,16 +92,17 @@ def update_nested(
 
 
 def _part_named(name: str, value: Any) -> Any:
-    """Return the part that the value of a parameter is or names; None if it is no part."""
+    """Return the part that `value` is, or names as the parameter `name`; None if there is none."""
     if isinstance(value, str):
-        if value == "mle":  # no part, but a posterior and an objective together
+        # "mle" names a posterior and an objective together, not one part
+        if value == "mle":
             return None
         value = names_of(name).get(value)
     return value if is_dataclass(value) and not isinstance(value, type) else None
 
 
 def _fields(name: str, value: Any) -> dict[str, Any]:
-    """Return the fields of the part that a value is or names; none if it is no part."""
+    """Return the fields by name of the part that `value` is or names; empty if it is not a part."""
     part = _part_named(name, value)
     if part is None:
         return {}

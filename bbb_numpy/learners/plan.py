@@ -2,7 +2,7 @@
 
 An argument is a part (a prior, a likelihood, an optimizer, ...), the short name of one, or None for
 the default. `check_plan` returns a `Plan`, which has the part that each argument stands for, and
-from which the training recipe for a number of rows follows.
+whose method `recipe` returns the training recipe for a number of rows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
     "resolve_defaults",
 ]
 
-# Arguments that take the name of an entry of the registry, or an object of its classes
+# Arguments that accept the name of an entry of the registry, or an object of a registered class
 NAMED_ARGUMENTS = (
     "prior",
     "likelihood",
@@ -60,9 +60,9 @@ NAMED_ARGUMENTS = (
     "optimizer",
     "sampler",
 )
-# Their entries by name, to which a registration adds
+# Entries of the registry by argument and name; a registration adds to these tables
 TABLES = {name: FAMILIES[name].named for name in NAMED_ARGUMENTS}
-# Rules that make Python integers of NumPy's, of whose small ones products would overflow
+# Checks that convert NumPy integers to Python's, since products of int8 or int16 would overflow
 COUNTS = {
     "epochs": STEPS,
     "batch_size": COUNT,
@@ -73,7 +73,7 @@ AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
 UP_TO_MAX_SAMPLES = Interval(Integral, 1, MAX_SAMPLES, closed="both")
 UP_TO_MAX_STEPS = Interval(Integral, 1, MAX_STEPS, closed="both")
 CONSTRAINTS: dict[str, Any] = {
-    # no iterator: it would be empty in the second fit, and () means that there is no hidden layer
+    # Iterators are refused: in a second fit they would be empty, which means no hidden layer
     "hidden_layer_sizes": [tuple, list, np.ndarray, AT_LEAST_1, None],
     "epochs": [UP_TO_MAX_STEPS, None],
     "batch_size": [AT_LEAST_1, None],
@@ -81,7 +81,8 @@ CONSTRAINTS: dict[str, Any] = {
     "predict_samples": [UP_TO_MAX_SAMPLES, None],
     "standardize": ["boolean"],
     "early_stopping": [EarlyStopping, None],
-    "validation_fraction": [Real],  # a range would ask NumPy whether a Fraction is nan
+    # No interval, since scikit-learn's check of its range fails for a Fraction
+    "validation_fraction": [Real],
     "random_state": [
         Interval(Integral, 0, None, closed="left"),
         Generator,
@@ -96,7 +97,7 @@ CONSTRAINTS: dict[str, Any] = {
 
 
 def names_of(argument: str) -> Mapping[str, Any]:
-    """Return what an argument can name, by name; nothing if it takes no names."""
+    """Return the objects that a learner's argument can name, by name; empty if there are none."""
     if argument == "inference":
         return inferences()
     return TABLES.get(argument, {})
@@ -104,14 +105,15 @@ def names_of(argument: str) -> Mapping[str, Any]:
 
 @cache
 def constraints(target_kinds: tuple[str, ...], n_registered: int) -> dict[str, Any]:
-    """Return the constraints that scikit-learn checks the arguments of a learner by.
+    """Return the constraints by which scikit-learn checks a learner's arguments, by argument.
 
     Parameters
     ----------
     target_kinds : tuple of str
         Kinds of targets, 'real', 'count' or 'class', whose likelihoods are allowed.
     n_registered : int
-        Number of names that users have registered: after another one the table is made anew.
+        Number of registered names. It is a key of the cache, so that the table is made anew after a
+        registration.
     """
     likelihoods = {
         name: likelihood
@@ -136,12 +138,12 @@ def constraints(target_kinds: tuple[str, ...], n_registered: int) -> dict[str, A
 
 
 def _names_or_types(table: Mapping[str, Any]) -> list[Any]:
-    """Return the constraint to the names of a table, or objects of the types of its entries."""
+    """Return constraints that accept the names of a table, or objects of its entries' types."""
     return [StrOptions(set(table)), *dict.fromkeys(map(type, table.values()))]
 
 
 class Plan(NamedTuple):
-    """The arguments of a constructor, and the parts that they stand for.
+    """Arguments of a learner's constructor, and the parts that they stand for.
 
     Parameters
     ----------
@@ -167,19 +169,19 @@ class Plan(NamedTuple):
         from_scratch: bool,
         stops_early: bool,
     ) -> Recipe | None:
-        """Return the training recipe for `n_rows` rows; None for what is sampled.
+        """Return the training recipe for `n_rows` rows; None for a method that samples.
 
         Parameters
         ----------
         n_rows : int
             Number of training rows.
         epochs : int, optional
-            Number of epochs of this call, as `partial_fit` is given it. By default the argument
-            of the constructor or, if that is None, the schedule.
+            Number of epochs of a call of `partial_fit`. By default it is the argument of the
+            constructor or, if that is None, the number of the schedule.
         from_scratch : bool
-            Whether training starts from scratch. If it goes on, there is no default warm-up.
+            Whether training starts from scratch. If it continues, there is no warm-up by default.
         stops_early : bool
-            Whether `early_stopping` is heeded.
+            Whether the argument `early_stopping` is used.
         """
         if self.method.is_sampled:
             return None
@@ -200,7 +202,7 @@ class Plan(NamedTuple):
         )
 
     def schedule(self, n_rows: int) -> TrainingSchedule:
-        """Return how `n_rows` rows are trained on if `epochs` is not given."""
+        """Return the default training schedule for `n_rows` rows, used if `epochs` is None."""
         batch_size = None
         if self.params["batch_size"] is not None:
             batch_size = self.parts["batch_size"]
@@ -208,7 +210,10 @@ class Plan(NamedTuple):
         return schedule_for(self.task, group, n_rows, batch_size)
 
     def _scheduled(self, n_rows: int) -> dict[str, Any]:
-        """Return the parts that the schedule for `n_rows` rows decides."""
+        """Return the arguments that the schedule for `n_rows` rows sets, by name.
+
+        They are the epochs, batch size, samples and optimizer that the user has left at None.
+        """
         schedule = self.schedule(n_rows)
         scheduled: dict[str, Any] = {
             name: getattr(schedule, name)
@@ -222,14 +227,14 @@ class Plan(NamedTuple):
         return scheduled
 
     def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Any:
-        """Return what stands for the posterior, see `Method.build`.
+        """Return the object that computes the posterior; see `Method.build`.
 
         Parameters
         ----------
         inputs, targets : int
-            Columns of X and of y.
+            Number of columns of X and of y.
         likelihood : Likelihood
-            That of the plan, or what the learner has chosen for its classes.
+            Likelihood of the plan, or the one that the learner has chosen for its classes.
         """
         sizes = (inputs, *self.parts["hidden_layer_sizes"], likelihood.heads(targets))
         network = MLP(sizes, self.parts["activation"])
@@ -238,13 +243,15 @@ class Plan(NamedTuple):
 
 
 def resolve_defaults(task: str, params: Mapping[str, Any]) -> Plan:
-    """Return the arguments of a learner with the part or number that each stands for.
+    """Return a plan with the part or number that each argument of a learner stands for.
 
     Parameters
     ----------
     task : {'regression', 'classification'}
+        Task, which determines the defaults.
     params : mapping
-        All arguments of the constructor by name: parts, short names of parts, or None.
+        All arguments of the constructor by name: parts, short names of parts, or None. They are not
+        checked.
     """
     parts = dict(params)
     tables = TABLES | {"inference": inferences()}
@@ -254,12 +261,13 @@ def resolve_defaults(task: str, params: Mapping[str, Any]) -> Plan:
     method = method_for(params["inference"], parts["inference"])
     defaults = {**DEFAULTS[task], "objective": method.default_objective}
     if isinstance(parts["likelihood"], HeteroscedasticLikelihood):
-        # For rare weights the noise at a row is tiny where the mean is wrong: the gradient of
-        # that row is hundreds of times as long as that of all others (D3)
+        # For rare weight samples the noise is tiny at a row where the mean is wrong, and the
+        # gradient of that row is hundreds of times as long as that of all others (D3)
         defaults["optimizer"] = replace(defaults["optimizer"], clip=20.0)
     if parts["objective"] is not None:
         defaults["objective"] = parts["objective"]
-    if not isinstance(defaults["objective"], FreeEnergy):  # without a KL term
+    # Other objectives have no KL term to warm up
+    if not isinstance(defaults["objective"], FreeEnergy):
         defaults["kl_warm_up"] = NoWarmUp()
     defaults |= method.defaults[task]
     for name, value in params.items():
@@ -274,23 +282,25 @@ def resolve_defaults(task: str, params: Mapping[str, Any]) -> Plan:
 
 
 def check_plan(learner: Any) -> Plan:
-    """Check all constructor arguments of a learner, and return what they stand for.
+    """Check all constructor arguments of a learner, and return the plan that they describe.
 
     Parameters
     ----------
     learner : Learner
+        The learner, fitted or not.
 
     Raises
     ------
     TypeError, ValueError
-        Naming the argument: of another type than allowed, out of range, or in contradiction to
+        If an argument, which the message names, has a wrong type, is out of range, or contradicts
         another one. scikit-learn's `InvalidParameterError` is both.
     """
     params = learner.get_params(deep=False)
     for name, value in params.items():
-        if isinstance(value, np.timedelta64):  # which is one of NumPy's whole numbers
+        # scikit-learn would accept a time difference, which NumPy derives from its integers
+        if isinstance(value, np.timedelta64):
             raise TypeError(
-                f"{name} must be no span of time; got {value!r}: give a plain number"
+                f"{name} must not be a time difference; got {value!r}: give a plain number"
             )
     validate_parameter_constraints(
         learner._parameter_constraints, params, caller_name=type(learner).__name__
@@ -313,12 +323,13 @@ def check_plan(learner: Any) -> Plan:
         )
     parts["hidden_layer_sizes"] = tuple(sizes.tolist())
     for name in ("kl_weights", "kl_warm_up"):
-        if isinstance(params[name], type):  # which can be called, too
+        # a class is callable, and so passes the constraints
+        if isinstance(params[name], type):
             raise TypeError(
                 f"{name} must be a function or an instance, not a class; got {params[name]!r}"
             )
     if isinstance(parts["objective"], Renyi) and parts["objective"].alpha == 1.0:
-        # The limit of the Renyi bounds is the free energy, which more estimators are for
+        # The Renyi bound of alpha = 1 is the free energy, for which there are more estimators
         parts["objective"] = FreeEnergy()
     if params["warm_start"] and params["validation_fraction"] > 0:
         raise ValueError(

@@ -29,8 +29,8 @@ __all__ = ["BayesianMLPRegressor"]
 class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     """Bayesian multilayer perceptron for regression, by variational inference or sampling.
 
-    Every weight has a posterior distribution; predictions average over it and come with
-    standard deviations: epistemic (what more data would remove) and aleatoric (noise).
+    Every weight has a posterior distribution. Predictions average over it and come with two
+    standard deviations: epistemic, which falls with more data, and aleatoric, that of the noise.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         with draws.
     log_evidence_ : float
         Only after ``inference="laplace"``: log P(D) by Laplace's approximation, in nats for y in
-        its own units. The larger, the better the data speak for network and likelihood.
+        its own units. Of two models of the same data, the one with the larger evidence is favoured.
     training_ : Training
         theta, the state of the optimizer and the history; not after sampling.
     draws_ : Draws
@@ -62,14 +62,14 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         Share of each input in the squares of ``|mu| / sigma`` of the first layer: how surely the
         network uses it, not how much y changes with it. Mean-field posteriors only.
     fit_report_ : FitReport
-        What `fit` measured of itself on its training rows; printed, each number with its
-        threshold. Not after `partial_fit`.
+        Measurements of the fit on training rows; printed, each number with its threshold. Not after
+        `partial_fit`.
     noise_scale_ : ndarray (K,)
         Noise standard deviation of each output, in units of y, its mean over the draws if
         sampled; of Student's t its scale, which is smaller. Not where the noise depends on X.
     fitted_ : FittedState
-        All that the fit has left, in one object that cannot be changed: the next fit replaces it.
-        Attributes of the learner such as `training_` and `draws_` are its fields.
+        All results of the fit, in one frozen object, which the next fit replaces. Attributes of the
+        learner such as `training_` and `draws_` are its fields.
     n_features_in_, n_outputs_, y_ndim_ : int
         Number of columns of X and of y in `fit`, and the number of axes of y.
     feature_names_in_ : ndarray (d_in,) of str
@@ -108,7 +108,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
                 "Use predict_distribution(X).aleatoric"
             )
         blocks = self.estimator_.layout.views(theta)
-        # a fit that has diverged overflows; its warnings say so
+        # A fit that has diverged may overflow here, of which `fit` has warned already
         with np.errstate(over="ignore"):
             scale = likelihood.noise_scale(blocks, self.n_outputs_)
             scale = scale.reshape(-1, self.n_outputs_)
@@ -121,17 +121,17 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         """Continue training, with the optimizer's state and the generator as they were left.
 
         The first call sets the standardisation, as `fit` does. Estimator, objective, KL weights,
-        batch size and learning rate may have been changed since the last call. There is no such
-        method for a sampled posterior, nor for Laplace's.
+        batch size and learning rate may have been changed since the last call. The method does not
+        exist for a sampled posterior and for Laplace's approximation.
 
         Parameters
         ----------
         X, y : array-like (N, d_in), (N,) or (N, K)
-            With as many columns as before.
+            Inputs and targets, with as many columns as in earlier calls.
         epochs : int
             Number of passes over these rows, >= 1.
         sample_weight : array-like (N,), optional
-            How often each row counts, as in `fit`.
+            Number of times that each row counts, as in `fit`.
 
         Returns
         -------
@@ -140,7 +140,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         Raises
         ------
         TypeError, ValueError, NonFiniteError
-            As `fit`; also when arguments that shape the model have been changed since.
+            As `fit`; also if arguments that define the model have changed since the last fit.
         """
         return self._partial_fit(X, y, epochs, sample_weight)
 
@@ -149,22 +149,27 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     ) -> Any:
         """Return the predictive mean, and on request standard deviation or covariance.
 
-        As scikit-learn's `GaussianProcessRegressor` does.
+        The arguments are those of scikit-learn's `GaussianProcessRegressor`.
 
         Parameters
         ----------
         X : array-like (N, d_in)
+            Inputs.
         return_std : bool
-            Also return the standard deviation of a new y; `predict_distribution` splits it.
+            Whether to return also the standard deviation of a new y; `predict_distribution` splits
+            it into epistemic and aleatoric.
         return_cov : bool
-            Also return the covariance of new y between the rows of `X`: N^2 numbers.
+            Whether to return also the covariance of new y between the rows of `X`: N^2 numbers.
 
         Returns
         -------
         mean : ndarray (N,) or (N, K)
-        std : ndarray, same shape
+            Predictive mean.
+        std : ndarray (N,) or (N, K)
+            Predictive standard deviation, if `return_std`.
         cov : ndarray (N, N) or (N, N, K)
-            Its diagonal is std^2, infinite as that may be under Student's t with df <= 2.
+            Covariance, if `return_cov`. Its diagonal is std^2, which is infinite under Student's t
+            with df <= 2.
 
         Raises
         ------
@@ -187,12 +192,14 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> Array:
         """Return central intervals that hold a new y with probability `coverage`, in units of y.
 
-        Between the quantiles (1 - coverage)/2 and (1 + coverage)/2 of the predictive mixture
-        itself, not from its mean and standard deviation. Those of counts hold at least that much.
+        The ends are the quantiles (1 - coverage)/2 and (1 + coverage)/2 of the predictive mixture
+        itself; no normal approximation is made. Intervals of counts, whose ends are whole numbers,
+        have at least the probability `coverage`.
 
         Parameters
         ----------
         X : array-like (N, d_in)
+            Inputs.
         coverage : float or list of float
             Probabilities between 0 and 1.
 
@@ -204,10 +211,10 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         Raises
         ------
         TypeError, ValueError
-            If `coverage` is no such number, and as `predict`.
+            If `coverage` is not a number between 0 and 1, and as `predict`.
         """
         levels = check_levels("coverage", coverage)
-        # (2,) or (C, 2)
+        # (2,) or (C, 2) levels of the lower and upper ends
         ends = np.stack([0.5 - 0.5 * levels, 0.5 + 0.5 * levels], axis=-1)
         bounds = self.predict_quantiles(X, ends.ravel())
         return bounds.reshape(*bounds.shape[:-1], *ends.shape)
@@ -216,16 +223,17 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def predict_quantiles(self, X: Any, q: Any = 0.5) -> Array:
         """Return quantiles of the predictive mixture itself, in units of y (D46).
 
-        The smallest y that is not exceeded with probability q, of each output by itself; of counts
-        a whole number. Under Student's t with less than about 0.1 degrees of freedom it may be
-        infinite.
+        The quantile is the smallest y that is not exceeded with probability q, of each output by
+        itself; for counts it is a whole number. Under Student's t with less than about 0.1 degrees
+        of freedom it may be infinite.
 
         Parameters
         ----------
         X : array-like (N, d_in)
+            Inputs.
         q : float or list of float
-            Probabilities between 0 and 1; 0 gives the least number that y could be (-inf, for
-            counts 0), 1 the largest.
+            Probabilities between 0 and 1. For 0 the quantile is the smallest possible y (-inf, for
+            counts 0), for 1 the largest.
 
         Returns
         -------
@@ -235,12 +243,13 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         Raises
         ------
         TypeError, ValueError
-            If `q` is no such number, and as `predict`.
+            If `q` is not a number between 0 and 1, and as `predict`.
         """
         levels = check_levels("q", q)
         x = self._check_rows(X)
-        y = self._posterior_predict(quantiles, x, levels)  # (Q, N, K)
-        y = np.moveaxis(y * self.y_scale_ + self.y_mean_, 0, -1)  # (N, K, Q)
+        y = self._posterior_predict(quantiles, x, levels)  # (Q, N, K) standardised
+        # (N, K, Q) in units of y
+        y = np.moveaxis(y * self.y_scale_ + self.y_mean_, 0, -1)
         heavy = self.estimator_.model.likelihood.heavy_tails
         may_be_infinite = heavy | (levels.ravel() == 0.0) | (levels.ravel() == 1.0)
         overflow = np.where(np.isinf(y) & may_be_infinite, 0.0, y)
@@ -252,9 +261,10 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
 
     @np.errstate(over="ignore", invalid="ignore")
     def _covariance(self, X: Any) -> Array:
-        """Return the covariance of new y between the rows, (N, N) or (N, N, K)."""
+        """Return the covariance of new y between the rows of `X`, (N, N) or (N, N, K)."""
         x = self._check_rows(X)
-        cov = self._posterior_predict(covariance, x) * self.y_scale_**2  # (N, N, K)
+        # (N, N, K) covariance in squared units of y
+        cov = self._posterior_predict(covariance, x) * self.y_scale_**2
         may_be_infinite = self.estimator_.model.likelihood.heavy_tails
         overflow = np.where(np.isinf(cov) & may_be_infinite, 0.0, cov)
         self._need_finite("the covariance", overflow, x)
@@ -264,17 +274,18 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
 
     @np.errstate(over="ignore", invalid="ignore")
     def predict_distribution(self, X: Any) -> Predictive:
-        """Return mean, epistemic and aleatoric standard deviation of y, in its units.
+        """Return the mean, and the epistemic and aleatoric standard deviation, of a new y.
 
         Parameters
         ----------
         X : array-like (N, d_in)
+            Inputs.
 
         Returns
         -------
         Predictive
-            `mean`, `epistemic`, `aleatoric` and `total`, (N,) or (N, K) each. Under Student's t
-            with df <= 2 the aleatoric one, and so the total, is infinite.
+            `mean`, `epistemic`, `aleatoric` and `total`, (N,) or (N, K) each, in units of y. Under
+            Student's t with df <= 2, `aleatoric` and so `total` are infinite.
         """
         x = self._check_rows(X)
         p = self._posterior_predict(predictive.predict, x)
@@ -292,10 +303,11 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         Parameters
         ----------
         X : array-like (N, d_in)
+            Inputs.
         n_samples : int
             Number of draws S, each with weights of its own.
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-            By default the draws are the same at every call.
+            Source of the draws. By default they are the same at every call.
 
         Returns
         -------
@@ -304,13 +316,15 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         return self._sample(predictive.sample_targets, X, n_samples, random_state)
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
+        """Return targets (N, K), their likelihood, and the fields `y_ndim_` and `n_outputs_`."""
         likelihood = plan.parts["likelihood"]
-        numbers = y.reshape(len(y), -1)  # (N, K)
+        numbers = y.reshape(len(y), -1)  # (N, K) targets
         likelihood.check_targets(numbers, plan.parts["dtype"])
         return numbers, likelihood, {"y_ndim_": y.ndim, "n_outputs_": numbers.shape[1]}
 
     def _next_targets(self, y: Array, dtype: Any) -> Array:
-        y = y.reshape(len(y), -1)  # (N, K)
+        """Return targets `y`, (N,) or (N, K), as (N, K), standardised as in the fit, in `dtype`."""
+        y = y.reshape(len(y), -1)  # (N, K) targets
         if y.shape[1] != self.n_outputs_:
             raise ValueError(
                 f"y has {y.shape[1]} outputs, the model was fitted with {self.n_outputs_}"
@@ -319,7 +333,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         return standardise(y, self.y_mean_, self.y_scale_, dtype, "y")
 
     def _like_y(self, array: Array) -> Array:
-        """Drop the axis of outputs (N, K, ...) when y had none."""
+        """Return predictions (N, K, ...) without the axis of outputs if y had only one axis."""
         if self.y_ndim_ == 1:
             return array[:, 0]
         return array

@@ -1,6 +1,6 @@
-"""What can be read off a fitted learner: weights by layer, loss curve, importances, HTML.
+"""Attributes computed from a fitted learner: weights by layer, loss curve, importances, HTML.
 
-Weights are those of the network, which sees inputs and targets in training's units; with
+Weights are those of the network, whose inputs and outputs are in the units of training; with
 ``standardize=True`` these are standard deviations from the mean.
 """
 
@@ -37,7 +37,7 @@ CELL_STYLE = (
 class Fitted(Stateful, BaseEstimator):
     """The attributes of a fitted learner that are computed from what it stores."""
 
-    # scikit-learn shows the meaning of a parameter only with a link; this one leads nowhere else
+    # scikit-learn shows the docstring of a parameter only beside a link; "#" leads nowhere
     _doc_link_module = "bbb_numpy"
     _doc_link_template = "#"
 
@@ -48,12 +48,12 @@ class Fitted(Stateful, BaseEstimator):
         n_features_in_: int
         x_mean_: Array
         x_scale_: Array
-        x_axes_: Array  # (d_in, d_in), only where inputs were turned to them (D60)
+        x_axes_: Array  # (d_in, d_in) principal axes, if inputs were rotated (D60)
         y_mean_: Array
         y_scale_: Array
         rng_: np.random.Generator
         predict_seed_: int
-        classes_: Array  # only of a classifier
+        classes_: Array  # set by a classifier only
         fit_report_: FitReport
         # set only if the command line fitted the learner to a table
         columns_: tuple[Column, ...]
@@ -68,33 +68,34 @@ class Fitted(Stateful, BaseEstimator):
 
     @property
     def history_(self) -> list[Epoch]:
-        """One entry for each epoch trained."""
+        """Records of all epochs trained, one for each."""
         check_is_fitted(self)
         if hasattr(self, "draws_"):
             raise AttributeError(
-                "a sampled posterior has no epochs; draws_.stats has the statistics of its steps, "
-                "draws_.summary() a line of them"
+                "a sampled posterior has no epochs: use draws_.stats for the statistics of its "
+                "steps, or draws_.summary() for a summary in one line"
             )
         return self.training_.history
 
     @property
     def n_iter_(self) -> int:
-        """Number of epochs trained; after sampling, of draws of each chain."""
+        """Number of epochs trained; after sampling, number of draws of each chain."""
         if hasattr(self, "draws_"):
             return len(self.draws_.positions)
         return len(self.history_)
 
     @property
     def loss_curve_(self) -> list[float]:
-        """The objective by epoch, in nats; by default the free energy of all rows."""
+        """Objective of each epoch, in nats; by default the free energy of all rows."""
         return [epoch.objective for epoch in self.history_]
 
     @property
     def loss_(self) -> float:
-        """The last of `loss_curve_`."""
+        """Objective of the last epoch, in nats."""
         return self.history_[-1].objective
 
     def _layer_means(self) -> list[Array]:
+        """Return posterior means of weights and biases in turn, layer by layer."""
         theta = self.theta_
         layout = self.estimator_.model.layout
         if isinstance(self.estimator_, DrawnWeights):
@@ -120,13 +121,13 @@ class Fitted(Stateful, BaseEstimator):
     def feature_importances_(self) -> Array:
         """Share (d_in,) of each input in the squares of ``|mu| / sigma`` of the first layer.
 
-        Where the posterior is the prior, hidden units do not listen, and such weights add nothing.
-        This says how surely the network uses an input, not how much y changes with it.
+        Weights whose posterior equals the prior add almost nothing. The share measures how certain
+        it is that the network uses an input, not how much y changes with it.
 
         Raises
         ------
         AttributeError
-            For a posterior whose weights cannot be judged one by one.
+            If the posterior is not mean-field, so that weights cannot be judged one by one.
         """
         theta, estimator = self.theta_, self.estimator_
         if isinstance(estimator, DrawnWeights) or not isinstance(
@@ -140,12 +141,15 @@ class Fitted(Stateful, BaseEstimator):
         try:
             ratio = signal_to_noise_of(estimator, theta)
         except ValueError as error:
-            # a property must not break dir(), nor tools that read every attribute
+            # hasattr and tools that read every attribute expect AttributeError from a property
             raise AttributeError(f"feature_importances_: {error}") from None
         layout = estimator.model.layout
-        ratio = ratio / (ratio.max() or 1.0)  # whose square cannot overflow
-        power = np.square(layout.views(ratio)["W0"]).sum(axis=1)  # (d_in,)
-        if hasattr(self, "x_axes_"):  # variances of rotated weights add up, too: D60
+        # scaled to 1, so that squares do not overflow
+        ratio = ratio / (ratio.max() or 1.0)
+        # (d_in,) sum of the squared ratios of each input
+        power = np.square(layout.views(ratio)["W0"]).sum(axis=1)
+        # Weights of the original inputs are sums of independent rotated ones: variances add up
+        if hasattr(self, "x_axes_"):  # D60
             rho = layout.views(estimator.layout.views(theta)["rho"])["W0"]
             sigma = softplus(np.asarray(rho, np.float64))
             variance = np.square(self.x_axes_) @ np.square(sigma)
@@ -157,6 +161,7 @@ class Fitted(Stateful, BaseEstimator):
         return power / power.sum()
 
     def _repr_html_inner(self) -> str:
+        """Return scikit-learn's diagram as HTML, followed by a table of the fit if there is one."""
         diagram: str = estimator_html_repr(self)
         if not hasattr(self, "estimator_"):
             return diagram
@@ -168,13 +173,14 @@ class Fitted(Stateful, BaseEstimator):
         return f'{diagram}<div class="bbb-numpy-fitted"><table>{rows}</table></div>'
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """Return the text and, if scikit-learn displays diagrams, the HTML for a notebook."""
         bundle = {"text/plain": repr(self)}
         if get_config()["display"] == "diagram":
             bundle["text/html"] = self._repr_html_inner()
         return bundle
 
     def _facts(self) -> dict[str, str]:
-        """Return the parts of the learner and the results of its fit as text, by what they are."""
+        """Return the rows of the HTML table: parts and results of the fit as text, by label."""
         estimator = self.estimator_
         model = estimator.model
         sizes = " \N{RIGHTWARDS ARROW} ".join(map(str, model.network.sizes))

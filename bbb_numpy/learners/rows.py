@@ -1,6 +1,7 @@
-"""The rows that users pass in: checked by scikit-learn, put into standard units.
+"""Check the rows that users pass in, and standardise them.
 
-What scikit-learn lets pass is refused here: masked cells, dates, labels of several types.
+scikit-learn checks them first; masked cells, dates and labels of several types, which it accepts,
+are refused here.
 """
 
 from __future__ import annotations
@@ -30,15 +31,19 @@ __all__ = [
     "principal_axes",
 ]
 
-MIN_COLLINEAR_RATIO = 1e3  # principal variances so different keep Adam from its goal
-EIGENVALUE_RTOL = 1e-10  # smaller variances, relative to the largest, are rounding
-MAX_ROTATED_INPUTS = 256  # eigenvalues of d inputs cost d^3 operations
+# ratio of the largest to the smallest principal variance above which inputs are rotated, since Adam
+# converges too slowly along correlated inputs
+MIN_COLLINEAR_RATIO = 1e3
+EIGENVALUE_RTOL = 1e-10  # variances below this share of the largest are rounding errors
+# largest number of inputs that are rotated, since eigenvalues of d inputs take d^3 operations
+MAX_ROTATED_INPUTS = 256
 
 
 def _refuse_cells(labels: str = "", **arguments: Any) -> None:
-    """Raise for masked cells, and for NumPy's dates among objects, of which it makes numbers.
+    """Raise an error for masked cells, and for NumPy dates, which would be converted to numbers.
 
-    `labels` names the argument that may hold dates.
+    `arguments` are arrays by the names in messages. `labels` is the name of the one that may hold
+    dates, which are labels of classes there.
     """
     for name, value in arguments.items():
         if np.ma.is_masked(value):
@@ -48,7 +53,7 @@ def _refuse_cells(labels: str = "", **arguments: Any) -> None:
             )
         array = value
         if isinstance(value, list | tuple):
-            # lists of several lengths, which scikit-learn refuses
+            # Lists of different lengths are left to scikit-learn, which refuses them
             with suppress(ValueError):
                 array = np.asarray(value)
         has_objects = getattr(getattr(array, "dtype", None), "kind", "") == "O"
@@ -58,28 +63,31 @@ def _refuse_cells(labels: str = "", **arguments: Any) -> None:
             and contains_instance(array, np.datetime64 | np.timedelta64)
         ):
             raise TypeError(
-                f"{name} must hold numbers; some are dates or spans of time"
+                f"{name} must hold numbers; some are dates or time differences"
             )
 
 
 def _float64(**arrays: Any) -> list[Array]:
     """Return copies of arrays as float64 in C order; raise TypeError for dates and text.
 
-    The names of the arguments are those of the messages.
+    The names of the keyword arguments are used in messages.
     """
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufO":
             dtype = getattr(array, "dtype", type(array).__name__)
             raise TypeError(
-                f"{name} must hold numbers; got {dtype}. Encode or convert it"
+                f"{name} must hold numbers; got {dtype}: encode or convert it"
             )
-    # in C order, on which the rounding of sums depends
+    # The memory order is fixed, since the rounding of sums depends on it
     copy_in_c_order = partial(np.array, dtype=np.float64, order="C")
     return list(map(copy_in_c_order, arrays.values()))
 
 
 def _name_column(**frames: Any) -> None:
-    """Raise TypeError with the name of a column whose cells are no numbers, if there is one."""
+    """Raise TypeError naming the first column whose cells are not numbers, if there is one.
+
+    `frames` are data frames, or other arrays, by the names in messages.
+    """
     for name, frame in frames.items():
         if (column := _column_of_no_numbers(frame)) is not None:
             label, dtype, cell = column
@@ -96,7 +104,10 @@ def _name_column(**frames: Any) -> None:
 
 
 def _column_of_no_numbers(frame: Any) -> tuple[Any, Any, Any] | None:
-    """Return name, dtype and first such cell of the first column that is not of numbers."""
+    """Return label, dtype and first wrong cell of the first column that is not numeric.
+
+    Return None if all columns are numeric, or `frame` is not a data frame.
+    """
     if not hasattr(frame, "dtypes") or not hasattr(frame, "columns"):
         return None
     for label, cells in frame.items():
@@ -115,19 +126,20 @@ def _column_of_no_numbers(frame: Any) -> tuple[Any, Any, Any] | None:
 
 
 def check_inputs(owner: BaseEstimator, x: Any) -> Array:
-    """Return inputs as a finite float64 matrix (N, d_in), like those of `fit`.
+    """Return inputs for a fitted learner as a finite float64 matrix (N, d_in).
 
     Parameters
     ----------
     owner : BaseEstimator
-        Fitted: it knows the number and the names of features.
+        The fitted learner, whose features the inputs must have.
     x : array-like (N, d_in)
+        Inputs.
 
     Raises
     ------
     TypeError, ValueError
-        For what is no number, is missing or infinite, or has other features; of a data frame it
-        names the column.
+        If a cell is not a number, missing or infinite, or the features are others than in `fit`.
+        For a data frame the message names the column.
     """
     _refuse_cells(X=x)
     try:
@@ -140,28 +152,33 @@ def check_inputs(owner: BaseEstimator, x: Any) -> Array:
 def check_pair(
     owner: BaseEstimator, x: Any, y: Any, *, first: bool, labels: bool
 ) -> tuple[Array, Array]:
-    """Return inputs as a float64 matrix, and the targets as float64, or labels as they are.
+    """Return inputs and numeric targets as float64; labels of classes are not converted.
 
     Parameters
     ----------
     owner : BaseEstimator
+        The learner.
     x : array-like (N, d_in)
+        Inputs.
     y : array-like (N,) or (N, K)
+        Targets.
     first : bool
-        Whether `owner` takes note of the number and the names of features, or checks that they are
-        those that it knows.
+        Whether to store the number and the names of features in `owner`. If False, they must be
+        those that it has stored.
     labels : bool
         Whether `y` holds labels of classes.
 
     Returns
     -------
     x : ndarray (N, d_in)
+        Inputs.
     y : ndarray (N,) or (N, K)
+        Targets.
 
     Raises
     ------
     TypeError, ValueError
-        As `check_inputs`, of targets too.
+        As `check_inputs`, for inputs and targets.
     """
     _refuse_cells(labels="y" if labels else "", X=x, y=y)
     if labels and y is not None:
@@ -181,7 +198,7 @@ def check_pair(
 
 
 def _check_label_types(y: Any) -> None:
-    """Raise for missing labels, and for text among others, all of which NumPy makes text."""
+    """Raise an error for missing labels, and for text among numbers, which NumPy makes text."""
     if getattr(getattr(y, "dtype", None), "kind", "O") != "O":
         return
     labels = np.asarray(y, object).ravel()
@@ -193,18 +210,20 @@ def _check_label_types(y: Any) -> None:
 
 
 def check_weights(sample_weight: Any, x: Array) -> Array | None:
-    """Return the weights of the rows as float64 (N,); None if each counts once.
+    """Return the weights of the rows as float64 (N,), or None if all of them are 1.
 
     Parameters
     ----------
     sample_weight : float or array-like (N,), optional
-        How often each row counts, >= 0; a number is that of all rows.
+        Number of times that each row counts, >= 0; a single number is the weight of every row. None
+        stands for 1.
     x : ndarray (N, d_in)
+        Inputs, whose number of rows the weights must have.
 
     Raises
     ------
     TypeError, ValueError
-        For what is no number, is negative, or has no sum > 0.
+        If a weight is not a number or negative, or their sum is 0 or infinite.
     """
     if sample_weight is None:
         return None
@@ -217,24 +236,27 @@ def check_weights(sample_weight: Any, x: Array) -> Array | None:
     with np.errstate(over="ignore"):
         total = weights.sum()
     if not 0 < total < np.inf:
-        raise ValueError(f"sample_weight sums to {total}, where nothing can be learned")
+        raise ValueError(
+            f"sample_weight must have a finite sum > 0; got weights that sum to {total}"
+        )
     if (weights == 1.0).all():
         return None
     return weights
 
 
 class TrainingData(NamedTuple):
-    """Rows in training's units, and what these units are."""
+    """Standardised rows for training, and the shifts and scales of the standardisation."""
 
     training: Rows
     held_out: Rows | None
-    # x_mean_, x_scale_ (d_in,), y_mean_, y_scale_ (K,); maybe x_axes_
+    # x_mean_ and x_scale_ (d_in,), y_mean_ and y_scale_ (K,), and x_axes_ if inputs were rotated
     units: dict[str, Array]
 
     def resample_by_weight(self) -> Rows:
-        """Return as many rows as there are to train on, each in proportion to its weight.
+        """Return N of the N training rows, each repeated about in proportion to its weight.
 
-        They are evenly spaced along the sum of the weights, and so the same on every call.
+        They are evenly spaced along the cumulative sum of the weights, and so the same on every
+        call.
         """
         x, y, weights = self.training
         if weights is None:
@@ -246,16 +268,22 @@ class TrainingData(NamedTuple):
 
 
 def principal_axes(x: Array, weights: Array | None) -> Array | None:
-    """Return the principal axes (d, d) of collinear inputs; None if they are not (D60).
+    """Return the principal axes of inputs that are collinear, else None (D60).
 
-    Axes along which nothing varies, but for rounding, do not count.
+    Inputs are collinear if the ratio of the largest to the smallest principal variance exceeds
+    `MIN_COLLINEAR_RATIO`. Variances of 0, but for rounding, are left out.
 
     Parameters
     ----------
     x : ndarray (N, d)
-        Of mean 0.
+        Inputs of mean 0.
     weights : ndarray (N,), optional
-        How often each row counts; by default once.
+        Number of times that each row counts; by default once.
+
+    Returns
+    -------
+    ndarray (d, d) or None
+        The axes are the columns.
     """
     if x.shape[1] > MAX_ROTATED_INPUTS:
         return None
@@ -279,24 +307,29 @@ def prepare_rows(
     dtype: Any,
     rotate: bool = False,
 ) -> TrainingData:
-    """Return rows in training's units, a fraction of them held out at random.
+    """Split rows into training and held-out rows at random, and standardise them.
 
-    The units are mean and standard deviation of the rows that are not held out; where nothing is
-    standardised, mean 0 and scale 1 are noted.
+    Mean and standard deviation are those of the training rows. If nothing is standardised, the
+    result has mean 0 and scale 1.
 
     Parameters
     ----------
     rows : Rows
         x (N, d_in), y (N, K), weights (N,) or None.
     fraction : float
-        Of the rows that are held out, >= 0 and < 1; their number is rounded up.
+        Fraction of the rows to hold out, >= 0 and < 1; their number is rounded up.
     rng : numpy.random.Generator
-        Chooses them; nothing is drawn if there are none.
+        Chooses the held-out rows; nothing is drawn if `fraction` is 0.
     standardize_x, standardize_y : bool
+        Whether to standardise the inputs, and the targets.
     dtype : dtype
-        Of the rows that are returned.
+        Floating-point type of the returned rows.
     rotate : bool
-        Whether inputs that are collinear are rotated to their principal axes (D60).
+        Whether to rotate inputs that are collinear to their principal axes (D60).
+
+    Returns
+    -------
+    TrainingData
 
     Raises
     ------
@@ -337,15 +370,16 @@ def prepare_rows(
 
 
 def check_finite(name: str, values: Array, x: Array) -> None:
-    """Raise ValueError unless predictions are finite, naming a row at which they are not.
+    """Raise ValueError unless all predictions are finite; the message names a row and a column.
 
     Parameters
     ----------
     name : str
-        What the values are, for the error.
+        Description of the values, the subject of the message, such as "the prediction".
     values : ndarray (N, ...)
+        Predictions at each row.
     x : ndarray (N, d_in)
-        Inputs in training's units.
+        Inputs in training's units, of which the message names the farthest from 0.
     """
     finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
     if not finite.all():

@@ -1,6 +1,6 @@
 """The fitted state of a learner: one frozen object, which the next fit replaces as a whole.
 
-So a call that fails changes nothing: until the replacement there is only the old state.
+So a call that fails leaves the old state unchanged.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ __all__ = ["FittedState", "Stateful"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedState:
-    """Everything that a fit leaves in a learner.
+    """Results of a fit, which are the fitted attributes of a learner.
 
-    The fields are attributes of the fitted learner, in whose docstring they are described. A field
-    that is None does not apply, such as `draws_` after training, and is no attribute.
+    The docstrings of the learners describe the fields. A field that is None does not apply, such as
+    `draws_` after training, and the learner has no such attribute.
     """
 
     estimator_: Any = None
-    training_: Training | None = None  # where the posterior was trained
-    draws_: Draws | None = None  # where it was sampled
+    training_: Training | None = None  # set if the posterior was trained
+    draws_: Draws | None = None  # set if the posterior was sampled
     log_evidence_: float | None = None
     rng_: Any = None  # numpy.random.Generator
     predict_seed_: int | None = None
@@ -45,9 +45,8 @@ class FittedState:
     fit_report_: FitReport | None = None
 
     def __repr__(self) -> str:
-        return (
-            f"FittedState({', '.join(self.attributes())})"  # of arrays the names only
-        )
+        """Return the names of the fields that are set, without their values."""
+        return f"FittedState({', '.join(self.attributes())})"
 
     def attributes(self) -> dict[str, Any]:
         """Return the fields that are not None, by name."""
@@ -61,12 +60,14 @@ class Stateful:
 
 
 class _FittedAttribute:
-    """Descriptor of an attribute that is a field of the learner's `fitted_`."""
+    """Descriptor of a learner's attribute that is stored as the field `name` of `fitted_`."""
 
     def __init__(self, name: str) -> None:
+        """Set the name of the field."""
         self.name = name
 
     def __get__(self, learner: Stateful | None, owner: type) -> Any:
+        """Return the value of the field; raise AttributeError if it is None."""
         if learner is None:
             return self
         value = getattr(learner.fitted_, self.name)
@@ -75,6 +76,7 @@ class _FittedAttribute:
         return value
 
     def __set__(self, learner: Stateful, value: Any) -> None:
+        """Replace `fitted_` by a state with another value of the field."""
         learner.fitted_ = replace(learner.fitted_, **{self.name: value})
 
 

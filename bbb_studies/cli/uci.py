@@ -144,7 +144,10 @@ def uci(args: argparse.Namespace) -> int:
         dict.fromkeys(args.data or (gaps.GAP_SETS if args.gap else UCI_NAMES))
     )
     if args.gap and not set(args.data) <= set(gaps.GAP_SETS):
-        raise ValueError(f"--gap is for {', '.join(gaps.GAP_SETS)} alone")
+        raise ValueError(
+            f"--data must be of {', '.join(gaps.GAP_SETS)} with --gap; got "
+            f"{', '.join(args.data)}"
+        )
     for name in args.data:
         sets.load(name)  # a missing file is reported before any work
     start_workers = partial(workers.local, args.jobs)

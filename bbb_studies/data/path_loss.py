@@ -241,7 +241,7 @@ def receivers(
             break
     else:
         raise ValueError(
-            "area allows almost no place of the plane; allow a larger part of it"
+            "area must allow a larger part of the plane; it allows almost no position"
         )
     positions = positions[:count]
     truth = field(scene, positions)

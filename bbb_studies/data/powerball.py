@@ -174,7 +174,9 @@ def load(until: str | None = None) -> Draws:
         )
     keep = slice(None) if until is None else days <= np.datetime64(until, "D")
     if not len(days[keep]):
-        raise ValueError(f"no draw until {until}; the first is of {days[0]}")
+        raise ValueError(
+            f"until must be {days[0]} or later, the day of the first draw; got {until}"
+        )
     return Draws(days[keep], white[keep], balls[keep], red[keep])
 
 

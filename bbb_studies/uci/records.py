@@ -52,7 +52,9 @@ def parse(text: str) -> Record:
         check = record.pop("check")
         true_check = _check(json.dumps(record))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise RecordsError("it is no record") from None
+        raise RecordsError(
+            "it must be a record, a line of JSON with a checksum"
+        ) from None
     if check != true_check:
         raise RecordsError("its checksum is not that of its content")
     return record

@@ -27,7 +27,7 @@ from . import records
 from .records import Record, recorded_versions
 from .workers import WorkersError, finished
 
-RESUME = "what is finished is recorded, the same command goes on from there"
+RESUME = "finished trials are recorded, and the same command goes on from there"
 Measure = Callable[[Any], Mapping[str, Any]]
 
 
@@ -163,8 +163,8 @@ def _work(
                     RuntimeError,
                 ) as error:  # dask raises them if a worker cannot import the code
                     raise WorkersError(
-                        f"a worker cannot do it ({type(error).__name__}: {error}); is bbb_numpy "
-                        f"installed there? {RESUME}"
+                        f"a worker cannot run a trial ({type(error).__name__}: {error}); "
+                        f"is bbb_numpy installed there? {RESUME}"
                     ) from error
                 keep(flying[future], text)
                 del flying[future]  # after `keep`, in case Ctrl-C comes between the two

@@ -176,5 +176,5 @@ def test_every_bad_argument_is_named(name, values):
     "name", ["epochs", "batch_size", "samples", "predict_samples", "validation_fraction", "prior"]
 )
 def test_a_span_of_time_is_no_number(name):
-    with pytest.raises(TypeError, match=f"{name} must be no span of time; got "):
+    with pytest.raises(TypeError, match=f"{name} must not be a time difference; got "):
         plan(**{name: np.timedelta64(1, "s")})

@@ -232,7 +232,7 @@ def test_a_warm_start_keeps_to_the_kind_of_inference_and_holds_no_rows_out():
         model.fit(X, Y)
     model = regressor(warm_start=True).fit(X, Y)
     model.set_params(**{name: sampled().get_params()[name] for name in CHANGED})
-    with pytest.raises(ValueError, match="which fit with warm_start=True cannot sample further"):
+    with pytest.raises(ValueError, match="warm_start=True cannot continue by sampling"):
         model.fit(X, Y)
     with pytest.raises(ValueError, match=r"leave validation_fraction=0\.5 out"):
         regressor(warm_start=True, validation_fraction=0.5).fit(X, Y)

@@ -53,7 +53,7 @@ def test_numbers_in_any_container_become_float64(x):
         ([[1.0 + 2.0j, 0.0]], "Complex data not supported"),
         (np.array([["2020-01-01", "2020-01-02"]], "datetime64[D]"), "must hold numbers; got date"),
         (np.array([[1, 2]], "timedelta64[D]"), "must hold numbers; got timedelta"),
-        ([[1.0, np.datetime64("2020")]], "must hold numbers; some are dates or spans of time"),
+        ([[1.0, np.datetime64("2020")]], "must hold numbers; some are dates or time differences"),
         (np.array([[1.0, np.timedelta64(1)]], object), "must hold numbers; some are dates"),
         (FRAME.assign(when=DAYS), r"column 'when' holds datetime64.*fit .* --dates 'when'$"),
         (

@@ -88,7 +88,7 @@ REFUSED = [
         LayerwiseGaussianPrior, GaussianPrior, StudentTPrior, ScaleMixturePrior,
         GaussianLikelihood, StudentTLikelihood)),
     (lambda: Model(MLP((2, 4, 1)), layerwise(1.0, 1.0).prior),
-     r"for a network of sizes \(2, 3, 1\); got \(2, 4, 1\)"),
+     r"for a network of sizes \(2, 3, 1\); got a network of sizes \(2, 4, 1\)"),
     (lambda: LayerwiseGaussianPrior().log_density({}, np.zeros((1, 13)), Buffers()),
      "make a Model of both"),
     (lambda: HeteroscedasticLikelihood().targets(3), "two network outputs .* got 3 outputs"),

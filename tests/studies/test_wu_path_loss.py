@@ -112,7 +112,7 @@ def test_receivers_stay_where_they_may_be():
     right = receivers(scene, rng, 300, lambda places: places[:, 0] > 80.0)
     assert len(right.places) == 300
     assert (right.places[:, 0] > 80.0).all()
-    with pytest.raises(ValueError, match="almost no place"):
+    with pytest.raises(ValueError, match="almost no position"):
         receivers(scene, rng, 3, lambda p: np.zeros(len(p), bool))
 
 

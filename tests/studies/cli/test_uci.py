@@ -109,7 +109,10 @@ def test_gap_splits_have_records_and_a_page_of_their_own(small, out, monkeypatch
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--gap --data protein", "--gap is for boston, concrete, energy, yacht alone"),
+        (
+            "--gap --data protein",
+            "--data must be of boston, concrete, energy, yacht with --gap; got protein",
+        ),
         ("--gap --splits 3", "--splits none to count"),
         ("--scheduler tcp://127.0.0.1:1 --jobs 2", "--jobs counts processes of this machine"),
     ],

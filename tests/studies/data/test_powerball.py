@@ -82,7 +82,7 @@ def test_the_file_has_the_draws_that_its_description_says():
     np.testing.assert_array_equal(found.number[found.label == 0], draws.white[:, 2])
     assert (found.draw[0::2] == found.draw[1::2]).all()
     for until in ("yesterday", "2009-12-31"):
-        with pytest.raises(ValueError, match=r"no draw until 2009|yesterday"):
+        with pytest.raises(ValueError, match=r"of the first draw; got 2009|yesterday"):
             load(until=until)
 
 

@@ -35,7 +35,7 @@ def test_damage_anywhere_is_noticed(data):
 def test_what_is_no_record_or_too_deep_is_named_with_its_line(text, tmp_path):
     path = tmp_path / "two.json"
     path.write_text(line(RECORD) + (text or "{"))
-    with pytest.raises(RecordsError, match=r"two\.json, line 2: it is no record"):
+    with pytest.raises(RecordsError, match=r"two\.json, line 2: it must be a record"):
         read(path)
 
 

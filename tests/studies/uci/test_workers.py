@@ -110,7 +110,7 @@ def test_a_cluster_whose_scheduler_dies_ends_the_run_with_its_records(tmp_path, 
         running = aside.submit(go, todo, out, partial(cluster, there.address))
         wait_for(lambda: len(list(out.rglob("*.json"))) >= 2)
         there.scheduler.kill()
-        with pytest.raises(WorkersError, match="the scheduler is gone; what is finished is rec"):
+        with pytest.raises(WorkersError, match="the scheduler is gone; finished trials are rec"):
             running.result(60)
     assert len(records.read(out / records.RECORDS_FOLDER)) >= 2
 
@@ -173,6 +173,6 @@ class Missing:
 
 
 def test_a_worker_that_lacks_a_package_is_named(tmp_path, processes):
-    said = r"(?s)a worker cannot do it \(.*is bbb_numpy installed there\? what is finished is recor"
+    said = r"(?s)a worker cannot run a trial \(.*is bbb_numpy installed there\? finished tri"
     with pytest.raises(WorkersError, match=said):
         go(trials(1), tmp_path, processes, Missing())
