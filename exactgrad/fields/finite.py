@@ -308,7 +308,10 @@ class Field:
 
     @classmethod
     def applies(cls, test: ZeroTest) -> bool:
-        """Return whether this field may prove that an excess is 0 where earlier fields did not."""
+        """Return whether this field may prove that an excess is 0 where earlier fields did not.
+
+        The excess is the derivative of a value minus the gradient that is to be proved.
+        """
         return True
 
     def conclude(self, test: ZeroTest) -> bool | None:
@@ -700,9 +703,10 @@ class Prime(Field):
         self.log_2 = self.random_function("log 2", self.one)
 
     def conclude(self, test: ZeroTest) -> bool | None:
-        """Return whether the excess is 0, without further points if it is nonzero at this one.
+        """Return whether the excess is 0; None if another random point is needed to decide.
 
-        None if it is 0 here, but roots are involved and fewer than four points have been tried.
+        It is not if it is nonzero at this point, even where a root was missing: the fields that
+        are tried next decide whether that matters.
         """
         concluded = super().conclude(test)
         return False if concluded is None and not test.is_zero else concluded
@@ -792,7 +796,10 @@ class Prime(Field):
         return reduce(self.add, products)[..., None]
 
     def _limb_product(self, a: Array, b: Array) -> Array:
-        """Return the matrix product of residues (..., n, k) and (..., k, m), by BLAS on limbs."""
+        """Return the matrix product (..., n, m) of residues (..., n, k) and (..., k, m), by BLAS.
+
+        The factors are split into limbs of 17 and of 25 bits, whose products are exact in float64.
+        """
         n = a.shape[-2]
         m = b.shape[-1]
         limbs_of_a = [(a >> shift & 0x1FFFF).astype(float) for shift in (0, 17, 34)]
@@ -1026,7 +1033,7 @@ class Towers(Field):
         return (bits % self.p.astype(np.uint64)).astype(np.int64)
 
     def _exp(self, a: Array) -> Array:
-        """Return g^(2 a) of the residue one level below; random numbers on the lowest level."""
+        """Return e^a: per level (g^2)^a with a from the level below, random on the lowest level."""
         squares = np.array([g * g for g, _ in self.tables] + [1] * self.n_chains)
         out = self.power(squares, np.roll(a, -self.n_chains, axis=-1))
         lowest = self.random_function("exp", a)[..., -self.n_chains :]
