@@ -72,7 +72,8 @@ def evaluate(args: argparse.Namespace) -> int:
     """Measure a model on held-out rows of a table, beside scikit-learn models and the base rate."""
     check_outputs([args.data], args.json, picture=args.plot)
     problem = read_problem(args)
-    model = build_learner(args, problem.task)  # raises before scikit-learn is loaded
+    # wrong options raise before the slow import below
+    model = build_learner(args, problem.task)
     from .baselines import score_forecast
 
     y = problem.y
@@ -85,7 +86,7 @@ def evaluate(args: argparse.Namespace) -> int:
     notes = NOTES[problem.task]
     if problem.task == "classification":
         labels = np.unique(y)
-        target = np.searchsorted(labels, target)  # the index of each class
+        target = np.searchsorted(labels, target)  # classes as indices into `labels`
         counts = np.bincount(target, minlength=len(labels))
         notes += _class_notes(labels, counts)
     if args.class_weight:

@@ -152,7 +152,7 @@ def predict(args: argparse.Namespace) -> int:
     check_outputs([args.model, args.data], args.output, picture=args.plot)
     if args.data.endswith(".npz") and not args.model.endswith(".npz"):
         raise ValueError(
-            f"the model comes before the table: bbb-numpy predict {args.data} {args.model}"
+            f"MODEL must come before DATA: bbb-numpy predict {args.data} {args.model}"
         )
     model = load(args.model)
     names = getattr(model, "feature_names_in_", None)

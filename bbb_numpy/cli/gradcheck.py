@@ -89,7 +89,8 @@ METHOD_OPTIONS: Options = {
         "help": "Largest number of coordinates of each block of theta that are checked, drawn at "
         "random. With --all it limits central differences alone.",
     },
-    "most": {"type": at_least_one, "help": argparse.SUPPRESS},  # its former name
+    # former name of --max-coordinates
+    "most": {"type": at_least_one, "help": argparse.SUPPRESS},
 }
 ARCHITECTURE_OPTIONS: Options = {
     "layers": {
@@ -212,7 +213,7 @@ def prove_file(args: argparse.Namespace) -> int:
     return command.run(args)
 
 
-# --- every combination
+# --- every combination of parts
 
 
 def _check_combinations(args: argparse.Namespace) -> int:

@@ -57,9 +57,7 @@ def _run(argv: Sequence[str]) -> int:
             parser.print_help(sys.stderr)
             return 2
         args, unknown = parser.parse_known_args(argv)
-        if (
-            unknown
-        ):  # an error of the subcommand's parser shows the usage of the subcommand
+        if unknown:  # the subcommand's parser shows its own usage with the error
             args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "bar": "|", "space": " "}
-GUESSED_SEPARATORS = "\t;,|"  # in the order in which they are tried
+GUESSED_SEPARATORS = "\t;,|"  # separators that are tried, in this order
 # First line of a file in which Excel names the separator
 EXCEL_SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
 BYTE_ORDER_MARKS = {

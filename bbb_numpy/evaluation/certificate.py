@@ -257,5 +257,5 @@ def _outputs(
     step = max(1, BLOCK_NUMBERS // (4 * model.layout.size))
     for rows in list(blocks_of_rows(len(x), step)) * samples:
         eps = estimator.draw_weights(rng, len(x[rows]), theta.dtype)
-        w = estimator.weights(theta, eps, buffers.rewind())  # (B, P)
+        w = estimator.weights(theta, eps, buffers.rewind())  # (B, P) for B rows
         yield rows, model.predict(w, x[rows][:, None], buffers).swapaxes(0, 1)

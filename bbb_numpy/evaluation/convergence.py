@@ -241,12 +241,12 @@ accept_old_attributes(
 )
 
 
-DIVERGED = """a divergence: there may be a narrow place from which the chains
-turn away, all of them alike, so that R-hat does not see it. Raise target_accept, or use
-another prior or parametrisation."""
+DIVERGED = """a divergence: there may be a narrow region of the posterior that no
+chain enters, which R-hat cannot detect. Raise target_accept, or use another prior or
+parametrisation."""
 WITHOUT_FUNCTIONS = """\
-The functions E[y|x] are not judged, since stored draws come without the data of fit:
-give x, rows in the chains' units; for a learner (X - x_mean_) / x_scale_."""
+The functions E[y|x] are not judged, since draws loaded from a file hold no data:
+give x, standardised like the data of fit; for a learner (X - x_mean_) / x_scale_."""
 PERMUTED = """Weights are identified only up to the order of hidden units, and with tanh up to their
 signs: chains in different copies of one mode have a large R-hat of weights and the same functions.\
 """
@@ -257,7 +257,7 @@ def _r_hats(az: Any, values: Array) -> Array:
 
     T is the number of draws of each of S chains, `az` the module arviz.
     """
-    # a chain that stands still has variance 0: division by 0
+    # A chain that stands still has variance 0, by which R-hat would be divided
     with np.errstate(all="ignore"):
         r_hat = az.rhat(az.convert_to_dataset({"v": values.swapaxes(0, 1)}))["v"].values
     return np.where(np.isnan(r_hat), np.inf, r_hat)

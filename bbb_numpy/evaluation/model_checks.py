@@ -253,8 +253,8 @@ def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
     effective = float(1.0 / np.sum(weights**2))
     if effective < MIN_ESS_SHARE * len(weights):
         warnings.warn(
-            f"only {effective:.1f} of {len(weights)} draws are effective under the other model; "
-            "its posterior is too different; sample the other model itself",
+            f"only {effective:.1f} of {len(weights)} draws are effective under the other model, "
+            "whose posterior is too different; sample that model itself",
             # skips the wrapper that checks arguments, to point at the caller
             stacklevel=3,
         )

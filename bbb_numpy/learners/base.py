@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-try:  # the first import of scikit-learn in the package, for a single helpful error
+try:  # here the package first imports scikit-learn: one place for the advice
     from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils.class_weight import compute_class_weight
@@ -435,7 +435,7 @@ class Learner(Fitted):
             raise posterior.error
         return posterior, data
 
-    # How each learner reads and returns targets
+    # Conversion of targets, which each learner implements
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
         """Return targets (N, K) of a new fit, their likelihood, and fields of `FittedState`.
@@ -605,7 +605,7 @@ class Learner(Fitted):
     def _check_rows(self, X: Any) -> Array:
         """Return inputs `X` (N, d_in) checked, and standardised as in `fit`."""
         check_is_fitted(self)
-        if hasattr(self, "columns_") and hasattr(X, "iloc"):  # fitted to a table
+        if hasattr(self, "columns_") and hasattr(X, "iloc"):  # a table, as in fit
             X = encode_columns(X, self.columns_)
         return self._in_units(check_inputs(self, X))
 

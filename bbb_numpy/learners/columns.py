@@ -147,14 +147,14 @@ class Column:
                 location = locate_cell(frame, self.name, is_unknown)
                 categories = list_names(self.categories, MAX_CATEGORIES_LISTED)
                 raise ValueError(
-                    f"{location}: {quote_cell(texts[0])} is none of the categories of fit, "
-                    f"{categories}; correct it, or give such cells no category with "
-                    "--unknown ignore"
+                    f"{location}: {quote_cell(texts[0])} must be one of the categories in the "
+                    f"training rows, {categories}; correct it, or give such cells no category "
+                    "with --unknown ignore"
                 )
             examples = list_names(texts, MAX_CATEGORIES_LISTED)
             warnings.warn(
-                f"column {quote_cell(self.name)}: {is_unknown.sum()} cells are none of the "
-                f"categories of fit, such as {examples}; all features of the column are 0 there",
+                f"column {quote_cell(self.name)}: {is_unknown.sum()} cells hold categories that "
+                f"no training row has, such as {examples}; their features of the column are 0",
                 UserWarning,
                 stacklevel=3,
             )

@@ -124,7 +124,8 @@ class JudgedFit:
                 samples=self.n_samples,
             )
         except (TypeError, ValueError):
-            return nan  # the likelihood has none, or the network overflows
+            # The likelihood has no distribution function, or the network overflows
+            return nan
         return float(np.mean(np.abs(pit - 0.5) <= 0.5 * COVERAGE))
 
     def rmse(self) -> float:

@@ -50,8 +50,8 @@ MIN_PATH_LENGTH = 0.25
 MAX_FUNCTION_SD = 0.3
 
 NO_CAUSE = (
-    "No cause is seen in units, outliers, noise, prior and training; see whether "
-    "inference='map', which has no uncertainty of weights, and 'hmc', which has all, fail too"
+    "No cause was found in units, outliers, noise, prior and training; try whether "
+    "inference='map', a single vector of weights, and 'hmc', the whole posterior, fail too"
 )
 
 

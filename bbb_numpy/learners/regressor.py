@@ -327,7 +327,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         y = y.reshape(len(y), -1)  # (N, K) targets
         if y.shape[1] != self.n_outputs_:
             raise ValueError(
-                f"y has {y.shape[1]} outputs, the model was fitted with {self.n_outputs_}"
+                f"y must have {self.n_outputs_} columns, as in fit; got {y.shape[1]}"
             )
         self.estimator_.model.likelihood.check_targets(y, dtype)
         return standardise(y, self.y_mean_, self.y_scale_, dtype, "y")

@@ -44,7 +44,7 @@ class Fitted(Stateful, BaseEstimator):
     if TYPE_CHECKING:
         training_: Training
         draws_: Draws
-        estimator_: Any  # or DrawnWeights
+        estimator_: Any  # GradientEstimator, Linearised or DrawnWeights
         n_features_in_: int
         x_mean_: Array
         x_scale_: Array

@@ -101,9 +101,9 @@ def test_an_unknown_category_is_refused_or_all_zero_with_a_warning(run, houses, 
     run("fit", houses, "--target", "preis", "--decimal", ",", *SHORT)
     new = written(tmp_path / "new.csv", "größe,farbe\n100,rot\n100,lila\n")
     _, err = run("predict", "model.npz", new, ends=2)
-    assert "new.csv, line 3, column 'farbe': 'lila' is none of the categories of fit" in err
+    assert "new.csv, line 3, column 'farbe': 'lila' must be one of the categories" in err
     out, err = run("predict", "model.npz", new, "--unknown", "ignore")
-    assert "column 'farbe': 1 cells are none of the categories of fit, such as 'lila'" in err
+    assert "column 'farbe': 1 cells hold categories that no training row has, such as" in err
     with pytest.warns(UserWarning, match="feature names"):
         zero = load("model.npz").predict(np.array([[100.0, 0.0, 0.0, 0.0]]))
     assert float(rows(out)[1]["mean"]) == zero[0]

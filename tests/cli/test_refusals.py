@@ -44,7 +44,7 @@ TYPED = [
     (["fit", "d.csv", "--target", "same", "--task", "classification"], "y has only one class, 1"),
     (["fit", "none.csv", "--target", "price"], "fit: none.csv: No such file or directory\n"),
     (["predict", "none.npz", "d.csv"], "predict: none.npz: No such file or directory\n"),
-    (["predict", "d.csv", "of classes.npz"], "the model comes before the table: bbb-numpy predict"),
+    (["predict", "d.csv", "of classes.npz"], "MODEL must come before DATA: bbb-numpy predict"),
     (["predict", "d.csv", "d.csv"], "d.csv is damaged or not ours: "),
     (["predict", "of classes.npz", "d.csv", "--keep", "mean"], "has no column 'mean'"),
     (["predict", "of classes.npz", "d.csv", "--keep", "entropy"], "the predictions have a column"),

@@ -240,7 +240,7 @@ def test_any_divergence_is_told_however_well_chains_agree():
     clean, divergent = (
         str(convergence.Convergence(1000, 4, (ENOUGH,), n_divergent=k)) for k in (0, 1)
     )
-    sentence = "1 of 4000 draws followed a divergence: there may be a narrow place from which"
+    sentence = "1 of 4000 draws followed a divergence: there may be a narrow region of"
     assert "diverg" not in clean
     assert divergent.startswith(f"{clean}\n{sentence}")
 

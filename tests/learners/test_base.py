@@ -174,7 +174,7 @@ def test_bad_data_are_named_and_change_nothing(method, x, y, message):
     with pytest.raises((TypeError, ValueError), match=message):
         getattr(model, method)(x, y)
     if method != "fit":
-        with pytest.raises(ValueError, match="y has 2 outputs, the model was fitted with 1"):
+        with pytest.raises(ValueError, match="y must have 1 columns, as in fit; got 2"):
             getattr(model, method)(*regression_rows(outputs=2))
     assert fitted_state(model) == state_before
 

@@ -235,7 +235,7 @@ def test_where_no_cause_is_seen_none_is_named(monkeypatch):
     monkeypatch.setattr(diagnosis, "likely_causes", lambda evidence: [])
     [message] = messages_of_fit(regressor(epochs=1), X, Y)
     assert "Likely cause" not in message
-    assert "No cause is seen in units, outliers, noise, prior and training; see" in message
+    assert "No cause was found in units, outliers, noise, prior and training; try" in message
 
 
 def test_training_that_ends_while_the_loss_falls_steeply_says_so_though_it_is_good_already():

@@ -194,7 +194,7 @@ DAYS = np.arange("2024-01-01", "2024-02-10", dtype="M8[D]")
         (np.full(ROWS, np.nan), "sample_weight contains NaN"),
         (np.full(ROWS, np.inf), "sample_weight contains infinity"),
         (np.zeros(ROWS), "[Ss]ample.weight"),
-        (np.full(ROWS, 1e308), "sample_weight sums to inf"),
+        (np.full(ROWS, 1e308), "weights that sum to inf"),
         (["a"] * ROWS, "sample_weight must be an array of real numbers"),
         (["1"] * ROWS, "sample_weight must be an array of real numbers"),
         (np.array(["1"] * ROWS, object), "sample_weight must be an array of real numbers"),
