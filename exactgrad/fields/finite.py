@@ -780,7 +780,6 @@ class Prime(Field):
         """Return the matrix product (..., n, m, 1) of (..., n, k, 1) and (..., k, m, 1).
 
         A large product is computed by BLAS in float64, without rounding:
-
         a is x0 + x1 2^17 + x2 2^34 and b is y0 + y1 2^25, so that each of the six products of
         limbs is a sum of at most 2048 terms below 2^42: an integer of at most 2^53, which float64
         holds, as it does each of its partial sums, in whatever order BLAS adds.
