@@ -260,7 +260,7 @@ def _choose_coordinates(
     max_coordinates: int | None,
     rng: np.random.Generator,
 ) -> dict[str, Array]:
-    """Return by block the indices to check: all, or `max_coordinates` drawn at random."""
+    """Return the indices to check in each block, by name: all or `max_coordinates` at random."""
     coordinates: dict[str, Array] = {}
     for name, block in blocks.items():
         indices = np.arange(size)[block]
@@ -285,7 +285,7 @@ def _measure_slopes(
     method: str,
     gates: Callable[[Array], Array] | None,
 ) -> MeasuredSlopes:
-    """Return the derivatives by the coordinates `indices` of theta, measured by `method`."""
+    """Return the derivatives of the value by the coordinates `indices`, measured by `method`."""
     numeric = np.full(theta.size, np.nan)
     rounding = np.zeros(theta.size)
     kinked = np.zeros(theta.size, bool)

@@ -417,7 +417,7 @@ def _second_of(f: Function) -> Function:
 
 
 def _weighted(values: Function, outputs: Tree) -> Function:
-    """Return the function u . f of theta, u and a list of further arguments.
+    """Return a function of theta, u and a list of further arguments that returns u . f(theta).
 
     `values` is f, and `outputs` the structure of what f returns.
     """
@@ -429,7 +429,10 @@ def _weighted(values: Function, outputs: Tree) -> Function:
 
 
 def _vjp_program(values: Function, vjp: Function, outputs: Tree) -> Function:
-    """Return a function of theta, further arguments and u that returns u . f and u J."""
+    """Return a function of theta, further arguments and u that returns u . f(theta) and u J.
+
+    `values` is f, `vjp` the product by hand, and `outputs` the structure of what f returns.
+    """
     weighted = _weighted(values, outputs)
 
     def value_and_vjp(theta: Any, *arguments_and_u: Any) -> Any:
@@ -443,7 +446,11 @@ def _vjp_program(values: Function, vjp: Function, outputs: Tree) -> Function:
 def _jvp_program(
     shape: str, values: Function, jvp: Function, tree: Tree, outputs: Tree
 ) -> Function:
-    """Return a function of s, ..., theta, t and u: u . f(theta + s t) and its slope u . J t."""
+    """Return a function of s, ..., theta, t, u: u . f(theta + s t) and its slope u . J t.
+
+    `values` is f, `jvp` the product by hand, `tree` and `outputs` the structures of theta and of
+    what f returns; `shape` is what errors call the product.
+    """
     weighted = _weighted(values, outputs)
 
     def value_and_jvp(s: Any, *arguments_and_point: Any) -> Any:

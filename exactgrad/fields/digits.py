@@ -113,11 +113,11 @@ class Digits(Field):
     cumsum: Any = staticmethod(np.cumsum)
 
     def inv(self, a: Array) -> Array:
-        """Return 1 / a, and NaN for a = 0."""
+        """Return 1 / a, or NaN where a is 0."""
         return _elementwise(lambda x: 1 / x if x else Decimal("NaN"), a)
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return the matrix products."""
+        """Return the matrix product (..., n, m, 1) of (..., n, k, 1) and (..., k, m, 1)."""
         return np.matmul(a[..., 0], b[..., 0])[..., None]
 
     def exp(self, a: Array, log_terms: Array | None = None) -> Array:
