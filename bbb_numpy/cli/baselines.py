@@ -288,7 +288,8 @@ def _ranking_scores(proba: Array, y: Array) -> dict[str, Score]:
     """Return ROC AUC and average precision by name: of the rarer of two classes, or class means.
 
     Each class is ranked against all others, and the mean over classes is unweighted (macro
-    average). Classes that no row has, or all rows have, are left out.
+    average). Classes that no row has, or all rows have, are left out. `proba` (N, C) are
+    probabilities, `y` (N,) the observed classes as columns of it.
     """
     counts = np.bincount(y, minlength=proba.shape[1])
     labels = np.flatnonzero((counts > 0) & (counts < len(y)))
@@ -303,7 +304,10 @@ def _ranking_scores(proba: Array, y: Array) -> dict[str, Score]:
 
 
 def _brier(proba: Array, y: Array) -> Array:
-    """Return the Brier score of each row (N,); for two classes the squared error of one of them."""
+    """Return the Brier score of each row (N,); for two classes the squared error of one of them.
+
+    `proba` (N, C) are probabilities, `y` (N,) the observed classes as columns of it.
+    """
     one_hot = y[:, None] == np.arange(proba.shape[1])
     squares = np.square(proba - one_hot).sum(axis=1)
     return squares / 2.0 if proba.shape[1] == 2 else squares
@@ -324,7 +328,7 @@ def top_label_reliability(forecast: Forecast, y: Array) -> Reliability:
 
 
 def _mean(values: Array) -> Score:
-    """Return the mean of a score over rows, and its standard error, None for a single row."""
+    """Return the mean of `values` (N,) over rows, and its standard error, None for one row."""
     values = np.asarray(values, float)
     error = None
     if len(values) > 1:

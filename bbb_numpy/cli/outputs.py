@@ -53,7 +53,7 @@ def check_outputs(
 
 
 def check_folder(path: str) -> Path:
-    """Return an output folder, which need not exist yet; raise an error if it cannot be written."""
+    """Return the output folder `path`, which need not exist yet; raise an error if not writable."""
     resolved = Path(path).resolve()
     existing = next(
         folder for folder in (resolved, *resolved.parents) if folder.exists()

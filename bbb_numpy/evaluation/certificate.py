@@ -226,7 +226,7 @@ def _is_wrong(f: Array, y: Array, binary: bool) -> Array:
 
 
 def _divergence(estimator: GradientEstimator, theta: Array) -> float:
-    """Return KL(q || P(w)) in float64, whatever the dtype of theta (D18, D19)."""
+    """Return KL(q || P(w)) for the posterior parameters `theta`, in float64 (D18, D19)."""
     posterior: Any = estimator.posterior
     prior: Any = estimator.model.prior
     blocks = estimator.layout.views(theta.astype(np.float64))

@@ -87,7 +87,7 @@ def draws_of(draws: Any) -> Draws:
 
 
 def model_of(draws: Draws) -> Model | None:
-    """Return the model of the target that was sampled, or None if the target has no model."""
+    """Return the model of the target of `draws`, or None if the target has no model."""
     model = getattr(draws.target, "model", None)
     if isinstance(model, Model) and DrawnWeights(model).layout == draws.layout:
         return model
@@ -266,7 +266,8 @@ def _r_hats(az: Any, values: Array) -> Array:
 def _line(az: Any, space: str, name: str, values: Array) -> Line | None:
     """Return the worst R-hat and effective sample sizes of `values` (T, S, ...) as a `Line`.
 
-    T is the number of draws of each of S chains, `az` the module arviz. None is returned if none
+    T is the number of draws of each of S chains, `az` the module arviz; `space` and `name` are
+    fields of the result. None is returned if none
     of the numbers ever changes.
     """
     # The mask flattens all coordinates that change into one axis
@@ -326,7 +327,7 @@ def function_r_hats(draws: Any, x: Any) -> Array:
 
 
 def known_model(draws: Draws) -> Model:
-    """Return the model of the target that was sampled; raise ValueError if it has none."""
+    """Return the model of the target of `draws`; raise ValueError if the target has none."""
     model = model_of(draws)
     if model is None:
         raise ValueError(

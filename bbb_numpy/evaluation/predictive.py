@@ -164,9 +164,11 @@ def outputs(
     Parameters
     ----------
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+        Model with its approximate posterior, or with draws.
     theta : ndarray
         What the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
+        Inputs at which to predict.
     rng : numpy.random.Generator
         Draws the weight samples; the same state gives the same functions for any rows.
     samples : int
@@ -194,7 +196,7 @@ def outputs(
 
 
 def is_gaussian(estimator: Source) -> bool:
-    """Return whether the predictive is Gaussian: linearised network, Gaussian noise (D54)."""
+    """Return whether the predictive is Gaussian: f is linear in w, and the noise is Gaussian (D54)."""
     gaussian = type(estimator.model.likelihood) is GaussianLikelihood
     return isinstance(estimator, Linearised) and gaussian
 
@@ -229,9 +231,11 @@ def predict(
     Parameters
     ----------
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+        Model with its approximate posterior, or with draws.
     theta : ndarray
         What the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
+        Inputs at which to predict.
     rng : numpy.random.Generator
         Draws the weight samples; the same state gives the same functions for any rows.
     samples : int
@@ -281,9 +285,11 @@ def covariance(
     Parameters
     ----------
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+        Model with its approximate posterior, or with draws.
     theta : ndarray
         What the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
+        Inputs at which to predict.
     rng : numpy.random.Generator
         Draws the weight samples; the same state gives the same functions for any rows.
     samples : int
@@ -316,9 +322,11 @@ def sample_functions(
     Parameters
     ----------
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+        Model with its approximate posterior, or with draws.
     theta : ndarray
         What the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
+        Inputs at which to predict.
     rng : numpy.random.Generator
         Draws the weight samples; the same state gives the same functions for any rows.
     samples : int
@@ -342,9 +350,11 @@ def mixture(
     Parameters
     ----------
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+        Model with its approximate posterior, or with draws.
     theta : ndarray
         What the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
+        Inputs at which to predict.
     rng : numpy.random.Generator
         Draws the weight samples; the same state gives the same functions for any rows.
     samples : int
@@ -372,9 +382,11 @@ def sample_targets(
     Parameters
     ----------
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+        Model with its approximate posterior, or with draws.
     theta : ndarray
         What the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
+        Inputs at which to predict.
     rng : numpy.random.Generator
         Draws the weight samples; the same state gives the same functions for any rows.
     samples : int
@@ -406,6 +418,7 @@ def predict_classes(
     theta : ndarray
         What the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
+        Inputs at which to predict.
     rng : numpy.random.Generator
         Draws the weight samples; the same state gives the same functions for any rows.
     samples : int
@@ -466,6 +479,7 @@ def log_predictive_density(
     Parameters
     ----------
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+        Model with its approximate posterior, or with draws.
     theta : ndarray
         What the estimator learned; for `DrawnWeights` the draws (T, D).
     x, y : ndarray (N, d_in), (N, K)

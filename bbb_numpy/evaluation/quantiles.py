@@ -71,9 +71,11 @@ def distribution_function(
     Parameters
     ----------
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+        Model with its approximate posterior, or with draws.
     theta : ndarray
         What the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
+        Inputs at which to predict.
     y : ndarray (N, K)
         Targets; F is that of each output by itself. They may be infinite.
     rng : numpy.random.Generator
@@ -122,9 +124,11 @@ def quantiles(
     Parameters
     ----------
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+        Model with its approximate posterior, or with draws.
     theta : ndarray
         What the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
+        Inputs at which to predict.
     q : float or array-like (Q,)
         Probabilities between 0 and 1.
     rng : numpy.random.Generator

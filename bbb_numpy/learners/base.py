@@ -583,7 +583,10 @@ class Learner(Fitted):
         return Rows(x, y, weights.astype(x.dtype)).at(weights > 0)
 
     def _same_model(self, plan: Plan, caller: str) -> Estimator:
-        """Return the estimator of the present arguments; raise ValueError if its model is new."""
+        """Return the estimator of the present arguments; raise ValueError if its model is new.
+
+        `plan` are the present arguments; `caller` is the method named in the message.
+        """
         old: Any = self.estimator_
         likelihood = plan.parts["likelihood"] or old.model.likelihood
         new: Any = plan.build(self.n_features_in_, old.model.outputs, likelihood)
@@ -635,7 +638,7 @@ class Learner(Fitted):
         check_finite(quantity, values, x)
 
     def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
-        """Return inputs (N, d_in) and targets (N, K) of further rows, in training's units."""
+        """Return `X` (N, d_in) and `y` as (N, K), checked and in training's units."""
         check_is_fitted(self)
         x, targets = check_pair(
             self, X, y, first=False, labels=self.task == "classification"

@@ -133,7 +133,8 @@ def _measure(
 ) -> tuple[FitReport, JudgedFit]:
     """Return the report of a fit without its causes, and `fit` with rows as float64.
 
-    `data` are all training rows; `fit` holds those on which the posterior is judged.
+    `data` are all training rows; `fit` holds those on which the posterior is judged; `history` are
+    the epochs of training, none after sampling.
     """
     source: Any = fit.estimator
     model = source.model

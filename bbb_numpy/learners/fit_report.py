@@ -288,7 +288,7 @@ class Check:
 
 
 def _no_better(detail: str) -> Callable[[FitReport], str]:
-    """Return a function that returns the message of a fit no better than ignoring X."""
+    """Return a message function: the fit is no better than ignoring X, followed by `detail`."""
     return lambda report: f"the fit is no better than ignoring X, {detail}"
 
 

@@ -221,7 +221,7 @@ class Sampling(Method):
         rng: Generator,
         progress: bool | None,
     ) -> FittedPosterior:
-        """Draw from the posterior, and continue the chains of earlier draws if there are any.
+        """Draw from the posterior; continue the chains of `earlier_draws` unless it is None.
 
         The sampler gets an integer as its seed, since a checkpoint could not compare the state of
         a generator with that of the run on disk. The draws are the same either way.

@@ -366,7 +366,7 @@ class Variational(Method):
 def _train_from(
     init: Training, problem: Problem, rng: Generator, progress: bool | None
 ) -> FittedPosterior:
-    """Train from the state `init`; a NonFiniteError is stored in the result, not raised."""
+    """Train on a problem from the state `init`; a NonFiniteError is stored in the result."""
     recipe = problem.recipe
     assert recipe is not None
     error = None

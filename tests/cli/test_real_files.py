@@ -84,7 +84,7 @@ def test_the_model_file_predicts_the_same_table_in_python(run, houses, tmp_path)
     )
     with pytest.raises(ValueError, match=r"no column 'größe'; did you mean 'Größe'\?"):
         model.predict(frame.rename(columns={"größe": "Größe"}))
-    with pytest.raises(ValueError, match="row 1, column 'farbe': 'lila' is none of the cat"):
+    with pytest.raises(ValueError, match="row 1, column 'farbe': 'lila' must be one"):
         model.predict(frame.assign(farbe=["rot", "lila"]))
     with pytest.raises(ValueError, match="row 0, column 'größe': a value is missing"):
         model.predict(frame.assign(größe=[None, 2.0]))
