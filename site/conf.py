@@ -72,7 +72,9 @@ def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
     """Return where the site shows the source of an object; all reference pages are in api/."""
     path = pages.module_file(info["module"])
     lines = pages.lines_of(path, info["fullname"])
-    return f"../source/{path}.html#L-{lines[0]}" if lines else None
+    if not lines:
+        return None
+    return f"../source/{path}.html#L-{lines[0]}"
 
 
 def as_written(app, what, name, obj, options, lines) -> None:
@@ -93,7 +95,8 @@ def as_written(app, what, name, obj, options, lines) -> None:
             continue
         if not line.strip():
             n_backquotes = 0
-        inside, n_backquotes = "`" * (n_backquotes % 2), n_backquotes + line.count("`")
+        inside = "`" * (n_backquotes % 2)
+        n_backquotes += line.count("`")
         pattern = r"(``.*?``|`[^`]*(?:`|$)|\*\*\w[^*]*\*\*|^\* )"
         parts = re.split(pattern, inside + line)
         parts[::2] = [re.sub(r"([|*\\]|(?<=\w)_(?!\w))", r"\\\1", part) for part in parts[::2]]
@@ -107,7 +110,8 @@ def with_blocks(lines: list[str]) -> list[str]:
     for previous, line in pairwise(["", *lines]):
         listed = bool(LIST.match(line)) or (listed and line.startswith(" "))
         if line.startswith(" ") and not listed and not previous.startswith(" "):
-            blocks += [] if blocks and blocks[-1].endswith("::") else ["", "::", ""]
+            if not (blocks and blocks[-1].endswith("::")):
+                blocks += ["", "::", ""]
         elif line.strip() and not line.startswith(" ") and previous.startswith(" "):
             blocks.append("")
         blocks.append(line)
@@ -119,7 +123,9 @@ def skip(app, what, name, obj, skipped, options) -> bool | None:
     alias = (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
     obj = getattr(obj, "__func__", obj)
     numpys = isinstance(obj, np.ufunc) or getattr(obj, "__module__", None) == "numpy"
-    return True if alias or numpys or re.fullmatch(r"set_\w+_request", name) else None
+    if alias or numpys or re.fullmatch(r"set_\w+_request", name):
+        return True
+    return None  # as autodoc decides
 
 
 def begin(app, config) -> None:

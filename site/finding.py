@@ -65,7 +65,9 @@ def group_of(page: str) -> int:
     """Return the group in which the search shows a page: book, beside it, or reference."""
     if page.startswith("api/"):
         return REFERENCE
-    return BOOK if re.match(r"derivations|docs/choosing", page) else BESIDE
+    if re.match(r"derivations|docs/choosing", page):
+        return BOOK
+    return BESIDE
 
 
 def sections_of(page: str, tree: nodes.document, titles: dict[str, str]) -> list[list[Any]]:

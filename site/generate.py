@@ -267,8 +267,9 @@ def api() -> dict[str, str]:
     folder = ""
     for module, names in modules().items():
         package, inner, *_ = module.split(".")
-        if folder != (inner if package == "bbb_numpy" else package):
-            folder = inner if package == "bbb_numpy" else package
+        section = inner if package == "bbb_numpy" else package
+        if folder != section:
+            folder = section
             rows += ["", f"``{folder}``", "-" * (len(folder) + 4), ""]
         listed = ", ".join(names)
         if package in ("bbb_studies", "bbb_course"):  # read where they stand

@@ -78,7 +78,9 @@ def relative(target: str, out: str) -> str:
 def resolve(target: str, page: str) -> tuple[str, str]:
     """Return the file from the root, and the anchor, that a link of `page` leads to."""
     path, _, name = target.partition("#")
-    return posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page, name
+    if not path:
+        return page, name
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), path)), name
 
 
 def is_web(target: str) -> bool:
@@ -88,13 +90,17 @@ def is_web(target: str) -> bool:
 
 def source_page(path: str) -> str:
     """Return the page on which the site shows a file, or the files of a folder."""
-    return f"source/{path}/index" if (ROOT / path).is_dir() else f"source/{path}"
+    if (ROOT / path).is_dir():
+        return f"source/{path}/index"
+    return f"source/{path}"
 
 
 def module_file(module: str) -> str:
     """Return the file of a dotted module."""
     path = module.replace(".", "/")
-    return f"{path}.py" if (ROOT / f"{path}.py").is_file() else f"{path}/__init__.py"
+    if (ROOT / f"{path}.py").is_file():
+        return f"{path}.py"
+    return f"{path}/__init__.py"
 
 
 def parsed(path: str) -> ast.Module:
@@ -115,8 +121,9 @@ def line_of(path: str, label: str) -> int:
     """Return the line at which the text of a link to a file, such as `plain.fit`, points."""
     stem = posixpath.basename(path).removesuffix(".py")
     name = label.strip("[]`").removeprefix(f"{path}::").removeprefix(f"{stem}.")
-    line_range = lines_of(path, name) if path.endswith(".py") and name != path else None
-    return line_range[0] if line_range else 1
+    if path.endswith(".py") and name != path and (line_range := lines_of(path, name)):
+        return line_range[0]
+    return 1
 
 
 def new_link(label: str, target: str, page: str, out: str) -> str:
@@ -134,7 +141,8 @@ def new_link(label: str, target: str, page: str, out: str) -> str:
     if path.endswith((".md", ".ipynb")):
         name = book.slug(name)  # a notebook's heading is linked by the name that Jupyter gives it
         path_to = "" if path == out else relative(path, out)
-        return f"{label}({path_to}{'#' + name if name else ''})"
+        anchor = f"#{name}" if name else ""
+        return f"{label}({path_to}{anchor})"
     if posixpath.splitext(path)[1] in PICTURES:
         return f"{label}({relative(path, out)})"
     line = line_of(path, label) if (ROOT / path).is_file() else 1
@@ -236,7 +244,9 @@ def is_exercise(path: str) -> bool:
 def shown(path: str) -> str:
     """Return the text of a file; of an exercise as students get it, without its solution."""
     text = (ROOT / path).read_text("utf-8")
-    return template(text) if is_exercise(path) else text
+    if is_exercise(path):
+        return template(text)
+    return text
 
 
 @lru_cache(maxsize=1024)
@@ -252,7 +262,9 @@ def coloured(path: str) -> list[str]:
         )
 
     text = html.escape(shown(path), quote=False)
-    return (TOKEN.sub(mark_up, text) if path.endswith(".py") else text).splitlines()
+    if path.endswith(".py"):
+        text = TOKEN.sub(mark_up, text)
+    return text.splitlines()
 
 
 def tagged(line: str, out: str, defined_tags: frozenset[str]) -> str:
@@ -260,7 +272,9 @@ def tagged(line: str, out: str, defined_tags: frozenset[str]) -> str:
 
     def link_tag(tag: re.Match[str]) -> str:
         address = relative(f"tags/{tag[0].lower()}.html", out)
-        return f'<a href="{address}">{tag[0]}</a>' if tag[0] in defined_tags else tag[0]
+        if tag[0] not in defined_tags:
+            return tag[0]
+        return f'<a href="{address}">{tag[0]}</a>'
 
     return re.sub(r"<i>.*?</i>", lambda span: re.sub(r"\b[A-Z]\d+\b", link_tag, span[0]), line)
 

@@ -140,6 +140,18 @@ class LastLayer:
         a = a.reshape(-1, self.net.sizes[-2]).astype(float)
         return np.hstack([a, np.ones((len(a), 1))])
 
+    def remember(self, rows: Array, rewards: Array) -> None:
+        """Add rewards (n,) of rows (n,) of `inputs`, for the next `refit`.
+
+        Parameters
+        ----------
+        rows : ndarray (n,) of int
+            A row may occur more than once.
+        rewards : ndarray (n,)
+        """
+        np.add.at(self.count, rows, 1.0)
+        np.add.at(self.total, rows, rewards)
+
     def refit(self, w: Array) -> None:
         """Compute the posterior of all rewards so far, by the features of weights `w` (P,)."""
         self.w = w[None].copy()
@@ -156,6 +168,13 @@ class LastLayer:
         """Add the reward of one row of `inputs` to the posterior.
 
         The result is that of `refit` with the same weights, by a rank-one update of the covariance.
+
+        Parameters
+        ----------
+        row : int
+            Row of `inputs`: a mushroom and what was done with it.
+        reward : float
+            What was received.
         """
         self.count[row] += 1.0
         self.total[row] += reward
@@ -169,6 +188,13 @@ class LastLayer:
         """Return whether eating this mushroom is better under one draw from the posterior.
 
         One number is drawn, the difference of the rewards of eating and leaving.
+
+        Parameters
+        ----------
+        mushroom : int
+            Its number.
+        rng : numpy.random.Generator
+            Of the draw.
         """
         leave, eat = self.features([2 * mushroom, 2 * mushroom + 1])
         difference = eat - leave
@@ -293,6 +319,13 @@ def kl_share(settings: Settings, n_remembered: int) -> float:
     The N remembered interactions are the data: F = KL - sum_i log P(y_i|w). Of B rows drawn at
     random with replacement (N / B) sum_b log P(y_b|w) has the mean of that sum, so the minibatch
     costs F times B / N: (B / N) KL - sum_b log P(y_b|w). While N < B this is more than 1.
+
+    Parameters
+    ----------
+    settings : Settings
+        Whose minibatch has B rows.
+    n_remembered : int
+        Number of interactions N that training draws from.
     """
     return settings.batch / n_remembered
 
@@ -326,18 +359,13 @@ def play(
     buffers = Buffers()
     decision_buffers = Buffers()
     noise = np.empty(estimator.noise_shape(1, settings.batch), np.float32)
-    rows_played = (
-        2 * game.shown + state.ate
-    )  # row of `inputs`: the mushroom and what was done
+    rows_played = 2 * game.shown + state.ate  # (T,)  rows of `inputs`
     reward = np.where(state.ate, game.payoff, np.float32(0.0))[:, None]
     last_layer = None
     mu = estimator.layout.views(theta)["mu"]
     if agent.last_layer:
         last_layer = LastLayer(settings, estimator.model.network, game.inputs)
-        np.add.at(last_layer.count, rows_played[: state.played], 1.0)
-        np.add.at(
-            last_layer.total, rows_played[: state.played], reward[: state.played, 0]
-        )
+        last_layer.remember(rows_played[: state.played], reward[: state.played, 0])
         last_layer.refit(mu)
     while state.played < until:
         t = state.played

@@ -409,6 +409,13 @@ def share_removed(candidate: Candidate, epoch: int) -> float:
 
     The share rises as a cubic from a quarter to three quarters of the epochs, or in the first half
     of those after the `dense` ones: fast while many weights are superfluous, slowly at the end.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        Its share `removed` is reached in the end.
+    epoch : int
+        Number of epochs before this one.
     """
     first_epoch = candidate.dense or candidate.epochs / 4
     length = max((candidate.epochs - candidate.dense) / 2, 1.0)
@@ -933,7 +940,19 @@ def prepare(digits: MNIST, settings: Settings) -> Images:
 
 
 def training_images(images: Images, candidate: Candidate) -> tuple[Array, Array]:
-    """Return the inputs and labels that a candidate is trained on."""
+    """Return the inputs and labels that a candidate is trained on.
+
+    Parameters
+    ----------
+    images : Images
+        All three parts.
+    candidate : Candidate
+        May train on the validation images, too (`all_images`).
+
+    Returns
+    -------
+    x, labels : ndarray (N, 784) and (N,)
+    """
     if not candidate.all_images:
         return images.x, images.labels
     labels = np.concatenate([images.labels, images.labels_validation])

@@ -264,11 +264,12 @@ def run(
     x_all = (np.concatenate([panel, fresh.x]) - x_mean) / x_sd
     predictive = predict(estimator, trained.theta, x_all, rng=predict_rng, samples=500)
     if training.as_drawn:
-        predictive = predictive._replace(
-            epistemic=last_layer(estimator, trained.theta, x_all)
-        )
+        epistemic = last_layer(estimator, trained.theta, x_all)
+        predictive = predictive._replace(epistemic=epistemic)
     predictive = Predictive(
-        y_mean + y_sd * predictive.mean, *(y_sd * sd for sd in predictive[1:])
+        mean=y_mean + y_sd * predictive.mean,
+        epistemic=y_sd * predictive.epistemic,
+        aleatoric=y_sd * predictive.aleatoric,
     )
     on_panel = Predictive._make(m[: len(panel)] for m in predictive)
     on_fresh = Predictive._make(m[len(panel) :] for m in predictive)
@@ -282,44 +283,62 @@ def run(
     )
     # The free energy of one epoch is noisy: average over the last tenth.
     last_objectives = [e.objective for e in history[-max(1, len(history) // 10) :]]
-    eps = estimator.draw(predict_rng, 2)
-    gradient = check(
-        lambda theta: estimator.value_and_grad(theta, eps, x[:8], y[:8], 8 / len(x)),
-        trained.theta,
-        blocks=estimator.layout.slices,
+    gradient_error = _gradient_error(estimator, trained.theta, x, y, predict_rng)
+    noise_scale = training.likelihood.noise_scale(
+        estimator.layout.views(trained.theta), 1
     )
-    initial_blocks = estimator.layout.views(state.theta)
-    blocks = estimator.layout.views(trained.theta)
-    sigma_start = float(np.median(softplus(initial_blocks["rho"])))
-    sigma_end = float(np.median(softplus(blocks["rho"])))
+    sigma_start = _median_sigma(estimator, state.theta)
     sigma_law = None
     if isinstance(training.optimizer, SGD):
         sigma_law = sigma_start * exp(training.optimizer.learning_rate * len(history))
     numbers = Numbers(
         free_energy=float(np.mean(last_objectives)) / len(x),
         prior_scale=prior.scale,
-        noise_learned=float(y_sd[0] * training.likelihood.noise_scale(blocks, 1)[0]),
+        noise_learned=float(y_sd[0] * noise_scale[0]),
         noise_true=float(np.sqrt(np.mean((fresh.y - fresh.truth(fresh.x)) ** 2))),
         coverage=float(
             np.mean(np.abs(fresh.y - on_fresh.mean) < 1.96 * on_fresh.total)
         ),
         **_inside_and_outside(case, panel, on_panel, data.truth(panel)),
         sigma_start=sigma_start,
-        sigma_end=sigma_end,
+        sigma_end=_median_sigma(estimator, trained.theta),
         sigma_law=sigma_law,
-        gradient_error=gradient.error,
+        gradient_error=gradient_error,
     )
     return Result(
-        case,
-        training,
-        seed,
-        data,
-        trained.theta,
-        history,
-        panel,
-        on_panel,
-        numbers,
+        case=case,
+        setting=training,
+        seed=seed,
+        data=data,
+        theta=trained.theta,
+        history=history,
+        x=panel,
+        predictive=on_panel,
+        numbers=numbers,
     )
+
+
+def _gradient_error(
+    estimator: Reparameterised,
+    theta: Array,
+    x: Array,
+    y: Array,
+    rng: np.random.Generator,
+) -> float:
+    """Return the largest relative error of the gradient on a minibatch of eight rows."""
+    eps = estimator.draw(rng, 2)
+    share = 8 / len(x)
+    gradient = check(
+        lambda theta: estimator.value_and_grad(theta, eps, x[:8], y[:8], share),
+        theta,
+        blocks=estimator.layout.slices,
+    )
+    return float(gradient.error)
+
+
+def _median_sigma(estimator: Reparameterised, theta: Array) -> float:
+    """Return the median standard deviation of the weights under the posterior."""
+    return float(np.median(softplus(estimator.layout.views(theta)["rho"])))
 
 
 def last_layer(estimator: Reparameterised, theta: Array, x: Array) -> Array:

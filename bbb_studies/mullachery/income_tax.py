@@ -308,14 +308,14 @@ def network(
     return Mixture(means, target_sd * noise, note)
 
 
-NUTS_NAME = "network, noise by cell, NUTS"
+NUTS_MODEL = "network, noise by cell, NUTS"
 MODELS: dict[str, Callable[[Task], Mixture]] = {
     "class mean": class_mean,
     "linear regression": least_squares,
     "linear, noise by cell, NUTS": partial(network, hidden=False),
     "network, one noise, VI": partial(network, by_cell=False, nuts=False),
     "network, noise by cell, VI": partial(network, nuts=False),
-    NUTS_NAME: network,
+    NUTS_MODEL: network,
 }
 
 
@@ -594,9 +594,9 @@ COVERAGE_LEVELS = np.linspace(0.02, 0.98, 49)
 def _draw(cells: Cells, results: Mapping[str, Result]) -> Figure:
     """Draw predictions, calibration and the learned noise of the last model against others."""
     figure, (prediction_ax, coverage_ax, noise_ax) = panels(15.0, 4.8, 1, 3)
-    _draw_predictions(prediction_ax, cells, results[NUTS_NAME].mean)
+    _draw_predictions(prediction_ax, cells, results[NUTS_MODEL].mean)
     names = (
-        NUTS_NAME,
+        NUTS_MODEL,
         BASELINE_MODEL,
         "network, noise by cell, VI",
         "network, one noise, VI",
@@ -636,17 +636,17 @@ def _draw_predictions(ax: Axes, cells: Cells, mean: Array) -> None:
     ends = np.exp([cells.y.min(), cells.y.max()])
     ax.plot(ends, ends, "--", color=BLACK, linewidth=1.0)
     ax.set(xscale="log", yscale="log")
-    predicted = f"predicted income tax per return (1000 USD)\n(a) {NUTS_NAME}; by class of income"
+    predicted = f"predicted income tax per return (1000 USD)\n(a) {NUTS_MODEL}; by class of income"
     finish(ax, predicted, "income tax per return (1000 USD)", 3)
 
 
 def _draw_noise(ax: Axes, cells: Cells, results: Mapping[str, Result]) -> None:
-    noise = results[NUTS_NAME].noise
+    noise = results[NUTS_MODEL].noise
     label = "learned noise of each cell"
     ax.plot(cells.returns, noise, ".", color=BLUE, markersize=4, alpha=0.5, label=label)
     tenths = np.array_split(np.argsort(cells.returns, kind="stable"), 10)
     for name, label, colour, fill, marker, x_factor in (
-        (NUTS_NAME, "network", BLACK, BLACK, "o", 0.94),
+        (NUTS_MODEL, "network", BLACK, BLACK, "o", 0.94),
         (BASELINE_MODEL, "linear", VERMILLION, "white", "s", 1.06),
     ):
         error = cells.y[:, 0] - results[name].mean

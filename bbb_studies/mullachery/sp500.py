@@ -228,8 +228,8 @@ def splits(table: Table, first_year: int, thinning: int = 1) -> Iterator[Split]:
         yield Split(str(tested_year), train, test)
 
 
-NUTS_NAME = "network, NUTS"
-VI_NAME = "network, VI"
+NUTS_FORECASTER = "network, NUTS"
+VI_FORECASTER = "network, VI"
 
 
 @dataclass(frozen=True)
@@ -356,8 +356,8 @@ FORECASTERS: dict[str, Callable[[Task], Forecast]] = {
     "climatology": climatology,
     "last value": last_value,
     "logistic regression": logistic,
-    VI_NAME: variational,
-    NUTS_NAME: nuts,
+    VI_FORECASTER: variational,
+    NUTS_FORECASTER: nuts,
 }
 
 
@@ -651,9 +651,9 @@ def reproduce(
 
 def _probabilities(walk: Walk, accuracy_with_leak: float) -> str:
     last_value = walk.results["last value"]
-    sampled = walk.results[NUTS_NAME]
+    sampled = walk.results[NUTS_FORECASTER]
     leak_key = "accuracy of logistic regression, inputs one day too new, %"
-    gap = np.abs(sampled.proba - walk.results[VI_NAME].proba).mean()
+    gap = np.abs(sampled.proba - walk.results[VI_FORECASTER].proba).mean()
     chains = np.mean([note["between chains"] for note in sampled.note])
     rows = {
         "last value, after a rise": f"{last_value.proba[last_value.up].mean():.3f}",
@@ -671,8 +671,8 @@ def _probabilities(walk: Walk, accuracy_with_leak: float) -> str:
 FORECASTER_STYLES = {
     "last value": (GREY, "D", ":"),
     "logistic regression": (GREEN, "^", "-."),
-    VI_NAME: (VERMILLION, "s", "--"),
-    NUTS_NAME: (BLUE, "o", "-"),
+    VI_FORECASTER: (VERMILLION, "s", "--"),
+    NUTS_FORECASTER: (BLUE, "o", "-"),
 }
 
 
@@ -715,7 +715,7 @@ def _draw(walk: Walk, scores: Mapping[str, Mapping[str, Any]]) -> Figure:
         ax.axhline(0.0, color=BLACK, linewidth=1.0)
     tables = {
         name: reliability(walk.results[name].proba, walk.y, 10, "equal mass")
-        for name in (NUTS_NAME, VI_NAME)  # the colours of (a) and (b)
+        for name in (NUTS_FORECASTER, VI_FORECASTER)  # the colours of (a) and (b)
     }
     reliability_diagram(tables, ax=reliability_ax)
     reliability_ax.set_xlabel(

@@ -12,7 +12,7 @@ from bbb_studies.mullachery.income_tax import (
     COUNT_COLUMNS,
     LEAKING_COLUMNS,
     MODELS,
-    NUTS_NAME,
+    NUTS_MODEL,
     TAX_INPUTS,
     Effort,
     folds,
@@ -152,11 +152,11 @@ def test_missing_and_damaged_files_are_refused(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_noise_by_cell_beats_one_noise_on_the_real_cells():
     cells = income_tax.load()
-    models = {name: income_tax.MODELS[name] for name in (income_tax.BASELINE_MODEL, NUTS_NAME)}
+    models = {name: income_tax.MODELS[name] for name in (income_tax.BASELINE_MODEL, NUTS_MODEL)}
     effort = Effort(chains=2, warm_up=100, draws=100, max_depth=5)
     found = income_tax.cross_validate(cells, models=models, effort=effort)
     numbers = income_tax.measure(cells, found)
-    best = numbers[NUTS_NAME]
+    best = numbers[NUTS_MODEL]
     assert best["nll_gained"][0] > 4 * best["nll_gained"][1]
     assert best["squared_error_gained"][0] > 0
     assert best["coverage"][1] > 0.85

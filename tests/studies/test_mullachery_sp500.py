@@ -11,7 +11,7 @@ from bbb_studies.mullachery import sp500
 from bbb_studies.mullachery.sp500 import (
     FORECASTERS,
     N_CLOSES_NEEDED,
-    NUTS_NAME,
+    NUTS_FORECASTER,
     PRICE_INPUTS,
     Effort,
     inputs,
@@ -121,7 +121,7 @@ def test_forecasts_of_a_year_do_not_change_by_one_bit_with_later_prices(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["logistic regression", pytest.param(NUTS_NAME, marks=pytest.mark.slow)]
+    "name", ["logistic regression", pytest.param(NUTS_FORECASTER, marks=pytest.mark.slow)]
 )
 def test_what_can_be_predicted_is_found(name):
     """The other control: with real momentum in the prices every model gains over climatology.
