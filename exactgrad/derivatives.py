@@ -51,7 +51,7 @@ def prove_vjp(
     Returns
     -------
     Proof
-        Of as many derivatives as theta has numbers.
+        A proof that counts one derivative for each number of theta.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def prove_jvp(
     Returns
     -------
     Proof
-        Of as many derivatives as f returns numbers.
+        A proof that counts one derivative for each number that f returns.
     """
     return _proved("jvp", f, jvp, theta, arguments, options)
 
@@ -107,7 +107,7 @@ def prove_jacobian(
     Returns
     -------
     Proof
-        Of as many derivatives as the Jacobian has numbers.
+        A proof that counts one derivative for each number of the Jacobian.
     """
     return _proved("jacobian", f, jacobian, theta, arguments, options)
 
@@ -132,7 +132,8 @@ def prove_hvp(
     Returns
     -------
     Proof
-        Of as many derivatives as theta has numbers; of `gradient`, if that is wrong.
+        A proof that counts one derivative for each number of theta; the proof of `gradient`, if
+        that is wrong.
     """
     return _proved("hvp", gradient, hvp, theta, arguments, options)
 
@@ -157,7 +158,8 @@ def prove_hessian(
     Returns
     -------
     Proof
-        Of as many derivatives as the Hessian has numbers; of `gradient`, if that is wrong.
+        A proof that counts one derivative for each number of the Hessian; the proof of `gradient`,
+        if that is wrong.
     """
     return _proved("hessian", gradient, hessian, theta, arguments, options)
 

@@ -1,9 +1,9 @@
-"""From gradients to a trained theta.
+"""Training: from the gradients of an estimator to trained parameters theta.
 
-`loop`: `fit`, and the descent epoch by epoch. `minibatches`: what a step is taken on. `recipe`: the
-settings of training. `optimizers`: the update rules (K43, K44). `state`: what training changes and
-records. `stopping`: when it ends early. `laplace`: a Gaussian around a trained network.
-`ensembles`: starts for samplers.
+`loop` has `fit`, and the descent epoch by epoch. `minibatches` cuts the data into minibatches.
+`recipe` has the settings of training, `schedules` their defaults, `optimizers` the update rules
+(K43, K44). `state` has the state and the history of training, `stopping` early stopping. `laplace`
+fits a Gaussian around a trained network. `ensembles` trains starting points for samplers.
 """
 
 from .loop import fit, start

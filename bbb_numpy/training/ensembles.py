@@ -1,9 +1,9 @@
 """Members of a deep ensemble, as starting points for the chains of a sampler.
 
-Draws from the prior lie far from the mass of the posterior: chains that start there spend their
+Draws from the prior lie far from the bulk of the posterior: chains that start there spend their
 warm-up on the way. A member of a deep ensemble (Lakshminarayanan et al. 2017), a network trained
 to MAP from its own random initial weights, lies in one of the modes. R-hat needs starts that are
-far apart, as the members are: chains that agree have forgotten where they started.
+far apart, as the members are: only then does agreement of the chains show convergence.
 """
 
 from __future__ import annotations
@@ -47,25 +47,29 @@ def ensemble_starts(
 ) -> Array:
     """Train a deep ensemble and return its members as starts for `sample`.
 
-    Scales that the prior learns are held at the values that the model was made with, and the
-    chains start there: the joint density of weights and their scale has no maximum.
+    Scales that the prior learns are fixed at their initial values in `model`, and the chains start
+    there: the joint density of weights and their scale has no maximum.
 
     Parameters
     ----------
     model : Model
         Network, prior and likelihood; as for `sample`.
     x : array-like (N, d_in)
+        Inputs.
     y : array-like (N, K)
+        Targets.
     chains : int
         Number of members, one for each chain.
     sample_weight : array-like (N,), optional
-        How often each row counts. By default once.
+        Factor of each row's log likelihood, >= 0. By default 1 for every row.
     seed : int or numpy.random.Generator, optional
-        Each member draws its initial weights and its minibatches from a generator of its own.
+        Seed or generator from which one generator is spawned for each member.
     recipe : Recipe, optional
-        How each member is trained. By default by Adam, whose learning rate falls to 0 along a
-        cosine, for the epochs of the row *ensemble* of `training.schedules.SCHEDULES`.
+        Settings with which each member is trained. By default Adam, with a learning rate that falls
+        to 0 along a cosine, and the schedule of the inference *ensemble* in
+        `training.schedules.SCHEDULES`.
     dtype : {'float64', 'float32'}
+        Dtype of the weights and of the training.
     progress : bool, optional
         Whether to show a progress bar. By default only in a terminal or notebook.
 
@@ -119,7 +123,8 @@ def ensemble_starts(
         init = start(member, rng, recipe.optimizer, dtype)
         options: Any = {"sample_weight": sample_weight, "progress": progress}
         trained = fit(member, init, x, y, recipe, rng=rng, **options)
-        if trained.stopped == "interrupted":  # half-trained members are of no use
+        # a member that is not fully trained would be a poor start
+        if trained.stopped == "interrupted":
             raise KeyboardInterrupt
         weights, learned = np.split(trained.theta, [n_weights])
         starts.append(np.concatenate([weights, learned_scales, learned]))

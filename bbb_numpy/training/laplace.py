@@ -1,12 +1,12 @@
-"""Linearised Laplace: a Gaussian around a trained network, and the network made linear there.
+"""Linearised Laplace approximation: a Gaussian around a trained network, made linear there.
 
 After training to MAP the posterior is N(mu, H^-1), with H the precision of the prior plus the
 generalised Gauss-Newton curvature sum_n J_n^T Lambda_n J_n (D54): J_n is the Jacobian of the
 outputs at row n, by the network's own vjp, Lambda_n the likelihood's `curvature`. Predictions are
 those of the linearised network f(x, mu) + J(x) (w - mu), of which this Gaussian is the posterior
 (Immer, Korzepa and Bauer 2021): under Gaussian noise a Gaussian, with no sample drawn. In a basis
-in which H is diagonal the evidence is a sum over directions, and its slopes tell the scales of
-prior and noise (MacKay 1992; D55).
+in which H is diagonal the evidence is a sum over directions, and the scales of prior and noise are
+those at which its derivatives are 0 (MacKay 1992; D55).
 """
 
 from __future__ import annotations
@@ -48,24 +48,29 @@ __all__ = [
 ]
 
 COVARIANCES = ("full", "kronecker", "diagonal", "last-layer")
-MAX_MATRIX_ROWS = 8000  # a matrix of so many has 0.5 GB, and several are needed
-MAX_JACOBIAN_NUMBERS = 4_000_000  # that are held at a time
-MAX_SCALE_UPDATES = 1000  # between two trainings; they cost next to nothing
-MAX_ALTERNATIONS = 100  # of scales and mode in turn, where both are exact (D56)
-LOG_SCALE_TOLERANCE = 1e-7  # a smaller change of the logarithm of a scale ends them
-MIN_ALPHA = 1e-12  # where the evidence would have the prior infinitely wide
+# Largest number of rows of a curvature matrix: with 8000 it has 0.5 GB, and several are needed
+MAX_MATRIX_ROWS = 8000
+MAX_JACOBIAN_NUMBERS = 4_000_000  # largest number of Jacobian entries in memory
+MAX_SCALE_UPDATES = 1000  # largest number of cheap updates of the scales at one mode
+# Largest number of alternations between scales and mode where both are exact (D56)
+MAX_ALTERNATIONS = 100
+# Change of the logarithm of a scale below which these alternations end
+LOG_SCALE_TOLERANCE = 1e-7
+# Smallest factor on the prior's precision: the evidence may prefer an infinitely wide prior
+MIN_ALPHA = 1e-12
 
 
 class Block(NamedTuple):
     """Weights that are correlated with one another: a matrix, stored row by row."""
 
-    begin: int  # index in the flat vector of its first weight
-    rows: int  # inputs of the layer plus 1 for the bias; 1 where all weights are correlated
-    columns: int
+    begin: int  # index of the first weight of the block in the flat vector
+    # number of the layer's inputs, bias included; 1 if the block is treated as one long row
+    rows: int
+    columns: int  # number of the layer's units; all weights of the block if `rows` is 1
 
     @property
     def end(self) -> int:
-        """Index after its last weight."""
+        """Index after the last weight of the block."""
         return self.begin + self.rows * self.columns
 
 
@@ -76,13 +81,13 @@ class Laplace(Posterior):
     Parameters
     ----------
     covariance : {'full', 'kronecker', 'diagonal', 'last-layer'}
-        Which weights are correlated. 'full': all of them. 'kronecker': those of one layer, as a
-        Kronecker product of inputs and units. 'diagonal': none. 'last-layer': those of the last
-        layer, while the others have no variance; under Gaussian noise this is a Bayesian last
-        layer, exact given its features (D56).
+        Weights that are correlated. 'full': all of them. 'kronecker': those of the same layer, with
+        a Kronecker product of a matrix over inputs and one over units. 'diagonal': none.
+        'last-layer': those of the last layer, while all others have no variance; under Gaussian
+        noise this is a Bayesian last layer, exact given its features (D56).
     rounds : int
-        Number of MAP estimates, >= 1. After each one the scales of prior and noise that are learned
-        are set to those of the largest evidence (D55).
+        Number of MAP estimates, >= 1. After each one the learned scales of prior and noise are set
+        to the maximum of the evidence (D55).
     """
 
     covariance: str = "full"
@@ -97,16 +102,17 @@ class Linearised(GradientEstimator):
     """A network made linear at mu, and the Gaussian posterior of its weights around mu (D54).
 
     theta holds mu (P,), standard deviations (P,) in a basis, and for each block of correlated
-    weights the matrices A and B of that basis: w = mu + A (sd o eps) B^T.
+    weights the matrices A and B of that basis: w = mu + A (sd o eps) B^T, with sd o eps in the
+    shape of the block.
 
     Parameters
     ----------
     model : Model
-        Its prior must be `GaussianPrior` or `LayerwiseGaussianPrior`, and its likelihood have a
-        `curvature`.
+        Its prior must be `GaussianPrior` or `LayerwiseGaussianPrior`, and its likelihood must have
+        a `curvature`.
     posterior : Laplace
     objective : callable
-        Is not used: training descends the `MAP` objective.
+        Ignored: training minimises the `MAP` objective.
     """
 
     posterior: Laplace = Laplace()
@@ -121,18 +127,19 @@ class Linearised(GradientEstimator):
             )
         outputs = np.zeros((1, 1, self.model.network.sizes[-1]))
         params = _views(self.model, _initial_values(self.model))
-        self.model.likelihood.curvature(params, outputs)  # raises where there is none
+        # raises an error if the likelihood has no curvature
+        self.model.likelihood.curvature(params, outputs)
         largest = max((max(block[1:]) for block in self.correlated), default=0)
         if largest > MAX_MATRIX_ROWS:
             raise ValueError(
                 f"the curvature would be a matrix of {largest:,} rows; accepted are "
-                f"{MAX_MATRIX_ROWS:,}. Use Laplace('kronecker'), 'last-layer' or 'diagonal', or a "
-                "smaller network"
+                f"{MAX_MATRIX_ROWS:,} at most. Use Laplace('kronecker'), Laplace('last-layer') or "
+                "Laplace('diagonal'), or a smaller network"
             )
 
     @cached_property
     def correlated(self) -> tuple[Block, ...]:
-        """The blocks of correlated weights, in the order of the weights."""
+        """Blocks of correlated weights, in the order of the weights; empty for 'diagonal'."""
         covariance = self.posterior.covariance
         net = self.model.network
         layers: list[Block] = []
@@ -149,13 +156,13 @@ class Linearised(GradientEstimator):
 
     @property
     def is_conjugate(self) -> bool:
-        """Whether the posterior is exact given the features: that of Bayesian regression (D56)."""
+        """Whether the posterior is that of Bayesian linear regression on fixed features (D56)."""
         gaussian = type(self.model.likelihood) is GaussianLikelihood
         return gaussian and self.posterior.covariance == "last-layer"
 
     @cached_property
     def layout(self) -> Layout:
-        """The blocks of theta: mu, sd, bases, then the prior's and the likelihood's own."""
+        """Blocks of theta: mu, sd, bases, then the learned numbers of prior and likelihood."""
         size = self.model.layout.size
         blocks: list[Any] = [("mu", (size,)), ("sd", (size,))]
         for first, rows, columns in self.correlated:
@@ -170,22 +177,23 @@ class Linearised(GradientEstimator):
         log_beta: Array,
         learned: Array,
     ) -> Array:
-        """Return the theta of N(mu, H^-1) (D54).
+        """Return the flat theta of the posterior N(mu, H^-1) (D54).
 
         Parameters
         ----------
         mu : ndarray (P,)
-            The mode.
+            Weights at the mode.
         spectrum : Spectrum
-            The curvature there.
+            The curvature at the mode.
         log_alpha : float
             Logarithm of a factor on the precision of the prior.
         log_beta : ndarray (M,)
             Logarithms of factors on the precisions of the noise.
         learned : ndarray
-            What prior and likelihood learned, in the order of `model.learned`.
+            Learned numbers of prior and likelihood, flat, in the order of `model.learned`.
         """
-        sd = np.zeros(len(mu))  # of weights before the last layer it stays 0
+        # with 'last-layer' the standard deviation of all weights before that layer stays 0
+        sd = np.zeros(len(mu))
         precision = np.exp(log_beta) @ spectrum.curvature + np.exp(log_alpha)
         sd[len(mu) - len(precision) :] = precision**-0.5
         if not spectrum.basis:
@@ -199,7 +207,9 @@ class Linearised(GradientEstimator):
         dtype: Any = np.float64,
         out: Any = None,
     ) -> Array:
-        """Draw noise (S, P) in pairs eps, -eps: the mean of what is linear in w is exact (D23).
+        """Return standard normal noise (S, P) in pairs eps and -eps (D23).
+
+        With such pairs the sample mean of any function that is linear in w is exact.
 
         Parameters
         ----------
@@ -207,9 +217,9 @@ class Linearised(GradientEstimator):
         samples : int
             Number S of weight vectors.
         dtype : dtype
-            That of theta.
+            Dtype of theta.
         out : ndarray (S, P), optional
-            Is overwritten, and returned.
+            Array that is overwritten and returned; by default a new one.
         """
         eps = super().draw_weights(rng, samples, dtype, out)
         np.negative(eps[0 : samples - samples % 2 : 2], out=eps[1::2])
@@ -223,11 +233,11 @@ class Linearised(GradientEstimator):
         Parameters
         ----------
         theta : ndarray
-            Flat, as `layout` names it.
+            Flat parameters, in the order of `layout`.
         eps : ndarray (S, P)
             Noise from `draw_weights`.
         buffers : Buffers, optional
-            Is not used.
+            Ignored: the result is a new array.
 
         Returns
         -------
@@ -249,12 +259,13 @@ class Linearised(GradientEstimator):
         Parameters
         ----------
         theta : ndarray
-            Flat, as `layout` names it.
+            Flat parameters, in the order of `layout`.
         w : ndarray (S, P)
             Weights, from `weights`.
         x : ndarray (B, d_in)
+            Input rows.
         buffers : Buffers
-            Memory of the outputs.
+            Memory of the result and of intermediate arrays.
 
         Returns
         -------
@@ -266,17 +277,21 @@ class Linearised(GradientEstimator):
         return f + network.jvp(net, tape, w - mu, buffers)
 
     def affine(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        """Return the outputs as an affine function of the noise: f and G of f + G eps (D54).
+        """Return f and G, with which the outputs are f + G eps for standard normal eps (D54).
 
         Parameters
         ----------
         theta : ndarray
-            Flat, as `layout` names it.
+            Flat parameters, in the order of `layout`.
         x : ndarray (B, d_in)
+            Input rows.
 
         Returns
         -------
-        ndarray (B, K), ndarray (B, K, P)
+        f : ndarray (B, K)
+            Outputs at mu.
+        G : ndarray (B, K, P)
+            Derivatives of the outputs by the noise.
         """
         blocks = self.layout.views(theta)
         f, slopes, _ = jacobian(self.model.network, blocks["mu"], x)
@@ -289,21 +304,27 @@ class Linearised(GradientEstimator):
 
 
 def jacobian(net: MLP, w: Array, x: Array) -> tuple[Array, Array, network.Tape]:
-    """Return the outputs of a network, their Jacobian for the weights, and the tape (D54).
+    """Return the outputs of a network, their Jacobian by the weights, and the tape (D54).
 
-    Each row is a sample with weights of its own, so that one backward pass has the slopes of one
+    The weights are repeated for each row, so that one backward pass computes the derivatives of one
     output at all rows.
 
     Parameters
     ----------
     net : MLP
     w : ndarray (P,)
-        Flat weights.
+        Flat weights, biases included.
     x : ndarray (B, d_in)
+        Input rows.
 
     Returns
     -------
-    ndarray (B, K), ndarray (B, K, P), Tape
+    f : ndarray (B, K)
+        Outputs.
+    J : ndarray (B, K, P)
+        Derivatives of the outputs by the weights.
+    tape : Tape
+        Arrays of the forward pass.
     """
     w_of_rows = np.tile(w, (len(x), 1))
     f, tape = network.forward(net, w_of_rows, x[:, None], Buffers())  # (B, 1, K)
@@ -317,49 +338,54 @@ def jacobian(net: MLP, w: Array, x: Array) -> tuple[Array, Array, network.Tape]:
 class Spectrum(NamedTuple):
     """The curvature in a basis in which it is diagonal, in units of the prior's precision (D54).
 
-    M is the number of noise scales that are learned, or 1; p the number of weights with variance.
+    M is the number of learned noise scales, or 1; p the number of weights with variance.
     """
 
-    curvature: Array  # (M, p): of each direction, for each scale of the noise
-    basis: tuple[Array, ...]  # A and B of each block, one after the other
-    scale: Array  # (P,) the prior's standard deviations
-    squared_norm: Any  # |v|^2 of mu in units of the prior's standard deviations
-    misfit: Array  # (M,) squared residuals in units of the noise's variance, summed over rows
-    n_rows: Any  # the number of rows, or the sum of their weights
+    curvature: Array  # (M, p)  curvature along each direction, for each noise scale
+    basis: tuple[Array, ...]  # matrices A and B of the first block, of the second, ...
+    scale: Array  # (P,)  prior standard deviation of each weight
+    squared_norm: Any  # |v|^2, with v the weights mu in units of `scale`
+    # (M,)  squared residuals in units of the noise variance, summed over rows
+    misfit: Array
+    n_rows: Any  # number of rows, or the sum of their weights
 
 
 def log_evidence(
     log_alpha: Any, log_beta: Array, spectrum: Spectrum
 ) -> tuple[Any, Any, Array]:
-    r"""Return the log evidence up to a constant, and its derivatives for the log scales (D55).
+    r"""Return the log evidence up to a constant, and its derivatives by log alpha, log beta (D55).
 
-    As a function of factors alpha on the precision of the prior and beta (M,) on those of the
-    noise. With d_m the curvature and :math:`s = \sum_m \beta_m d_m + \alpha` it is
+    alpha is a factor on the precision of the prior, beta (M,) are factors on the precisions of the
+    noise. With d_m the curvature and :math:`s = \sum_m \beta_m d_m + \alpha` the log evidence is
 
     .. math::
         \tfrac12 \Big[ N \sum_m \log\beta_m - \sum_m \beta_m E_m
             + p \log\alpha - \alpha |v|^2 - \sum_i \log s_i \Big]
 
-    and with :math:`\gamma_m = \sum_i \beta_m d_{mi} / s_i` its slopes for log alpha and log beta
-    are :math:`\tfrac12 (\sum_m \gamma_m - \alpha |v|^2)` and
+    and with :math:`\gamma_m = \sum_i \beta_m d_{mi} / s_i` its derivatives by log alpha and log
+    beta_m are :math:`\tfrac12 (\sum_m \gamma_m - \alpha |v|^2)` and
     :math:`\tfrac12 (N - \beta_m E_m - \gamma_m)`.
 
     Parameters
     ----------
     log_alpha : float
+        Logarithm of the factor on the precision of the prior.
     log_beta : ndarray (M,)
+        Logarithms of the factors on the precisions of the noise.
     spectrum : Spectrum
+        Curvature d, misfit E, squared norm |v|^2 and number of rows N at the mode.
 
     Returns
     -------
     float, float, ndarray (M,)
-        The log evidence in nats, and its derivatives for `log_alpha` and `log_beta`.
+        The log evidence in nats, its derivative by `log_alpha`, and those by `log_beta`.
     """
     alpha, beta = np.exp(log_alpha), np.exp(log_beta)
-    precision = beta @ spectrum.curvature + alpha  # (p,)
+    # (p,)  posterior precision along each direction, in units of the prior's
+    precision = beta @ spectrum.curvature + alpha
     noise = spectrum.n_rows * np.sum(log_beta) - beta @ spectrum.misfit
     prior = len(precision) * log_alpha - alpha * spectrum.squared_norm
-    # (M,): number of directions that the data determine
+    # (M,)  effective number of directions that the data determine, for each noise scale
     gamma = beta * (spectrum.curvature @ (1 / precision))
     d_alpha = np.sum(gamma) - alpha * spectrum.squared_norm
     d_beta = spectrum.n_rows - beta * spectrum.misfit - gamma
@@ -370,16 +396,18 @@ def log_evidence(
 def best_scales(
     spectrum: Spectrum, prior: bool = True, noise: bool = True
 ) -> tuple[Any, Array]:
-    """Return log alpha and log beta (M,) at which the slopes of `log_evidence` are 0 (D55).
+    """Return log alpha and log beta (M,) at which the derivatives of `log_evidence` are 0 (D55).
 
-    MacKay's alpha = gamma / |v|^2 and beta = (N - gamma) / E, the latter as N / (E + gamma / beta),
-    which is positive also where an approximate curvature has gamma > N.
+    They are the fixed point of MacKay's alpha = gamma / |v|^2 and beta = (N - gamma) / E, the
+    latter written as N / (E + gamma / beta), which is positive even if gamma > N, as an approximate
+    curvature may have it.
 
     Parameters
     ----------
     spectrum : Spectrum
+        The curvature at the mode.
     prior, noise : bool
-        Whether alpha, and beta, are learned; else they stay 1.
+        Whether alpha is learned, and whether beta is learned; otherwise they stay 1.
 
     Returns
     -------
@@ -404,11 +432,12 @@ def best_scales(
 class CurvatureSums:
     """The curvature in units of the prior's precision, summed over rows (D54)."""
 
-    inputs: list[Array]  # of each block, sum of a a^T
-    outputs: list[Array]  # of each block, (M, columns, columns): sum of g^T Lambda g
-    diagonal: Array  # (M, P), where no weights are correlated
-    misfit: Array  # (M,) squared residuals over the noise variance
-    n_rows: float = 0.0  # or the sum of their weights
+    inputs: list[Array]  # for each block, sum of a a^T (rows, rows) of its inputs a
+    # for each block, sum of g^T Lambda g (M, columns, columns) of the derivatives g by its units
+    outputs: list[Array]
+    diagonal: Array  # (M, P)  curvature of each weight; 0 if there are blocks
+    misfit: Array  # (M,)  squared residuals over the noise variance
+    n_rows: float = 0.0  # number of rows, or the sum of their weights
 
 
 def compute_spectrum(
@@ -420,11 +449,11 @@ def compute_spectrum(
     ----------
     estimator : Linearised
     mu : ndarray (P,)
-        Weights.
+        Weights at the mode.
     learned : ndarray
-        What prior and likelihood learned: logarithms of scales.
+        Learned numbers of prior and likelihood, flat: logarithms of scales.
     rows : Rows
-        In float64.
+        Training rows in float64.
     """
     params = _views(estimator.model, learned)
     scale = _prior_sd(estimator.model, params)
@@ -442,7 +471,7 @@ def compute_spectrum(
     ):
         input_eigenvalues, input_basis = np.linalg.eigh(a / sums.n_rows)
         _, output_basis = np.linalg.eigh(b.sum(axis=0))
-        # (M, columns): the diagonal of basis^T B basis
+        # (M, columns)  diagonal of basis^T b basis, for each noise scale
         output_curvature = np.sum((b @ output_basis) * output_basis, axis=1)
         curvature = input_eigenvalues[:, None] * output_curvature[:, None, :]
         curvatures.append(curvature.reshape(len(sums.misfit), -1))
@@ -458,7 +487,11 @@ def compute_spectrum(
 def _sum_curvature(
     estimator: Linearised, mu: Array, params: Params, scale: Array, rows: Rows
 ) -> CurvatureSums:
-    """Return the curvature summed over rows, which are taken block by block."""
+    """Return the sums over rows of the curvature at the weights `mu` (P,), block by block.
+
+    `params` are the learned numbers by name, and `scale` (P,) the prior's standard deviations, in
+    whose units the curvature is.
+    """
     model = estimator.model
     net = model.network
     blocks = estimator.correlated
@@ -491,11 +524,12 @@ def _sum_curvature(
             sums.diagonal += np.sum(slopes * weighted, axis=(1, 2))
         for layer, block in enumerate(blocks):
             a: Array = np.ones((len(x), 1))
-            # [a 1]; where the first layer's bias is a weight it is that already
+            # the inputs of a layer with a column of ones for the bias; a first layer whose inputs
+            # contain that column already has one too many, which is cut off
             if block.rows > 1:
                 a = np.hstack([tape.inputs[layer][:, 0], a])[:, : block.rows]
             sums.inputs[layer] += (a * v[:, None]).T @ a
-            # the slopes for the biases of a layer are those for its units: df/dz
+            # the derivatives by a layer's biases are those by its units: df/dz
             units = slice(block.end - block.columns, block.end)
             g = slopes[..., units].reshape(-1, block.columns)
             weighted_g = weighted[..., units].reshape(n_groups, *g.shape)
@@ -511,24 +545,25 @@ def fit(
     progress: bool | None = None,
     verbose: int = 0,
 ) -> tuple[Training, float]:
-    """Train to MAP and choose the scales by the evidence, in turn (D54, D55).
+    """Alternate between training to MAP and choosing the scales by the evidence (D54, D55).
 
-    Later rounds go on from the weights of the round before, for half of the epochs. After Ctrl-C
-    theta is that of the last whole round; in the first round the weights then have no variance, as
-    the mode has no curvature yet, and the log evidence is nan.
+    Later rounds continue from the weights of the round before, for half of the epochs. After Ctrl-C
+    theta is that of the last finished round. If the first round was interrupted, the weights have
+    no variance, because the curvature has not been computed, and the log evidence is nan.
 
     Parameters
     ----------
     estimator : Linearised
     rows : Rows
-        Checked, in the dtype of theta.
+        Checked rows, in the dtype of theta.
     recipe : Recipe
-        How the first MAP estimate is trained.
+        Settings with which the first MAP estimate is trained.
     rng : numpy.random.Generator
+        Source of initial weights and row orders.
     progress : bool, optional
         Show a progress bar; by default only in a terminal or notebook.
     verbose : int
-        Print the loss after every so many epochs; 0 never does.
+        Number of epochs from one printed loss to the next; 0 prints nothing.
 
     Returns
     -------
@@ -560,14 +595,15 @@ def fit(
                 break
             recipe = replace(recipe, epochs=half_the_epochs)
             mu = state.theta[:n_weights].astype(float)
-            # the features, given which the last layer is exact, no longer change
+            # after the last round the features no longer change, so that the scales and the last
+            # layer can be computed exactly
             exact = estimator.is_conjugate and not rounds_left
             theta, round_evidence = _choose_scales(
                 estimator, mu, learned, rows64, exact
             )
             completed = replace(state, theta=theta.astype(dtype))
             evidence = round_evidence
-    except KeyboardInterrupt:  # while the curvature is computed
+    except KeyboardInterrupt:  # `train` handles its own; this one came outside of it
         state.stopped = "interrupted"
     if completed is None:
         no_variance = np.zeros(estimator.layout.size - n_weights - len(learned))
@@ -587,17 +623,17 @@ def _choose_scales(
     mu : ndarray (P,)
         Weights at the mode.
     learned : ndarray
-        Learned numbers of prior and likelihood, logarithms of scales; they are overwritten.
+        Learned numbers of prior and likelihood, flat logarithms of scales, which are overwritten.
     rows : Rows
-        Data of training.
+        Training rows in float64.
     exact : bool
-        Whether scales and the last layer's mode are computed in turn until they no longer change:
-        both are exact given the features (D56). Otherwise the scales are computed once.
+        True to alternate between the scales and the last layer's mode until neither changes: both
+        are exact given the features (D56). False to compute the scales once.
 
     Returns
     -------
     ndarray, float
-        Theta of the posterior at the new scales, and the log evidence in nats.
+        Flat theta of the posterior at the new scales, and the log evidence in nats.
     """
     model = estimator.model
     views = _views(estimator.model, learned)
@@ -620,14 +656,17 @@ def _choose_scales(
             views["log_noise"] -= 0.5 * log_beta
         largest_change = np.abs([log_alpha, *log_beta]).max()
         if not exact or largest_change < LOG_SCALE_TOLERANCE:
-            break  # else the mode is another at these scales
+            break  # otherwise the changed scales have another mode
     return estimator.pack(mu, spectrum, log_alpha, log_beta, learned), float(evidence)
 
 
 def _solve_last_layer(
     estimator: Linearised, mu: Array, learned: Array, rows: Rows, spectrum: Spectrum
 ) -> Array:
-    """Return `mu` with the last layer where its gradient is 0: by one Newton step (D56)."""
+    """Return `mu` (P,) with the last layer's weights at their mode, by one Newton step (D56).
+
+    `learned` are the flat learned numbers, and `spectrum` the curvature at `mu`.
+    """
     n_prior_scales = Layout(estimator.model.prior.blocks()).size
     # the prior's scales are fixed numbers in `Mode`, so that its theta has none
     theta = np.concatenate([mu, learned[n_prior_scales:]])
@@ -645,10 +684,13 @@ def _solve_last_layer(
 
 @dataclass(frozen=True)
 class Mode(Reparameterised):
-    """The MAP estimate at given scales: that of the noise, which is in theta, stays as it is."""
+    """Estimator of the weights' MAP estimate at fixed scales; theta also holds the noise scale."""
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        """Write the gradient for the weights, and 0 for what the likelihood learns."""
+        """Write the gradient by the weights into `batch`, and 0 for the likelihood's parameters.
+
+        Return the objective and its terms, as the base class does.
+        """
         value_and_terms = super().fill_gradient(batch)
         for name, _ in self.model.learned():
             batch.d_blocks[name].fill(0.0)
@@ -656,7 +698,7 @@ class Mode(Reparameterised):
 
 
 def _mode(model: Model, learned: Array) -> Mode:
-    """Return the estimator that trains the weights; the prior's scales are fixed numbers in it."""
+    """Return the estimator that trains the weights, with the prior's scales fixed at `learned`."""
     prior: Any = model.prior
     scales = np.exp(_views(model, learned).get("prior_log_scale", np.zeros(0))).tolist()
     if isinstance(prior, LayerwiseGaussianPrior) and scales:
@@ -667,18 +709,23 @@ def _mode(model: Model, learned: Array) -> Mode:
 
 
 def _initial_values(model: Model) -> Array:
-    """Return the initial values of what prior and likelihood learn."""
+    """Return the initial values of the learned numbers of prior and likelihood, flat."""
     return np.concatenate(
         [model.prior.init(float), model.likelihood.init(model.outputs, float)]
     )
 
 
 def _views(model: Model, learned: Array) -> Params:
+    """Return views of the flat numbers `learned` of prior and likelihood, by block name."""
     return Layout(model.learned()).views(learned)
 
 
 def _prior_sd(model: Model, params: Params) -> Array:
-    """Return the prior's standard deviation of each weight (P,): its slope at w = 1 is -1 / s^2."""
+    """Return the prior's standard deviation s of each weight (P,).
+
+    It is computed from the derivative of the log density at w = 1, which is -1 / s^2. `params` are
+    the learned numbers by name.
+    """
     w = np.ones((1, model.layout.size))
     slope = np.zeros((1, model.layout.size))
     unused = {name: np.empty_like(block) for name, block in params.items()}

@@ -1,4 +1,4 @@
-"""The training loop: epochs, minibatches, history, early stopping, Ctrl-C."""
+"""The training loop: epochs, minibatches, history, early stopping and interruption."""
 
 from __future__ import annotations
 
@@ -50,14 +50,15 @@ def start(
     Parameters
     ----------
     estimator : Reparameterised, LocalReparameterisation, ...
-        It draws the initial theta.
+        Its method `init` draws the initial theta.
     rng : numpy.random.Generator
+        Generator of the random initial values.
     optimizer : SGD, Momentum, Adam or IVON
-        The rule that `fit` will train with; its state is made here.
+        The update rule that `fit` will train with, whose initial state is part of the result.
     dtype : dtype
-        That of theta, in which all of training is computed: float64 or float32.
+        Dtype of theta and of all of training: float64 or float32.
     variational : ndarray, optional
-        Numbers of the posterior, from its `pack`, in place of its random start.
+        Initial parameters of the posterior, flat, from its `pack`. By default they are drawn.
 
     Returns
     -------
@@ -84,41 +85,42 @@ def fit(
 ) -> Training:
     """Minimise the objective of an estimator, and return the new state of training.
 
-    The state passed in is never changed. Same state, data, generator state and dtype give
+    The state passed in is never changed. The same state, data, generator state and dtype give
     bit-identical results on the same machine.
 
     Parameters
     ----------
     estimator : Reparameterised, LocalReparameterisation, ...
-        Its `value_and_grad` is called once per minibatch; gradient checks call the same.
+        Its `value_and_grad` is called once per minibatch.
     training : Training
-        From `start`, or from an earlier `fit` to go on.
+        State from `start`, or from an earlier `fit` to continue its training.
     x, y : ndarray (N, d_in), (N, K)
-        Finite numbers; cast to the dtype of theta.
+        Inputs and targets, finite numbers, which are cast to the dtype of theta.
     recipe : Recipe, optional
-        With the optimizer that `training` was started with. Default ``Recipe()``.
+        Settings of training, with the optimizer for which `start` made `training`. By default
+        ``Recipe()``.
     rng : numpy.random.Generator
-        The only source of randomness: row order first, then noise, epoch by epoch.
+        The only source of randomness: in each epoch the row order, then the noise.
     sample_weight : ndarray (N,), optional
-        How often each row counts, >= 0 (D45).
+        Factor of each row's log likelihood, >= 0 (D45). By default 1 for every row.
     validation : (x, y) or (x, y, sample_weight), optional
-        Rows on which the loss is recorded every epoch, with the same noise each time.
+        Rows on which the loss is recorded after every epoch, each time with the same noise.
     progress : bool, optional
         Show a progress bar; by default only in a terminal or notebook.
 
     Returns
     -------
     Training
-        `stopped` says why when training ended before `epochs`: 'early stopping' or
-        'interrupted' (Ctrl-C; the state after the last finished epoch).
+        The state after the last epoch. `stopped` is 'early stopping' or 'interrupted' if training
+        ended earlier; after Ctrl-C it is the state after the last finished epoch.
 
     Raises
     ------
-    ValueError
-        On empty data or mismatched lengths.
+    TypeError, ValueError
+        For arguments that cannot be used, such as empty data or lengths that differ.
     NonFiniteError
-        When the free energy of a step is nan or infinite. Names epoch, step and likely
-        cause, and carries the last state whose own free energy was seen to be finite.
+        If the free energy of a step is nan or infinite. The message names epoch, step and likely
+        cause; the attribute `training` is the last state with a finite free energy.
     """
     if recipe is None:
         recipe = Recipe()
@@ -156,29 +158,30 @@ def train(
     progress: bool | None = None,
     verbose: int = 0,
 ) -> Training:
-    """Train as `fit` does, on rows that have been checked.
+    """Return the state of training after all epochs, as `fit`, for rows that have been checked.
 
-    The loop also trains a stack of problems of equal shape at once: all arrays then have a
+    The loop can also train a stack of problems of equal shape at once: all arrays then have a
     leading axis of problems, and the value of the objective is an array.
 
     Parameters
     ----------
     estimator : GradientEstimator
-        Or an object with its `model`, `objective`, `noise_shape`, `fill` and `value_and_grad`.
+        Estimator, or an object with the attributes `model`, `objective`, `noise_shape`, `fill` and
+        `value_and_grad` of one.
     training : Training
-        The state to go on from. It is not changed.
+        State to continue from, which is not changed.
     data : Rows
-        Or an object with its ``x`` (..., N, d_in), ``y`` (..., N, K), `sample_weight`,
-        `shuffled`, `finite` and `number`.
+        Training rows, or an object with the attributes ``x`` (..., N, d_in), ``y`` (..., N, K),
+        `sample_weight`, `shuffled`, `finite` and `number` of `Rows`.
     recipe : Recipe
     rng : numpy.random.Generator
-        Whatever `data.shuffled` and `estimator.fill` draw from.
+        Generator, or the object that `data.shuffled` and `estimator.fill` draw from.
     validation : Rows, optional
         Rows on which the loss is recorded after every epoch.
     progress : bool, optional
         Show a progress bar; by default only in a terminal or notebook.
     verbose : int
-        Print the loss after every so many epochs; 0 never does.
+        Number of epochs from one printed loss to the next; 0 prints nothing.
 
     Returns
     -------
@@ -198,7 +201,8 @@ def train(
     snapshots = Snapshots(state.copy(), state.copy())
     descent = Descent(estimator, recipe, batches, state, snapshots, rng)
     monitor = Monitor(recipe.early_stopping, state)
-    hidden = None if progress is None else not progress  # None: shown only to a person
+    # None hides the bar unless the output is a terminal or notebook
+    hidden = None if progress is None else not progress
     progress_bar = tqdm(total=recipe.epochs, unit="epoch", leave=False, disable=hidden)
     try:
         with np.errstate(over="ignore", invalid="ignore"), progress_bar as bar:
@@ -233,22 +237,21 @@ class Descent:
     estimator: Any
     recipe: Recipe
     minibatches: Minibatches
-    state: (
-        Training  # theta and the optimizer's state are changed in place, at every step
-    )
-    snapshots: Snapshots  # one of which a failure leaves
+    # theta and the optimizer's state are changed in place at every step
+    state: Training
+    snapshots: Snapshots  # states after the last epochs, one of which an error carries
     rng: Any
     buffers: Buffers = field(default_factory=Buffers)
-    beta: float = 1.0  # of the epoch, on the KL term
-    last_batch: Minibatch = field(init=False)  # of the last epoch
+    beta: float = 1.0  # factor of the warm-up on the KL term in the present epoch
+    last_batch: Minibatch = field(init=False)  # last minibatch of the last epoch
 
     def run_epoch(self, epoch: int) -> Epoch:
-        """Take a step on every minibatch, and return what the epoch cost.
+        """Take one step on every minibatch, changing `state`, and return the epoch's record.
 
         Parameters
         ----------
         epoch : int
-            Counted from 0; the warm-up and the schedule depend on it.
+            Number of the epoch, counted from 0; the warm-up and the schedule depend on it.
         """
         recipe = self.recipe
         state = self.state
@@ -257,7 +260,7 @@ class Descent:
         n_steps = len(self.minibatches.slices)
         beta = recipe.warm_up(epoch, n_epochs)
         self.beta = not_negative("the value of warm_up(epoch, epochs)", beta)
-        # From the cost of a minibatch to that of all data, in units of the KL term (D62)
+        # factor from the cost of a minibatch to the cost of all data in units of the KL term (D62)
         kl_factor = self.beta * getattr(self.estimator.objective, "beta", 1.0)
         scale = n_steps / (kl_factor or 1.0)
         objective = kl = nll = factor = 0.0
@@ -274,13 +277,13 @@ class Descent:
         return Epoch(objective, kl, nll, optimizer.learning_rate * factor, nan)
 
     def evaluate(self, batch: Minibatch, epoch: int, step: int) -> Evaluated:
-        """Return the objective on a minibatch and its gradient.
+        """Return the objective on a minibatch, its gradient and its terms.
 
         Parameters
         ----------
         batch : Minibatch
         epoch, step : int
-            Counted from 0, for the message of an error.
+            Numbers of the epoch and of the step in it, counted from 0, for the error message.
 
         Raises
         ------
@@ -295,7 +298,8 @@ class Descent:
             theta, noise, x, y, kl_weight, buffers, weights
         )
         if not self.minibatches.data.finite(evaluated.value):
-            # before and after an epoch it is the last snapshot itself that is measured
+            # at the first step of an epoch, and after the very last, theta is that of the last
+            # snapshot, which is therefore not finite either
             snapshots = self.snapshots
             is_last = step in (0, len(self.minibatches.slices))
             finite_state = snapshots.previous if is_last else snapshots.last
@@ -305,26 +309,34 @@ class Descent:
     def measure_last_update(self, epoch: int) -> None:
         """Raise `NonFiniteError` if the objective after the very last step is not finite.
 
-        The theta of any other step is measured by the one that follows.
+        The theta after any other step is tested by the step that follows it. `epoch` is the number
+        of the last epoch, counted from 0.
         """
         self.evaluate(self.last_batch, epoch, len(self.minibatches.slices))
 
 
 def _report(bar: tqdm, history: list[Epoch], per_row: Any, verbose: int) -> None:
-    """Show the last epoch on the bar and, if it is a `verbose`-th one, print its loss."""
+    """Show the last epoch on the bar, and print its loss after every `verbose` epochs.
+
+    `per_row` is the objective per training row, in nats; for `verbose` = 0 nothing is printed.
+    """
     if not bar.disable:
         bar.set_postfix_str(f"{np.mean(per_row):.4g} nats per row", refresh=False)
     bar.update()
     n_epochs = len(history)
     if verbose and n_epochs % verbose == 0:
-        # above the bar, not through it
+        # the bar's own method prints above the bar, where print would break it
         bar.write(f"Epoch {n_epochs}, loss = {np.mean(history[-1].objective):.8g}")
 
 
 def _failure(
     evaluated: Evaluated, theta: Array, epoch: int, step: int, finite_state: Training
 ) -> NonFiniteError:
-    """Return the error that names the likely cause of an objective that is not finite."""
+    """Return the error that names the likely cause of an objective that is not finite.
+
+    `evaluated` is the result at `theta` in this `epoch` and `step`, counted from 0; the error
+    carries `finite_state`, the last state with a finite objective.
+    """
     if not np.isfinite(theta).all():
         cause = "the previous update made theta non-finite: lower the learning rate"
     elif not np.isfinite(evaluated.terms.likelihood).all():

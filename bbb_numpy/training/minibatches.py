@@ -17,27 +17,27 @@ __all__ = ["Minibatch", "Minibatches"]
 class Minibatch(NamedTuple):
     """The arguments of one step: noise, rows and their share of the KL term."""
 
-    noise: Array  # (S, ...)
-    x: Array  # (..., B, d_in)
-    y: Array  # (..., B, K)
-    share: float  # pi_i, of the KL term
-    sample_weight: Array | None  # (B,)
+    noise: Array  # (S, ...)  noise of S weight samples
+    x: Array  # (..., B, d_in)  inputs of B rows
+    y: Array  # (..., B, K)  targets of B rows
+    share: float  # pi_i, the minibatch's share of the KL term
+    sample_weight: Array | None  # (B,)  weights of the rows
 
 
 class Minibatches:
-    """The data cut into minibatches, which are drawn anew for every epoch.
+    """The data cut into minibatches, whose rows and noise are drawn anew for every epoch.
 
     Parameters
     ----------
     estimator : GradientEstimator
-        It says the shape of the noise, and fills it.
+        Its methods `noise_shape` and `fill` give the shape of the noise and draw it.
     data : Rows
-        Those of all minibatches; see `bbb_numpy.training.loop.train`.
+        All rows; see `bbb_numpy.training.loop.train`.
     recipe : Recipe
-        Its batch size, number of weight samples, shares of the KL term, and whether rows are
-        shuffled.
+        Settings of training; used are the batch size, the number of weight samples, the shares of
+        the KL term, and whether rows are shuffled.
     dtype : dtype
-        That of theta, in which noise is drawn.
+        Dtype of theta, in which the noise is drawn.
     """
 
     def __init__(self, estimator: Any, data: Any, recipe: Recipe, dtype: Any) -> None:
@@ -48,7 +48,8 @@ class Minibatches:
         self.slices = row_slices(n_rows, recipe.batch_size)
         sizes = [rows.stop - rows.start for rows in self.slices]
         self.shares = recipe.shares(estimator, sizes)
-        # only the last minibatch may be shorter: two arrays at most, used again at every step
+        # only the last minibatch may be shorter, so there are at most two arrays of noise; every
+        # step overwrites one of them
         self.noise = {
             size: np.empty(estimator.noise_shape(recipe.samples, size), dtype)
             for size in set(sizes)
@@ -58,10 +59,11 @@ class Minibatches:
             self.total_weight = data.sample_weight.sum(dtype=float)
 
     def draw(self, rng: Any) -> Iterator[Minibatch]:
-        """Yield the minibatches of one epoch, in a new row order and with new noise.
+        """Yield the minibatches of one epoch, in a new row order and with new noise from `rng`.
 
-        The order is drawn first, then the noise of one minibatch after the other, each into the
-        memory of the one before. Rows with weights share the KL term by these (D45).
+        The row order is drawn first, then the noise of each minibatch in turn, which overwrites
+        that of the minibatch before. If rows have weights, a minibatch's share of the KL term is
+        computed from the sum of its weights (D45).
         """
         data = self.data.shuffled(rng) if self.recipe.shuffle else self.data
         weights = data.sample_weight

@@ -1,9 +1,9 @@
-"""Update rules and step-size schedules.
+"""Update rules (optimizers) and learning-rate schedules.
 
-A rule is a frozen dataclass of hyperparameters. What it remembers is an `OptimizerState` of flat
-arrays, made by `init` and, like theta, updated in place by `update`.
+A rule is a frozen dataclass of hyperparameters. Its state is an `OptimizerState` of flat arrays,
+made by `init` and, like theta, updated in place by `update`.
 
-`SGD`, `Momentum` and `Adam` know nothing of what theta means; `IVON` knows that it is a mean field.
+`SGD`, `Momentum` and `Adam` treat all of theta alike; `IVON` needs a mean-field posterior.
 """
 
 from __future__ import annotations
@@ -45,26 +45,28 @@ __all__ = [
     "StepDecay",
 ]
 
-# From (epoch, epochs) to the factor on the learning rate; within an epoch `epoch` is a fraction
+# Function from (epoch, epochs) to the factor on the learning rate: `epoch` is the time so far in
+# epochs, a fraction within an epoch, and `epochs` their total number
 Schedule = Callable[[float, int], float]
 
 
 @dataclass(frozen=True)
 class Constant:
-    """Factor 1 at every step."""
+    """Schedule that keeps the learning rate: the factor is 1 at every step."""
 
     def __call__(self, epoch: float, epochs: int) -> float:
+        """Return 1."""
         return 1.0
 
 
 @dataclass(frozen=True)
 class Cosine:
-    """Half a cosine from 1 down to `final` over the whole training.
+    """Schedule whose factor falls from 1 to `final` along half a cosine, over all epochs.
 
     Parameters
     ----------
     final : float
-        The factor at the end, in [0, 1).
+        Factor at the end of training, in [0, 1).
     """
 
     final: float = 0.0
@@ -73,16 +75,17 @@ class Cosine:
         check_fields(self, final=fraction)
 
     def __call__(self, epoch: float, epochs: int) -> float:
+        """Return the factor at time `epoch`, from 0 to `epochs`."""
         wave = 0.5 * (1.0 + cos(pi * min(epoch / max(epochs, 1), 1.0)))
         return self.final + (1.0 - self.final) * wave
 
 
 @dataclass(frozen=True)
 class StepDecay:
-    """Multiply by `factor` after every `every` epochs.
+    """Schedule that multiplies the learning rate by `factor` after every `every` epochs.
 
     .. deprecated:: 0.1.0
-       `Cosine` falls without a number of epochs to choose; any function of (epoch, epochs) will do.
+       Use `Cosine`, which has no number of epochs to choose, or any function of (epoch, epochs).
     """
 
     every: int = 100
@@ -93,34 +96,34 @@ class StepDecay:
             "StepDecay is deprecated and goes with version 0.2. Use Cosine(), or a function of "
             "one's own such as lambda epoch, epochs: 0.5 ** (epoch // 100)",
             FutureWarning,
-            stacklevel=3,  # whoever made it, beyond __init__
+            stacklevel=3,  # the caller of the generated __init__
         )
         check_fields(self, every=COUNT, factor=positive)
 
     def __call__(self, epoch: float, epochs: int) -> float:
+        """Return the factor at time `epoch`; the total number `epochs` has no effect."""
         return float(self.factor ** (int(epoch) // self.every))
 
 
 @dataclass
 class OptimizerState:
-    """What a rule remembers: the number of steps taken, and flat arrays by name."""
+    """State of an update rule: the number of steps taken, and flat arrays by name."""
 
     steps: int = 0
     arrays: dict[str, Array] = field(default_factory=dict)
 
     def copy(self) -> OptimizerState:
-        """Return an independent copy."""
+        """Return a copy that shares no arrays with this state."""
         return deepcopy(self)
 
 
 class Optimizer:
-    """The base class of update rules: frozen dataclasses with a learning rate and a schedule."""
+    """Base class of update rules, which are dataclasses with a learning rate and a schedule."""
 
     learning_rate: float
     schedule: Schedule
-    moments: ClassVar[
-        tuple[str, ...]
-    ] = ()  # names of the arrays like theta in its state
+    # names of the arrays in the state that have the shape of theta
+    moments: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         check_fields(self, learning_rate=positive, schedule=SCHEDULE)
@@ -133,9 +136,9 @@ class Optimizer:
         Parameters
         ----------
         theta : ndarray
-            The state has its shape and dtype.
+            Flat parameters, whose shape and dtype the arrays of the state get.
         estimator : GradientEstimator, optional
-            Says what theta holds, for the rules that need it (`IVON`).
+            Estimator to which theta belongs; only `IVON` uses it.
         """
         return OptimizerState(0, {name: np.zeros_like(theta) for name in self.moments})
 
@@ -147,41 +150,42 @@ class Optimizer:
         factor: float,
         scale: float = 1.0,
     ) -> None:
-        """Take one step in place.
+        """Take one step: change `theta` and `state` in place, and overwrite `grad`.
 
         Parameters
         ----------
         theta : ndarray
-            Is changed.
+            Flat parameters, changed in place.
         grad : ndarray
-            The gradient there; it is overwritten.
+            Gradient of the cost of a minibatch at theta; it is overwritten.
         state : OptimizerState
-            From `init`, and changed by every step since.
+            State from `init`, changed in place by every step.
         factor : float
-            On the learning rate, from the schedule.
+            Factor on the learning rate, from the schedule.
         scale : float
-            The cost of which `grad` is the gradient, times `scale`, estimates the free energy of
-            all data in units of its KL term. Only `IVON` uses it.
+            Factor with which the cost of a minibatch estimates the free energy of all data in
+            units of its KL term. Only `IVON` uses it.
         """
         raise NotImplementedError
 
 
-CLEARING_INTERVAL = 128  # steps between clearings of subnormal numbers
+CLEARING_INTERVAL = 128  # number of steps between two clearings of subnormal numbers
 
 
 def clear_subnormal(theta: Array, state: OptimizerState) -> None:
-    """Set to zero, every 128 steps, numbers below the smallest normal one.
+    """Set subnormal numbers of `theta` and `state` to zero, in place, in every 128th step.
 
-    The moments of a weight behind a dead unit or an input that is always zero decay to such
-    numbers and stay there: 0.9 times 4 units of the last place is rounded to 4. So do means that
-    a prior pulls to zero. No step is changed that can be seen, but processors need tens of times
-    as long for them.
+    The moments of a weight behind a dead unit, or of an input that is always zero, decay to
+    subnormal numbers and stay there, because 0.9 times 4 units in the last place rounds to 4. So do
+    means that a prior pulls to zero. Such numbers are too small to matter, but arithmetic with them
+    takes processors tens of times as long.
 
     Parameters
     ----------
     theta : ndarray
+        Flat parameters, changed in place.
     state : OptimizerState
-        Its arrays are cleared too; its number of steps says whether it is time.
+        State whose arrays are changed in place; its number of steps tells whether to clear.
     """
     if state.steps % CLEARING_INTERVAL == 0:
         for array in (theta, *state.arrays.values()):
@@ -202,9 +206,9 @@ class SGD(Optimizer):
     Parameters
     ----------
     learning_rate : float
-        eta > 0. The report: 1e-3.
+        Learning rate eta > 0. The report that this package implements uses 1e-3.
     schedule : callable
-        Factor on eta, from (epoch, epochs).
+        Function from (epoch, epochs) to a factor on eta.
     """
 
     learning_rate: float = 1e-3
@@ -218,6 +222,7 @@ class SGD(Optimizer):
         factor: float,
         scale: float = 1.0,
     ) -> None:
+        """Take one step of gradient descent in place; see `Optimizer.update`."""
         state.steps += 1
         grad *= self.learning_rate * factor
         theta -= grad  # K43, K44, G3
@@ -225,16 +230,16 @@ class SGD(Optimizer):
 
 @dataclass(frozen=True)
 class Momentum(Optimizer):
-    """Heavy ball: v <- momentum v + grad; theta <- theta - eta v (D2).
+    """Heavy-ball gradient descent, v <- momentum v + grad; theta <- theta - eta v (D2).
 
     Parameters
     ----------
     learning_rate : float
-        eta > 0.
+        Learning rate eta > 0.
     momentum : float
-        Share of the velocity that a step keeps, in [0, 1).
+        Factor on the velocity v in each step, in [0, 1).
     schedule : callable
-        Factor on eta, from (epoch, epochs).
+        Function from (epoch, epochs) to a factor on eta.
     """
 
     learning_rate: float = 1e-3
@@ -255,6 +260,7 @@ class Momentum(Optimizer):
         factor: float,
         scale: float = 1.0,
     ) -> None:
+        """Take one step with momentum in place; see `Optimizer.update`."""
         velocity = state.arrays["velocity"]
         state.steps += 1
         clear_subnormal(theta, state)
@@ -271,16 +277,16 @@ class Adam(Optimizer):
     Parameters
     ----------
     learning_rate : float
-        Step size > 0.
+        Learning rate > 0.
     beta1, beta2 : float
-        Decay of the first and second moment, in [0, 1).
+        Decay factors of the first and of the second moment, in [0, 1).
     epsilon : float
-        Added to the root of the second moment, > 0.
+        Number > 0 that is added to the root of the second moment.
     schedule : callable
-        Factor on the learning rate, from (epoch, epochs).
+        Function from (epoch, epochs) to a factor on the learning rate.
     clip : float, optional
-        Bound > 0 on the length of a gradient, in units of the root mean square of the lengths
-        before it; longer gradients are shortened to it. By default there is no bound.
+        Upper bound > 0 of the norm of a gradient, in units of the root mean square norm of the
+        earlier gradients; a longer gradient is scaled down to it. By default there is no bound.
     """
 
     learning_rate: float = 1e-2
@@ -305,12 +311,13 @@ class Adam(Optimizer):
         factor: float,
         scale: float = 1.0,
     ) -> None:
+        """Take one step of Adam in place; see `Optimizer.update`."""
         # With M = m / (1 - beta1) and V = v / (1 - beta2), which saves two passes, the rule
         #   m <- beta1 m + (1 - beta1) grad,  v <- beta2 v + (1 - beta2) grad^2
         #   theta <- theta - eta [m / (1 - beta1^t)] / (sqrt(v / (1 - beta2^t)) + epsilon)
         # is M <- beta1 M + grad, V <- beta2 V + grad^2, theta <- theta - rate M / (sqrt(V) + floor)
         m, v = state.arrays["m"], state.arrays["v"]
-        # The mean square length is the sum of v / (1 - beta2^t) before this step (D3)
+        # the mean squared norm of earlier gradients is the sum of v / (1 - beta2^t) (D3)
         if self.clip is not None and state.steps:
             unbias_v = (1.0 - self.beta2) / (1.0 - self.beta2**state.steps)
             max_length = self.clip * sqrt(unbias_v * np.add.reduce(v))
@@ -329,7 +336,8 @@ class Adam(Optimizer):
         v *= self.beta2
         np.multiply(grad, grad, out=grad)
         v += grad
-        root = np.sqrt(v, out=grad)  # the gradient is spent; its memory is in the cache
+        # the gradient is no longer needed, and its memory is in the cache
+        root = np.sqrt(v, out=grad)
         root += floor
         np.divide(m, root, out=root)  # D3
         root *= rate
@@ -348,16 +356,18 @@ class IVON(Optimizer):
     Parameters
     ----------
     learning_rate : float
-        Step size of mu, > 0; at 1 the steps are Newton's.
+        Learning rate of mu, > 0; with 1 the steps of mu are Newton steps.
     beta1, beta2 : float
-        Decay of the mean gradient of mu, and of the precision per step, in [0, 1).
+        Decay factors of the mean gradient of mu, and of the precision, in [0, 1).
     trust : float
-        No step of all mu exceeds a KL divergence of trust / scale^(1/2) nats, with the `scale` of
-        `update`, the number of minibatches without a warm-up; > 0.
+        Number > 0 that bounds the step of mu: its KL divergence is at most trust / scale^(1/2)
+        nats, with the `scale` of `update`, which without a warm-up is the number of minibatches.
     learned : Adam
-        The rule for what prior and likelihood learn, with the factors of this `schedule`.
+        Update rule of the numbers that prior and likelihood learn; its learning rate gets the
+        factor of the `schedule` given here.
     schedule : callable
-        Factor on the learning rates, from (epoch, epochs); the precision keeps its own.
+        Function from (epoch, epochs) to a factor on the learning rates; the precision does not
+        depend on it.
     """
 
     learning_rate: float = 0.2
@@ -385,9 +395,14 @@ class IVON(Optimizer):
         Parameters
         ----------
         theta : ndarray
-            The state has its dtype.
+            Flat parameters mu, rho and learned numbers, whose dtype the state gets.
         estimator : GradientEstimator, optional
-            Its posterior must be `MeanField`. Without it theta is mu and rho alone.
+            Estimator with the posterior `MeanField`. If it is None, theta has no learned numbers.
+
+        Raises
+        ------
+        ValueError
+            If the posterior of `estimator` is another one.
         """
         if estimator is not None and not isinstance(estimator.posterior, MeanField):
             raise ValueError(
@@ -410,6 +425,7 @@ class IVON(Optimizer):
         factor: float,
         scale: float = 1.0,
     ) -> None:
+        """Take one natural-gradient step in place; see `Optimizer.update`."""
         momentum, m, v = (state.arrays[name] for name in ("momentum", "m", "v"))
         ends = (len(momentum), 2 * len(momentum))
         mu, rho, learned = np.split(theta, ends)
@@ -430,8 +446,8 @@ class IVON(Optimizer):
         self.learned.update(learned, d_learned, adam_state, factor)
         state.steps = adam_state.steps
         rate = self.learning_rate * factor / (1.0 - self.beta1**state.steps)
-        step = np.multiply(momentum, sigma * rate, out=d_mu)  # in units of sigma
-        # The KL of the step is half the square of its length; in units of the largest allowed
+        step = np.multiply(momentum, sigma * rate, out=d_mu)  # step in units of sigma
+        # the KL divergence of the step, half its squared norm, in units of the largest allowed one
         kl = float(step @ step) * scale**0.5 / (2.0 * self.trust)
         step *= sigma / sqrt(max(kl, 1.0))
         mu -= step  # D62

@@ -1,4 +1,4 @@
-"""The settings of training, and the rows that one trains on."""
+"""The settings of training, and the checked rows of training data."""
 
 from __future__ import annotations
 
@@ -30,40 +30,41 @@ from .stopping import EarlyStopping
 
 __all__ = ["Recipe", "Rows", "checked_rows"]
 
-INITIAL_SD = 0.3  # of the weights that the training of a point estimate starts from
+INITIAL_SD = 0.3  # standard deviation of the initial weights of a point estimate
 STOPPING = Optional(InstanceOf(EarlyStopping))
 
 
 class Rows(NamedTuple):
     """Data that have been checked: finite, of the widths of a network, in the dtype of theta."""
 
-    x: Array  # (N, d_in)
-    y: Array  # (N, K)
-    sample_weight: Array | None = None  # (N,)
+    x: Array  # (N, d_in)  inputs
+    y: Array  # (N, K)  targets
+    # (N,)  factors of the rows' log likelihoods; None means 1 for every row
+    sample_weight: Array | None = None
 
     def shuffled(self, rng: np.random.Generator) -> Rows:
-        """Return copies of the rows in another order."""
+        """Return copies of the rows in a random order drawn from `rng`."""
         return self.at(rng.permutation(len(self.x)))
 
     def at(self, index: Array | slice) -> Rows:
-        """Return the rows at an index: copies for an array, views for a slice."""
+        """Return the rows at `index`: copies if it is an array of indices, views if a slice."""
         weights = self.sample_weight
         if weights is not None:
             weights = weights[index]
         return Rows(self.x[index], self.y[index], weights)
 
     def finite(self, value: float) -> bool:
-        """Return whether a value of the objective is finite."""
+        """Return whether the objective's `value` is finite."""
         return isfinite(value)
 
     def number(self, value: Any) -> float:
-        """Return a sum as the history records it."""
+        """Return `value`, a sum over a minibatch in nats, as the float that the history records."""
         return float(value)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a posterior is trained: the settings of `fit`.
+    """The settings of training, an argument of `fit`.
 
     Parameters
     ----------
@@ -72,19 +73,20 @@ class Recipe:
     epochs : int
         Number of passes over the data, >= 0; 0 trains nothing.
     batch_size : int
-        Rows per step, >= 1. The last minibatch of an epoch may have fewer.
+        Number of rows per step, >= 1. The last minibatch of an epoch may have fewer.
     samples : int
         Number S of weight samples per step, >= 1. More of them make the gradient less noisy.
     shuffle : bool
         Whether a new row order is drawn for every epoch.
     kl_weights : callable
-        From the minibatch sizes of an epoch to their shares pi_i of the KL term, which sum to 1.
-        The size of a minibatch of rows with weights is the sum of these (D45). By default
-        proportional to the sizes.
+        Function from the sizes of an epoch's minibatches to their shares pi_i of the KL term, which
+        sum to 1. If rows have weights, the size of a minibatch is the sum of its weights (D45). By
+        default shares are proportional to the sizes.
     warm_up : callable
-        From (epoch, epochs) to the factor beta on the KL term of that epoch (D24). By default 1.
+        Function from (epoch, epochs) to the factor beta on the KL term in that epoch (D24). By
+        default 1.
     early_stopping : EarlyStopping, optional
-        When to end before the last epoch. By default never.
+        Rule that ends training before the last epoch. By default none.
     """
 
     optimizer: Optimizer = Adam()
@@ -112,14 +114,14 @@ class Recipe:
     def shares(
         self, estimator: GradientEstimator, sizes: Sequence[float]
     ) -> list[float]:
-        """Return the shares pi_i of the KL term that the minibatches of an epoch pay.
+        """Return the shares pi_i of the KL term for the M minibatches of an epoch.
 
         Parameters
         ----------
         estimator : GradientEstimator
             Its objective may demand shares proportional to the sizes (D30).
         sizes : sequence of float (M,)
-            Rows of each minibatch, or the sums of their weights.
+            Number of rows of each minibatch, or the sum of their weights.
 
         Returns
         -------
@@ -128,9 +130,9 @@ class Recipe:
         Raises
         ------
         ValueError
-            If `kl_weights` returns no shares. Or if they are not proportional to the sizes while
-            the objective takes exponentials of log P(w) - log q(w) + log P(D_i|w) / pi_i, which
-            then mean nothing (D30).
+            If `kl_weights` does not return M shares >= 0 that sum to 1; or if the objective takes
+            exponentials of log P(w) - log q(w) + log P(D_i|w) / pi_i, and the shares are not
+            proportional to the sizes or there is a warm-up (D30).
         """
         pi = np.asarray(self.kl_weights(sizes), float)
         sums_to_1 = pi.shape == (len(sizes),) and abs(pi.sum() - 1.0) <= 1e-9
@@ -166,14 +168,15 @@ def checked_rows(
     Parameters
     ----------
     estimator : GradientEstimator
-        It says how wide the rows are, and which targets there may be.
+        Its network gives the number of columns, its likelihood the allowed targets.
     theta : ndarray
-        Of this estimator.
+        Flat parameters of this estimator, whose dtype the rows get.
     x, y : array_like (N, d_in), (N, K)
+        Inputs and targets.
     sample_weight : array_like (N,), optional
-        How often each row counts, >= 0 (D45).
+        Factor of each row's log likelihood, >= 0 (D45). By default 1 for every row.
     which : str
-        Is put before the names of the arguments in messages, e.g. ``"validation "``.
+        Prefix of the names of the arguments in messages, e.g. ``"validation "``.
 
     Returns
     -------
@@ -184,7 +187,7 @@ def checked_rows(
     TypeError, ValueError
         If an argument does not fit; the message says which, and what to do.
     """
-    estimator.layout.views(theta)  # raises if theta is another estimator's
+    estimator.layout.views(theta)  # raises ValueError if theta has another size
     dtype = theta.dtype
     checked_x = _finite_matrix(
         f"{which}x", x, (None, estimator.model.network.sizes[0]), dtype
@@ -195,12 +198,18 @@ def checked_rows(
         name = f"{which}sample_weight"
         sample_weight = Numbers((len(x),), low=0.0)(name, sample_weight).astype(dtype)
         if not sample_weight.any():
-            raise ValueError(f"{name} is 0 for every row, so that none counts")
+            raise ValueError(
+                f"{name} must be > 0 for one row or more; got 0 for every row, so that no row "
+                "counts"
+            )
     return Rows(checked_x, checked_y, sample_weight)
 
 
 def _finite_matrix(name: str, value: Any, shape: tuple[Any, int], dtype: Any) -> Array:
-    """Return `value` as a matrix of `dtype`, or raise where it is none or not finite."""
+    """Return `value` as a finite matrix of `dtype`, or raise an error that names the argument.
+
+    In `shape` None stands for any number of rows.
+    """
     matrix = Numbers(shape, finite=False, min_length=1)(name, value)
     with np.errstate(over="ignore"):
         matrix = np.ascontiguousarray(matrix, dtype)

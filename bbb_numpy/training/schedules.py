@@ -1,8 +1,8 @@
-"""How long, and in which steps, a model is trained where its user does not say.
+"""Default training schedules: epochs, batch sizes, weight samples and learning rates.
 
-`SCHEDULES` is the whole table: each row has the reason of its numbers and the page that measured
-them. `schedule_for` looks a schedule up. What users read of it, in the docstrings of the learners
-and in the documentation, is written by `schedule_table`.
+`SCHEDULES` is the whole table: each row has the reason for its numbers and the page with the
+measurements. `schedule_for` looks a schedule up. `schedule_table` writes the table for users, in
+the docstrings of the learners and in the documentation.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = [
     "schedule_table",
 ]
 
-# An epoch of at most so many steps is cheap: then the number of epochs is not cut
+# Largest number of steps of an epoch that counts as cheap: then the number of epochs is not cut
 CHEAP_STEPS_PER_EPOCH = 16
 
-# Pages, relative to the root of the repository
+# Pages with measurements, relative to the root of the repository
 LEARNERS_PAGE = "benchmarks/README.md#learners-as-they-come"
 CHAINS_PAGE = "benchmarks/README.md#chains-of-many-rows"
 D30_PAGE = "derivations/bounds.md#d30-minibatches-of-objectives-that-are-not-linear"
@@ -29,18 +29,18 @@ D62_PAGE = "derivations/training.md#d62-variational-online-newton-and-ivon"
 
 
 class TrainingSchedule(NamedTuple):
-    """How long, and in which steps, one call trains.
+    """The schedule of one training.
 
     Parameters
     ----------
     epochs : int
-        Passes over the rows.
+        Number of passes over the rows.
     batch_size : int
-        Rows per step.
+        Number of rows per step.
     samples : int
-        Weight samples per step.
+        Number of weight samples per step.
     learning_rate : float or None
-        Learning rate of the first step; None is the optimizer's own.
+        Learning rate of the first step; None stands for the optimizer's default.
     """
 
     epochs: int
@@ -51,29 +51,30 @@ class TrainingSchedule(NamedTuple):
 
 @dataclass(frozen=True)
 class ScheduleRow:
-    """A row of `SCHEDULES`: what holds for a task, some inferences and up to `max_rows` rows.
+    """A row of `SCHEDULES`: the schedule of a task, some inferences and at most `max_rows` rows.
 
-    A step has a share of ``1 / steps_per_epoch`` of the rows, but `min_batch_size` at least and
-    `max_batch_size` at most. There are `max_epochs`, or so many fewer that `min_epochs` and
-    `min_steps` are still reached.
+    A step has ``1 / steps_per_epoch`` of the rows, but at least `min_batch_size` and at most
+    `max_batch_size`. The number of epochs is the smallest from `min_epochs` to `max_epochs` that
+    gives `min_steps` steps, or `max_epochs` if none does.
     """
 
     task: str  # "regression", "classification" or "any"
-    inferences: tuple[str, ...]  # of `INFERENCES`
+    inferences: tuple[str, ...]  # keys of `INFERENCES`
     max_epochs: int
     min_batch_size: int
-    samples: int
+    samples: int  # number of weight samples per step
+    # learning rate of the first step; None stands for the optimizer's default
     learning_rate: float | None
-    reason: str
-    measured: str  # page and section
-    max_rows: int | None = None  # None: any number
-    min_epochs: int | None = None  # None: max_epochs
+    reason: str  # reason for the numbers of this row
+    measured: str  # page and section with the measurements
+    max_rows: int | None = None  # None stands for any number of rows
+    min_epochs: int | None = None  # None stands for `max_epochs`
     min_steps: int = 0
-    max_batch_size: int | None = None  # None: min_batch_size
+    max_batch_size: int | None = None  # None stands for `min_batch_size`
     steps_per_epoch: int = 1
 
 
-# What stands above the table in the docstrings of the learners
+# Text above the table in the docstrings of the learners
 CAPTION = """\
 *Schedules*. What ``epochs=None`` stands for, by the number N of training rows: the first line that
 applies. There are as few epochs of their range as reach the least number of steps.
@@ -81,7 +82,7 @@ applies. There are as few epochs of their range as reach the least number of ste
 is given, the other columns are those of the first row of the task and inference; `batch_size`,
 `samples` and `optimizer` that are given are kept."""
 
-# Inferences that train alike, as the table calls them
+# Groups of inferences that have the same schedules, with their members in the words of the table
 INFERENCES = {
     "variational": "mean-field, low-rank, full-rank",
     "point": "map, mle",
@@ -261,18 +262,19 @@ SCHEDULES = (
 def schedule_for(
     task: str, inference: str, n_rows: int, batch_size: int | None = None
 ) -> TrainingSchedule:
-    """Return how many epochs, in which steps, `n_rows` rows are trained on by default.
+    """Return the default schedule for training on `n_rows` rows.
 
     Parameters
     ----------
     task : {'regression', 'classification'}
+        Kind of the targets.
     inference : str
         A key of `INFERENCES`.
     n_rows : int
         Number of training rows, >= 1.
     batch_size : int, optional
-        Rows per step, if the user has set it: the number of epochs follows from it. By
-        default the batch size of the schedule.
+        Number of rows per step if the user has set it; the number of epochs is then computed from
+        it. By default the batch size of the schedule.
 
     Returns
     -------
@@ -305,9 +307,9 @@ def schedule_table(markdown: bool) -> str:
     Parameters
     ----------
     markdown : bool
-        Whether the table is for a page in Markdown in the folder docs, with the reasons and
-        links to the pages that measured them. Otherwise it is a simple table of
-        reStructuredText for docstrings, with its caption and a legend of the inferences.
+        True for a Markdown table for a page in the folder docs, with the reasons and links to the
+        measurements. False for a simple table of reStructuredText for docstrings, with its caption
+        and a legend of the inferences.
     """
     lines = [_cells(row, markdown) for row in SCHEDULES]
     header = list(lines[0])
@@ -326,7 +328,7 @@ def schedule_table(markdown: bool) -> str:
 
 
 def _cells(row: ScheduleRow, markdown: bool) -> dict[str, str]:
-    """Return the cells of a row by the names of their columns."""
+    """Return the cells of `row` as text, by column name; see `schedule_table` for `markdown`."""
     names = [INFERENCES[name] if markdown else name for name in row.inferences]
     batch_size = f"{row.min_batch_size}"
     if row.max_batch_size is not None:
@@ -349,4 +351,5 @@ def _cells(row: ScheduleRow, markdown: bool) -> dict[str, str]:
 
 
 def _range(low: int, high: int) -> str:
+    """Return "low-high", or one number if both are equal."""
     return f"{low}" if low == high else f"{low}-{high}"

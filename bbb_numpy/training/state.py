@@ -1,4 +1,4 @@
-"""What training changes, and what it records of every epoch."""
+"""The state of training, and the record of every epoch."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class NonFiniteError(ArithmeticError):
     Attributes
     ----------
     training : Training
-        The last state whose objective was seen to be finite.
+        The last state with a finite objective.
     value : float
-        The value that was not finite.
+        The objective that was not finite.
     """
 
     def __init__(self, message: str, training: Training, value: Any = nan) -> None:
@@ -31,22 +31,23 @@ class NonFiniteError(ArithmeticError):
         self.value = value
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how pickle rebuilds the error in another process."""
+        """Return the class, arguments and attributes from which pickle rebuilds the error."""
         return type(self), (*self.args, self.training), self.__dict__
 
 
 class Epoch(NamedTuple):
-    """What one finished epoch cost: sums over its minibatches, in nats (contract 5).
+    """Record of one finished epoch: sums over its minibatches, in nats (contract 5).
 
-    Each minibatch is measured at the theta of its own step. For the free energy,
-    ``objective = kl + nll``, with the KL term tempered or warmed up ``beta kl + nll``.
+    Each minibatch is evaluated at the theta of its own step. For the free energy
+    ``objective = kl + nll``; with a tempered or warmed up KL term it is ``beta kl + nll``.
     """
 
-    objective: float  # what was minimised: the free energy of the whole training set
-    # its complexity part, sum_i pi_i mean_s [log q(w) - log P(w)], at full weight
+    # minimised objective of the whole training set, by default the free energy
+    objective: float
+    # complexity part, sum_i pi_i mean_s [log q(w) - log P(w)], not multiplied by beta
     kl: float
-    nll: float  # its likelihood part, -sum_i mean_s log P(D_i|w)
-    learning_rate: float  # of the last step
+    nll: float  # likelihood part, -sum_i mean_s log P(D_i|w)
+    learning_rate: float  # learning rate of the last step
     validation: float  # mean NLL per validation row; nan without validation rows
 
 
@@ -57,12 +58,12 @@ class Training:
     Attributes
     ----------
     theta : ndarray
-        Flat, as the estimator's `layout` names it.
+        Flat parameters, in the order of the estimator's `layout`.
     optimizer_state : OptimizerState
     history : list of Epoch
-        What each finished epoch cost.
+        One record for each finished epoch.
     stopped : {'', 'early stopping', 'interrupted'}
-        Why training ended before its last epoch; empty if it did not.
+        Reason for which training ended before its last epoch; empty if it did not.
     """
 
     theta: Array
@@ -71,11 +72,11 @@ class Training:
     stopped: Literal["", "early stopping", "interrupted"] = ""
 
     def column(self, name: str) -> Array:
-        """Return one field of `Epoch`, such as ``'objective'``, over all epochs (E,)."""
+        """Return the field `name` of `Epoch`, such as ``'objective'``, for all E epochs (E,)."""
         return np.array([getattr(epoch, name) for epoch in self.history])
 
     def copy(self) -> Training:
-        """Return an independent copy."""
+        """Return a copy that shares no arrays with this state."""
         return Training(
             self.theta.copy(),
             self.optimizer_state.copy(),
@@ -84,7 +85,7 @@ class Training:
         )
 
     def take(self, later: Training) -> None:
-        """Overwrite this state with a later one of the same training, without new arrays."""
+        """Overwrite this state with the state `later` of the same training, without new arrays."""
         np.copyto(self.theta, later.theta)
         for name, array in later.optimizer_state.arrays.items():
             np.copyto(self.optimizer_state.arrays[name], array)
@@ -96,15 +97,15 @@ class Training:
 class Snapshots:
     """Copies of a training state after its last two epochs, for Ctrl-C and for failures.
 
-    There are two, so that Ctrl-C in the middle of a copy leaves the other one whole. And the
-    objective at the `last` one is not measured before the first step of the next epoch: if it is
-    not finite there, the state to keep is the `previous` one.
+    There are two, so that Ctrl-C while one is overwritten leaves the other intact. Besides, the
+    objective at the `last` state is not evaluated before the first step of the next epoch: if it is
+    not finite, the state to return is the `previous` one.
     """
 
-    last: Training
-    previous: Training
+    last: Training  # state after the last finished epoch
+    previous: Training  # state one epoch earlier
 
     def add(self, state: Training) -> None:
-        """Keep a copy of the state after one more epoch."""
+        """Make a copy of `state`, after one more epoch, the last snapshot."""
         self.previous.take(state)
         self.last, self.previous = self.previous, self.last

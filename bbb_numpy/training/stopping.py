@@ -1,4 +1,4 @@
-"""When training stops early, and the validation loss by which it does."""
+"""Early stopping, and the validation loss that it monitors."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ __all__ = ["EarlyStopping", "Monitor", "ValidationLoss", "row_slices"]
 
 @dataclass(frozen=True)
 class EarlyStopping:
-    """Stop when the monitored number has not fallen by `min_delta` for `patience` epochs.
+    """Rule that stops training when the loss has not fallen for `patience` epochs.
 
-    The monitored number is the validation loss when validation rows are given, otherwise
-    the free energy per training row. With validation rows the state after the best epoch is
-    what training returns, whether it was stopped or not.
+    The monitored loss is that of the validation rows if there are any, else the free energy per
+    training row. With validation rows training returns the state after the best epoch, whether it
+    was stopped or not.
 
     Parameters
     ----------
     patience : int
-        Epochs without improvement, >= 1.
+        Number of epochs without improvement after which training stops, >= 1.
     min_delta : float
-        What a fall must exceed to count, in nats per row, >= 0.
+        Smallest fall of the loss that counts as an improvement, in nats per row, >= 0.
     """
 
     patience: int = 50
@@ -41,12 +41,12 @@ class EarlyStopping:
 
 
 def row_slices(n_rows: int, size: int) -> list[slice]:
-    """Return the slices that cut rows into blocks.
+    """Return slices that cut `n_rows` rows into blocks of `size` rows.
 
     Parameters
     ----------
     n_rows : int
-        Number of rows in all.
+        Total number of rows.
     size : int
         Number of rows of a block; the last block may be shorter.
     """
@@ -62,14 +62,16 @@ class ValidationLoss:
     ----------
     estimator : GradientEstimator
     theta : ndarray
-        Of the shape and dtype of those that will be measured.
+        Array of the dtype of the parameters at which the loss will be evaluated.
     rows : Rows
+        Validation rows.
     rng : numpy.random.Generator
-        The source of the noise.
+        Source of the noise.
     """
 
-    N_SAMPLES = 32
-    BLOCK_NUMBERS = 1_000_000  # activations at most, or about, that are held at a time
+    N_SAMPLES = 32  # number of weight samples
+    # largest number of activations of a layer held in memory at a time, approximately
+    BLOCK_NUMBERS = 1_000_000
 
     def __init__(
         self, estimator: GradientEstimator, theta: Array, rows: Any, rng: Generator
@@ -85,26 +87,26 @@ class ValidationLoss:
         self.blocks = [rows.at(block) for block in row_slices(len(rows.x), block_size)]
 
     def __call__(self, theta: Array) -> float:
-        """Return E_q[-log P(y|x, w)] per row, rows counted by their weights if they have any."""
+        """Return the (weighted) mean of E_q[-log P(y|x, w)] over the rows, in nats, at `theta`."""
         total = 0.0
         for x, y, sample_weight in self.blocks:
             buffers = self.buffers.rewind()
             log_likelihood = self.estimator.log_likelihood(
                 theta, self.noise, x, y, buffers, sample_weight
             )
-            total -= float(log_likelihood.mean())  # of (N_SAMPLES,)
+            total -= float(log_likelihood.mean())  # mean over the weight samples
         return total / self.total_weight
 
 
 class Monitor:
-    """Early stopping: counts the epochs since the monitored number last fell, and keeps that state.
+    """Count of the epochs since the monitored loss last fell, and a copy of the best state.
 
     Parameters
     ----------
     rule : EarlyStopping or None
-        None never stops, and keeps nothing.
+        With None training never stops early, and no state is copied.
     state : Training
-        The state before the first epoch.
+        State before the first epoch.
     """
 
     def __init__(self, rule: EarlyStopping | None, state: Training) -> None:
@@ -114,14 +116,14 @@ class Monitor:
         self.best = state.copy() if rule else state
 
     def should_stop(self, value: float, state: Training) -> bool:
-        """Return whether the monitored number ends training.
+        """Return whether training is to stop after an epoch; keep its state if it is the best.
 
         Parameters
         ----------
         value : float
-            The monitored number of this epoch, in nats per row.
+            Monitored loss of the epoch, in nats per row.
         state : Training
-            The state after it, of which a copy is kept if it is the best so far.
+            State after the epoch, which is copied if `value` is the lowest so far.
         """
         if self.rule is None:
             return False

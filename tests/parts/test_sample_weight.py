@@ -115,5 +115,5 @@ def test_what_cannot_be_a_weight_is_refused(weights, message):
     ):
         with pytest.raises(ValueError, match=message):
             call()
-    with pytest.raises(ValueError, match="sample_weight is 0 for every row"):
+    with pytest.raises(ValueError, match="sample_weight must be > 0 for one row or more; got 0"):
         training.fit(estimator, state, x, x, rng=rng, sample_weight=np.zeros(3))

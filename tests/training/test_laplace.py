@@ -562,7 +562,7 @@ def test_ctrl_c_later_keeps_the_last_whole_round(where, monkeypatch):
             TypeError,
             "curvature of HeteroscedasticLikelihood depends on y",
         ),
-        (Model(MLP((2, 3000, 1))), ValueError, r"a matrix of 12,001 rows; accepted are 8,000"),
+        (Model(MLP((2, 3000, 1))), ValueError, r"a matrix of 12,001 rows; accepted are 8,000 at"),
     ],
 )
 def test_what_has_no_such_curvature_is_refused(model, error, message):
