@@ -136,7 +136,7 @@ def n_updates(experiment: tuple[int, float, str]) -> float:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What Section 8 is about, as numbers; standard deviations (sd) in units of y."""
+    """Numbers by which Section 8 is judged; standard deviations (sd) in units of y."""
 
     # nats per example, of y in its own units; last tenth of training
     free_energy: float
@@ -230,9 +230,8 @@ def run(
     data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
     noise = case.noise
     if training.as_drawn:
-        noise = (
-            case.noise**2
-        )  # the program takes the variance for the standard deviation
+        # The report's program takes the variance for the standard deviation.
+        noise = case.noise**2
     rows = case.rows if rows is None else rows
     data = case.draw(data_rng, rows, *case.data, noise)
     fresh = case.draw(data_rng, 2000, *case.data, noise)

@@ -168,7 +168,7 @@ def select(
 
 
 def band(path: Path) -> str:
-    """Train as in the example of plain.py, draw its band into `path`, and say where it opens."""
+    """Train as in the example of plain.py, draw its band, and return a table of its width."""
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, (100, 1))
     y = x**2 + 0.3 * rng.standard_normal((100, 1))
@@ -399,7 +399,7 @@ def opening(results: Sequence[Result]) -> str:
 
 
 def _range(results: Sequence[Result], column: Callable[[Numbers], str]) -> str:
-    """Return the smallest and the largest number of some results, as `column` prints them."""
+    """Return the smallest and the largest number of several results, as `column` prints them."""
     printed = sorted(
         (column(r.numbers) for r in results), key=lambda text: float(text.strip("%"))
     )
@@ -420,7 +420,7 @@ def _by_setting(results: Sequence[Result]) -> dict[str, list[Result]]:
 
 
 def _cubic(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """Return problem 2's results by setting, widest range first, where all three are there."""
+    """Return problem 2's results by setting, widest range first, if there are all three ranges."""
     cubic = sorted(
         (r for r in results if r.case.problem == 2), key=lambda r: -r.case.x_range
     )
