@@ -216,9 +216,8 @@ def _figure(result: Result) -> Figure:
     fits.fit(x, result.predictive, y_limits=case.y_limits, ax=fit_ax, **data_and_truth)
     low = float(result.data.x.min())
     high = float(result.data.x.max())
-    step = np.diff(
-        x
-    ).max()  # one more point on either side: lines reach the edges of the panel
+    # One more point on either side, so that lines reach the edges of the panel
+    step = np.diff(x).max()
     inside = (x > low - step) & (x < high + step)
     within = Predictive._make(moment[inside, 0] for moment in result.predictive)
     fits.fit(x[inside], within, less_truth=True, ax=residual_ax, **data_and_truth)
