@@ -196,7 +196,7 @@ def outputs(
 
 
 def is_gaussian(estimator: Source) -> bool:
-    """Return whether the predictive is Gaussian: f is linear in w, and the noise is Gaussian (D54)."""
+    """Return whether the predictive is Gaussian: linear f, and a Gaussian likelihood (D54)."""
     gaussian = type(estimator.model.likelihood) is GaussianLikelihood
     return isinstance(estimator, Linearised) and gaussian
 
