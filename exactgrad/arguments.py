@@ -1,4 +1,4 @@
-"""Checks of what users give, once, at the public functions: each error says what to give."""
+"""Checks of the arguments of public functions; each error says what to pass instead."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ def check_callable(name: str, value: Any) -> None:
 
 
 def whole_number(name: str, value: Any, minimum: int = 0) -> int:
-    """Return a whole number as an int; raise if it is none or less than `minimum`.
+    """Return an integer argument as an int; raise if it is no integer or below `minimum`.
 
     Parameters
     ----------
     name : str
         The name of the argument, for the error.
     value : any
-        An integer of Python or NumPy; a truth value is none.
+        An integer of Python or NumPy, but no bool.
     minimum : int
-        The smallest that is allowed. By default 0.
+        The smallest value allowed. By default 0.
 
     Raises
     ------
     TypeError
-        If it is no whole number.
+        If the value is no integer.
     ValueError
-        If it is too small.
+        If the value is below the minimum.
     """
     message = (
         f"{name} must be a whole number, {minimum} or more; got {reprlib.repr(value)}"
@@ -71,21 +71,21 @@ def whole_number(name: str, value: Any, minimum: int = 0) -> int:
 
 
 def positive_number(name: str, value: Any) -> float:
-    """Return a positive finite number as a float; raise if it is none.
+    """Return a positive finite argument as a float; raise if it is anything else.
 
     Parameters
     ----------
     name : str
         The name of the argument, for the error.
     value : any
-        A number of Python or NumPy; a truth value is none.
+        A number of Python or NumPy, but no bool.
 
     Raises
     ------
     TypeError
-        If it is no number.
+        If the value is no number.
     ValueError
-        If it is not positive, or not finite.
+        If the value is not positive, or not finite.
     """
     message = f"{name} must be a positive number; got {reprlib.repr(value)}"
     if isinstance(value, (*BOOLEANS, str, bytes)) or np.ndim(value):
@@ -112,11 +112,11 @@ def check_blocks(blocks: Any, size: int) -> None:
     Raises
     ------
     TypeError
-        If it is no mapping.
+        If `blocks` is no mapping.
     ValueError
-        If a value is no slice of so many numbers.
+        If a value is no slice, or reaches beyond `size`.
     """
-    message = f"blocks must map names to slices of theta, {size} numbers; got "
+    message = f"blocks must map names to slices of theta, which has size {size}; got "
     if blocks is None:
         return
     if not isinstance(blocks, Mapping):
@@ -126,7 +126,7 @@ def check_blocks(blocks: Any, size: int) -> None:
     for name, block in blocks.items():
         try:
             is_slice = isinstance(block, slice) and block.indices(size) is not None
-        except TypeError:  # of a slice between texts
+        except TypeError:  # the slice has bounds that are no integers
             is_slice = False
         if not is_slice or max(block.start or 0, block.stop or 0) > size:
             raise ValueError(f"{message}{name!r}: {block!r}")
@@ -140,16 +140,16 @@ def check_fixed(fixed: Any, names: list[str]) -> list[str | int]:
     fixed : any
         A name or a position, or several of them.
     names : list of str
-        Of all arguments.
+        The names of all arguments.
 
     Raises
     ------
     TypeError
-        If it is nothing of this kind.
+        If `fixed` is neither a name, a position nor several of them.
     ValueError
-        If there is no such argument.
+        If a name or position is not that of an argument.
     """
-    message = f"fixed must name arguments, of {names}; got "
+    message = f"fixed must hold names or positions of the arguments {names}; got "
     if isinstance(fixed, str | int):
         fixed = [fixed]
     is_list = isinstance(fixed, Iterable) and not isinstance(fixed, bytes | Mapping)
@@ -192,7 +192,9 @@ def check_floats(name: str, value: Any) -> None:
             f"{name} must be a float64 array; got dtype {array.dtype}: {remedy}"
         )
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds nan or infinity; take a finite point")
+        raise ValueError(
+            f"{name} must be finite; got nan or infinity: choose a finite point"
+        )
 
 
 def check_plain(name: str, value: Any) -> None:
@@ -216,6 +218,6 @@ def check_plain(name: str, value: Any) -> None:
 
 
 def holds_no_numbers(value: Any) -> bool:
-    """Return whether the argument is text or dates, or an array of them."""
+    """Return whether `value` is text or dates, or an array of them."""
     dtype_kind = getattr(getattr(value, "dtype", None), "kind", "f")
     return isinstance(value, str | bytes) or dtype_kind in "USmMV"

@@ -23,7 +23,7 @@ def warn_renamed(old: str, new: str) -> None:
         The name that was used, and the one to use.
     """
     warnings.warn(
-        f"{old} is now called {new}. The old name goes with version 0.2",
+        f"{old} is now called {new}. The old name will be removed in version 0.2",
         DeprecationWarning,
         stacklevel=3,
     )
@@ -37,7 +37,7 @@ def renamed_arguments(
     Parameters
     ----------
     **new_names : str
-        The new name of each old one.
+        The new names by old name.
     """
 
     def accepting_old_names(
@@ -64,7 +64,7 @@ def renamed_names(module: str, new_names: dict[str, str]) -> Callable[[str], Any
     module : str
         The module's ``__name__``.
     new_names : dict of str to str
-        The new name of each old one.
+        The new names by old name.
     """
 
     def __getattr__(name: str) -> Any:

@@ -8,10 +8,11 @@
 >>> print(prove_vjp(square, backward, np.ones((2, 2))))
 proved: all 4 derivatives are exact
 >>> def jacobian(x):
-...     return np.diag([2, 3] * x)
+...     return np.diag([2, -2] * x)
 >>> print(prove_jacobian(square, jacobian, np.array([1.5, 0.5])))
 refuted: 1 of 4 derivatives is wrong
-  value[1] by theta[1]: by hand 1.5, right 1, too large by 0.5
+  value[1] by theta[1]: by hand -1, right 1, too small by 2
+  it is right but for the sign
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def prove_vjp(
     Returns
     -------
     Proof
-        Of as many derivatives as theta has numbers.
+        A proof that counts one derivative for each number of theta.
 
     Raises
     ------
@@ -82,7 +83,7 @@ def prove_jvp(
     Returns
     -------
     Proof
-        Of as many derivatives as f returns numbers.
+        A proof that counts one derivative for each number that f returns.
     """
     return _proved("jvp", f, jvp, theta, arguments, options)
 
@@ -107,7 +108,7 @@ def prove_jacobian(
     Returns
     -------
     Proof
-        Of as many derivatives as the Jacobian has numbers.
+        A proof that counts one derivative for each number of the Jacobian.
     """
     return _proved("jacobian", f, jacobian, theta, arguments, options)
 
@@ -132,7 +133,8 @@ def prove_hvp(
     Returns
     -------
     Proof
-        Of as many derivatives as theta has numbers; of `gradient`, if that is wrong.
+        A proof that counts one derivative for each number of theta; the proof of `gradient`, if
+        that is wrong.
     """
     return _proved("hvp", gradient, hvp, theta, arguments, options)
 
@@ -157,7 +159,8 @@ def prove_hessian(
     Returns
     -------
     Proof
-        Of as many derivatives as the Hessian has numbers; of `gradient`, if that is wrong.
+        A proof that counts one derivative for each number of the Hessian; the proof of `gradient`,
+        if that is wrong.
     """
     return _proved("hessian", gradient, hessian, theta, arguments, options)
 

@@ -54,7 +54,7 @@ Array = NDArray[Any]
 Function = Callable[..., Any]
 ValueAndGrad = Callable[..., tuple[Any, ...]]
 
-# the largest relative errors that pass by default
+# Largest relative errors that pass by default, by method
 TOLERANCES = {"complex": 1e-12, "central": 1e-6}
 __getattr__ = renamed_names(__name__, {"BARS": "TOLERANCES"})
 COMPLEX_STEP = 1e-30
@@ -63,7 +63,7 @@ COMPLEX_STEP = 1e-30
 # scale, depends on the function, so several are tried.
 CENTRAL_STENCIL = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
 CENTRAL_STEPS = (2e-2, 5e-3, 1.2e-3, 3e-4, 7.5e-5)
-# of the largest derivative: smaller ones are held to the same absolute error
+# Share of the largest derivative below which derivatives are held to the same absolute error
 MIN_SCALE_SHARE = 1e-3
 IS_NOISY = (
     "value_and_grad must return the same at each call with the same numbers; got another {}: draw "
@@ -73,13 +73,13 @@ IS_NOISY = (
 
 
 class Block(NamedTuple):
-    """What the check found in one named block of theta."""
+    """Result of a check for one named block of theta."""
 
     name: str
-    checked: int
+    checked: int  # number of coordinates that were compared
     skipped: int  # coordinates whose difference would straddle a kink
     error: float  # the largest relative error
-    worst: str  # the coordinate that has it
+    worst: str  # name of the coordinate with this error
     analytic: float  # its hand-written derivative
     numeric: float  # its measured derivative
 
@@ -181,7 +181,7 @@ def check_gradient(
         Largest number of coordinates of each block that are checked; those of a larger block are
         drawn by `rng`. By default all of them.
     rng : numpy.random.Generator or int, optional
-        What draws these coordinates, or its seed. By default 0.
+        Random generator that draws these coordinates, or its seed. By default 0.
     tolerance : float, optional
         Largest relative error that passes. By default 1e-12 for 'complex' and 1e-6 for 'central'.
 
@@ -260,7 +260,7 @@ def _choose_coordinates(
     max_coordinates: int | None,
     rng: np.random.Generator,
 ) -> dict[str, Array]:
-    """Return by block the indices to check: all, or `max_coordinates` drawn at random."""
+    """Return the indices to check in each block, by name: all or `max_coordinates` at random."""
     coordinates: dict[str, Array] = {}
     for name, block in blocks.items():
         indices = np.arange(size)[block]
@@ -271,11 +271,11 @@ def _choose_coordinates(
 
 
 class MeasuredSlopes(NamedTuple):
-    """Derivatives by each coordinate of theta, as they were measured; all of shape (D,)."""
+    """Measured derivatives by each coordinate of theta; all arrays have shape (D,)."""
 
-    numeric: Array  # nan where none was measured
-    rounding: Array  # what rounding alone can do to a difference of values
-    kinked: Array  # whether it was skipped at a kink
+    numeric: Array  # measured derivatives, nan where none was measured
+    rounding: Array  # error of the measured derivative by rounding alone
+    kinked: Array  # whether the coordinate was skipped at a kink
 
 
 def _measure_slopes(
@@ -285,7 +285,7 @@ def _measure_slopes(
     method: str,
     gates: Callable[[Array], Array] | None,
 ) -> MeasuredSlopes:
-    """Return the derivatives by the coordinates `indices` of theta, measured by `method`."""
+    """Return the derivatives of the value by the coordinates `indices`, measured by `method`."""
     numeric = np.full(theta.size, np.nan)
     rounding = np.zeros(theta.size)
     kinked = np.zeros(theta.size, bool)
@@ -349,7 +349,7 @@ def check_jvp(
     Returns
     -------
     Report
-        With a row for each number of f that is wrong.
+        A report with a row for each number of f whose derivative is wrong.
     """
     return _checked("jvp", f, jvp, theta, arguments, options)
 
@@ -369,7 +369,7 @@ def check_jacobian(
     Returns
     -------
     Report
-        With a row for each number of f whose derivatives are wrong.
+        A report with a row for each number of f whose derivatives are wrong.
     """
     return _checked("jacobian", f, jacobian, theta, arguments, options)
 

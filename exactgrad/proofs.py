@@ -65,10 +65,10 @@ __getattr__ = renamed_names(
     __name__, {"Wrong": "WrongDerivative", "still": "stop_gradient"}
 )
 
-MAX_NUMBERS_MOVED = 500_000  # of other thetas that are tried, together
+MAX_NUMBERS_MOVED = 500_000  # total size of the other thetas that are tried
 NOT_READ_IN_TIME = (
-    "which derivatives are wrong was not computed before it was read, and the function returns "
-    "other numbers now. Print the proof at once"
+    "which derivatives are wrong was not computed before the function began to return other "
+    "numbers. Print the proof right after `prove` returns"
 )
 
 
@@ -79,7 +79,7 @@ class DeferredErrors:
         self, proof: Proof | None, owner: Any = None
     ) -> tuple[WrongDerivative, ...]:
         if proof is None:
-            return ()  # the default
+            return ()  # default of the dataclass field
         wrong = vars(proof)["wrong"]
         if callable(wrong):
             wrong = vars(proof)["wrong"] = wrong()
@@ -93,8 +93,8 @@ class DeferredErrors:
 class Proof:
     """Result of `prove`; its truth value is whether it is proved, for ``assert prove(f, theta)``.
 
-    What is wrong is computed when it is read or printed first: then the function is called again,
-    with a copy of its arguments.
+    The wrong derivatives are computed when they are first read or printed: then the function is
+    called again, with a copy of its arguments.
 
     Attributes
     ----------
@@ -107,22 +107,22 @@ class Proof:
     coordinates : int
         The length of theta, or the number of values that are compared.
     wrong : tuple of WrongDerivative
-        What is refuted: a coordinate each, or a block of a large theta.
+        The wrong derivatives, one for each coordinate, or for each block of a large theta.
     reason : str
-        Why it is not proved or not traceable, and what to do. Of a proof for some data alone, what
-        it is with others.
+        Why the gradient is not proved or not traceable, and what to do; for a proof that holds for
+        some data alone, what is wrong with other data.
     theta : ndarray or None
-        Where it fails, if that is not the given theta.
+        The theta at which the gradient is wrong, if that is not the given theta.
     paths : int
         Number of different paths of comparisons that were taken.
     comparisons : int
-        Number of comparisons on the longest of them.
+        Number of comparisons on the longest of these paths.
     one_way : int
         Number of comparisons that had the same result at every theta.
     of_values : bool
-        Whether two values were compared, and no gradient.
+        Whether the proof is one of `prove_same`, which compares values.
     data : str
-        The data for which it is proved, such as ``for these y``; empty if for all.
+        The data that the proof holds for, such as ``for these y``; empty if it holds for all.
     why : callable
         Returns lines that say where a refuted gradient goes wrong.
     """
@@ -299,7 +299,7 @@ def assert_proved(
     Returns
     -------
     Proof
-        For a look at the paths that were taken.
+        The proof, which also tells the paths that were taken.
 
     Raises
     ------
@@ -366,8 +366,8 @@ def _n_other_thetas(conclusion: Conclusion, size: int, n_points: int) -> int:
     if conclusion.verdict is Verdict.REFUTED:
         return 0
     if not conclusion.verdict.is_proof:
-        # digits agree for a reason that the field does not know: two other thetas may show that
-        # they need not
+        # decimals agree for a reason that the field does not know: two other thetas may show that
+        # they agree by chance
         if field.n_roots:
             return n_points
         return min(n_points, 2)
@@ -419,13 +419,13 @@ def prove_same(
     first, second : callable
         From the `arguments` to a number, an array, or a dict, tuple or list of arrays, both alike.
     *arguments
-        What both take. Floats and arrays of floats move, also in tuples, lists and dicts; a
-        constant is written into the functions, or given as a fraction.
+        Arguments of both functions. Floats and arrays of floats vary, also in tuples, lists and
+        dicts; constants are written into the functions, or passed as fractions.
     seed : int
         Seed of the random numbers that stand for the arguments. By default 0.
     fixed : str, int, or several of them, optional
-        Names or positions of arguments that do not move. By default all do. A condition that they
-        keep, and need, is found as in `prove`.
+        Names or positions of arguments that do not vary. By default all do. A condition that the
+        arguments satisfy, and the proof needs, is found as in `prove`.
 
     Returns
     -------

@@ -44,13 +44,13 @@ __all__ = [
 
 Array = NDArray[Any]
 Function = Callable[..., Any]
-STATEFUL_GENERATORS = (  # that another call would find in another state
+STATEFUL_GENERATORS = (  # each call gets a copy, as drawing changes the state
     np.random.Generator,
     np.random.RandomState,
     np.random.BitGenerator,
     np.random.SeedSequence,
 )
-# derivatives: of more it is not looked for which of the function's numbers have a wrong one
+# Number of derivatives above which it is not located which numbers of f have wrong ones
 MAX_DERIVATIVES_LOCATED = 1000
 
 
@@ -113,9 +113,9 @@ def leaves(values: Any, name: str, path: str = "") -> Iterator[tuple[str, Any]]:
     values : any
         A leaf, or a structure of leaves.
     name : str
-        What the whole structure is called: the path of a single leaf.
+        The name of the whole structure, which is the path of a single leaf.
     path : str
-        Where the structure stands in a larger one. By default nowhere.
+        The path of the structure in a larger one. By default it is no part of one.
     """
     if isinstance(values, dict) or hasattr(values, "_fields"):
         named = values if isinstance(values, dict) else values._asdict()
@@ -133,7 +133,7 @@ class Tree(NamedTuple):
 
     example: Any  # values of this structure
     name: str
-    shapes: dict[str, tuple[int, ...]]  # of the arrays, by path
+    shapes: dict[str, tuple[int, ...]]  # shapes of the arrays, by path
 
     @classmethod
     def of(cls, values: Any, name: str) -> Tree:
@@ -144,7 +144,7 @@ class Tree(NamedTuple):
         values : any
             A leaf, or a structure of leaves.
         name : str
-            What the values are called, in paths and errors.
+            The name of the values in paths and errors.
         """
         shapes = {path: np.shape(leaf) for path, leaf in leaves(values, name)}
         return cls(values, name, shapes)
@@ -185,12 +185,12 @@ class Tree(NamedTuple):
         values : any
             Arrays, or exact ones, in such a structure.
         name : str
-            What the values are called in an error. By default the name of the structure.
+            The name of the values in an error. By default the name of the structure.
 
         Raises
         ------
         StructureError
-            If they have another structure, or an array another shape.
+            If the values have another structure, or an array has another shape.
         """
         name = name or self.name
         arrays = dict(leaves(values, self.name))
@@ -240,12 +240,12 @@ def flatten_theta(theta: Any) -> tuple[Array, Tree]:
 
 
 class FlatArguments(NamedTuple):
-    """A function of flat theta, and what its coordinates are called."""
+    """A function of flat theta, with theta and the names of its coordinates."""
 
     function: Function  # from flat theta to a value and a flat gradient
     theta: Array  # (D,)
-    blocks: Mapping[str, slice]
-    coordinate: Callable[[int], str]
+    blocks: Mapping[str, slice]  # named parts of theta
+    coordinate: Callable[[int], str]  # returns the name of a coordinate
 
 
 def flatten_arguments(
@@ -266,7 +266,7 @@ def flatten_arguments(
     Raises
     ------
     TypeError, ValueError
-        If any of them is of another kind, or out of range.
+        If an argument has a wrong type, or is out of range.
     """
     check_callable("value_and_grad", value_and_grad)
     flat, tree = flatten_theta(theta)
@@ -297,7 +297,7 @@ def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
     Parameters
     ----------
     returned : any
-        What a function has returned; what comes after the gradient may be anything.
+        The result of a function; further results after the gradient may be anything.
     shape : tuple of int, optional
         The shape of theta. By default the gradient may have any.
     """
@@ -328,7 +328,7 @@ class ReducedAnswer(NamedTuple):
 
     answer: Any  # a proof, or the report of a check
     n_derivatives: int
-    # if it is no, for which numbers of the function: their names, and an answer for each
+    # returns the name and the answer for each number of the function that is wrong
     wrong_rows: Callable[[], list[tuple[str, Any]]] = list
 
 
@@ -349,13 +349,13 @@ def reduce_to_gradient(
     shape : {'vjp', 'jvp', 'jacobian', 'hvp', 'hessian'}
         What `by_hand` returns.
     f : callable
-        From theta and the `arguments` to numbers. Of second derivatives it is the gradient, or
-        value and gradient, of which the gradient is asked first.
+        From theta and the `arguments` to numbers. For second derivatives it returns the gradient,
+        or value and gradient, whose gradient is then asked first.
     by_hand : callable
-        The derivative, of the same arguments; of a product it takes the vector after theta.
+        The derivative, a function of the same arguments; a product takes its vector after theta.
     theta : ndarray, or a dict, tuple or list of arrays
     arguments : tuple
-        What f takes after theta.
+        The arguments of f after theta.
     ask : callable
         `prove` or `check_gradient`, with their options: from a function that returns a value and
         a gradient, theta and further arguments to an answer, which is true or false.
@@ -383,7 +383,8 @@ def reduce_to_gradient(
         n_derivatives = outputs.size
         arguments = (*arguments, flat, rng.standard_normal(flat.size))
         theta = np.zeros(1)
-        ask = partial(ask, blocks=None, coordinate=None)  # of the one number s
+        # theta is now the single number s
+        ask = partial(ask, blocks=None, coordinate=None)
     else:
         program = _jacobian_program(shape, values, by_hand, outputs)
         n_derivatives = outputs.size * tree.size
@@ -416,7 +417,7 @@ def _second_of(f: Function) -> Function:
 
 
 def _weighted(values: Function, outputs: Tree) -> Function:
-    """Return the function u . f of theta, u and a list of further arguments.
+    """Return a function of theta, u and a list of further arguments that returns u . f(theta).
 
     `values` is f, and `outputs` the structure of what f returns.
     """
@@ -428,7 +429,10 @@ def _weighted(values: Function, outputs: Tree) -> Function:
 
 
 def _vjp_program(values: Function, vjp: Function, outputs: Tree) -> Function:
-    """Return a function of theta, further arguments and u that returns u . f and u J."""
+    """Return a function of theta, further arguments and u that returns u . f(theta) and u J.
+
+    `values` is f, `vjp` the product by hand, and `outputs` the structure of what f returns.
+    """
     weighted = _weighted(values, outputs)
 
     def value_and_vjp(theta: Any, *arguments_and_u: Any) -> Any:
@@ -442,7 +446,11 @@ def _vjp_program(values: Function, vjp: Function, outputs: Tree) -> Function:
 def _jvp_program(
     shape: str, values: Function, jvp: Function, tree: Tree, outputs: Tree
 ) -> Function:
-    """Return a function of s, ..., theta, t and u: u . f(theta + s t) and its slope u . J t."""
+    """Return a function of s, ..., theta, t, u: u . f(theta + s t) and its slope u . J t.
+
+    `values` is f, `jvp` the product by hand, `tree` and `outputs` the structures of theta and of
+    what f returns; `shape` is what errors call the product.
+    """
     weighted = _weighted(values, outputs)
 
     def value_and_jvp(s: Any, *arguments_and_point: Any) -> Any:

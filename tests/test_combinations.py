@@ -116,7 +116,7 @@ REASONS = (
       for name in ("FreeEnergy", "Renyi", "EUBO", "PACBayes")),
     *(f"a point estimate cannot learn the numbers of {name}:"
       for name in names_of("prior", lambda made: hasattr(made, "learn"))),
-    "a point mass has no noise to mirror",
+    "a point mass has no noise to draw in pairs",
     "the EUBO cannot be differentiated through its samples",
     *(f"the objective of {by} must be linear in log q, which FreeEnergy() is; got {name}."
       for by in ("ClosedFormKL", "StickingTheLanding", "LocalReparameterisation", "Flipout")

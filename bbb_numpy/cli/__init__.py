@@ -2,8 +2,8 @@
 
 - `main` turns arguments into an exit code.
 - `gradcheck`, `fit` (with predict) and `evaluate` are the subcommands.
-- `options` holds what their parsers share, `modelling` the options of the model.
-- `tables` reads files; `problem` says what is to be learned from one.
+- `options` has helpers of their parsers, `modelling` the options of the model.
+- `tables` reads files; `problem` finds inputs, target and task in a table.
 - `baselines` are the models with which `evaluate` compares.
-- `outputs` checks the files that are written; `streams` what is printed.
+- `outputs` checks that output files can be written; `streams` escapes control characters.
 """

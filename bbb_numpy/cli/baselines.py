@@ -1,7 +1,8 @@
-"""Baselines that a Bayesian network is compared with, and scores of any model on rows unseen.
+"""Baselines that a Bayesian network is compared with, and scores of any model on test rows.
 
-A baseline for numbers predicts a normal distribution around its mean, as wide as its errors on
-training rows that it was not fitted to; one for counts a Poisson distribution.
+A baseline for numbers predicts a normal distribution around its mean, whose standard deviation is
+the root mean squared error in cross-validation of the training rows. A baseline for counts predicts
+a Poisson distribution.
 """
 
 from __future__ import annotations
@@ -46,32 +47,34 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-INTERVAL_LEVEL = 0.9  # of the interval whose coverage is scored
-# From so many rows on scikit-learn recommends boosting on histograms, which is faster
+INTERVAL_LEVEL = 0.9  # level of the interval whose coverage is scored
+# smallest number of rows for boosting on histograms, which scikit-learn recommends from there on
 MIN_ROWS_HISTOGRAM = 10_000
-N_PREDICTIVE_DRAWS = 500  # for CRPS and ranks
-MAX_BATCH_ROWS = 2000  # rows whose predictive draws are in memory at once
-# Smallest predicted standard deviation, in standard deviations of y: a perfect fit has a density
+N_PREDICTIVE_DRAWS = 500  # number of draws of y at each row, for CRPS and ranks
+# largest number of rows whose predictive draws are in memory at once
+MAX_BATCH_ROWS = 2000
+# smallest predicted standard deviation, in standard deviations of y, so that the density of a
+# perfect fit is finite
 MIN_RELATIVE_SCALE = 1e-9
-BASE_RATE = "base rate"  # of all rows, whatever the weights of the classes
-N_CONFIDENCE_BINS = 10
+BASE_RATE = "base rate"  # name of the baseline that ignores the inputs
+N_CONFIDENCE_BINS = 10  # number of bins of the expected calibration error
 
 
 class Forecast(NamedTuple):
-    """Predictions for N rows, compared with what happened.
+    """Predictions for N rows, and their comparison with the observed targets.
 
     Parameters
     ----------
     log_density : ndarray (N,)
-        Log density, or log probability, of what happened, in nats.
+        Log predictive density, or log probability, of the observed target, in nats.
     mean : ndarray (N,), optional
-        Predicted means; of numbers and counts, as the next two.
+        Predicted means of numbers or counts; None for classes, as the next two.
     crps : ndarray (N,), optional
-        Continuous ranked probability score.
+        Continuous ranked probability score, in units of the target.
     pit : ndarray (N,), optional
-        Probability integral transform: the predicted probability of less than what happened.
+        Probability integral transform: the predicted probability of a smaller target.
     proba : ndarray (N, C), optional
-        Predicted probabilities of the classes.
+        Predicted probabilities of the classes; None for numbers and counts.
     """
 
     log_density: Array
@@ -82,7 +85,7 @@ class Forecast(NamedTuple):
 
     @staticmethod
     def concatenate(forecasts: list[Forecast]) -> Forecast:
-        """Return the rows of several forecasts, one after the other."""
+        """Return one forecast with the rows of several forecasts, in order."""
         fields: list[Any] = []
         for arrays in zip(*forecasts, strict=True):
             fields.append(None if arrays[0] is None else np.concatenate(arrays))
@@ -97,9 +100,9 @@ def forecast_learner(
     Parameters
     ----------
     model : BayesianMLPRegressor or BayesianMLPClassifier
-        The learner.
+        The fitted learner.
     x, y : array-like (N, d_in), ndarray (N,)
-        The test rows.
+        Inputs and targets of the test rows.
     rng : numpy.random.Generator
         Breaks ties between y and predictive draws.
     """
@@ -123,20 +126,21 @@ def forecast_baseline(
     rng: np.random.Generator,
     class_weight: str | None = None,
 ) -> Forecast:
-    """Return the forecast of a baseline for test rows, after fitting it to training rows.
+    """Fit a baseline to training rows, and return its forecast for test rows.
 
     Parameters
     ----------
     model : scikit-learn estimator
         One of `baselines`, not yet fitted.
     task : {'regression', 'classification', 'counts'}
+        Task, which determines the predictive distribution.
     train, test : tuple of ndarray (N, d_in), ndarray (N,)
-        Inputs and target of the training and of the test rows.
+        Inputs and target of the training rows, and of the test rows.
     rng : numpy.random.Generator
         Draws counts and breaks ties.
     class_weight : {'balanced'}, optional
-        Weights of the training rows by class, as a learner has them. The base rate is not weighted:
-        it would no longer be one.
+        Weights of the training rows by class, as in `BayesianMLPClassifier`. The base rate is not
+        weighted, since a weighted one would not be the base rate.
     """
     x, y = train
     x_test, y_test = test
@@ -170,7 +174,10 @@ def forecast_baseline(
 def _from_draws(
     mean: Array, log_density: Array, draws: Array, y: Array, rng: np.random.Generator
 ) -> Forecast:
-    """Return the forecast of draws (T, N): y's randomised rank among them stands for the PIT."""
+    """Return the forecast of predictive draws (T, N), with randomised ranks of `y` as PIT values.
+
+    `mean`, `log_density` and `y` are (N,); `rng` breaks ties.
+    """
     crps = crps_draws(draws[..., None], y[:, None], fair=True)[:, 0]
     n_below = (draws < y).sum(axis=0)
     n_equal = (draws == y).sum(axis=0)
@@ -179,15 +186,16 @@ def _from_draws(
 
 
 def baselines(task: str, n_rows: int, seed: int) -> dict[str, Any]:
-    """Return scikit-learn's models for a task, and the base rate, by name.
+    """Return the baselines for a task, by name: a linear model, boosting, and the base rate.
 
     Parameters
     ----------
     task : {'regression', 'classification', 'counts'}
+        Task, which determines the models.
     n_rows : int
         Number of training rows.
     seed : int
-        Of boosting's random numbers.
+        Seed of the random numbers of boosting.
     """
     is_large = n_rows >= MIN_ROWS_HISTOGRAM
     base_rate = DummyRegressor()
@@ -217,17 +225,18 @@ def baselines(task: str, n_rows: int, seed: int) -> dict[str, Any]:
 
 
 class Score(NamedTuple):
-    """A mean over the held-out rows and its standard error, None for a score without one."""
+    """Score over the held-out rows, and its standard error or None for a score without one."""
 
     value: float
     error: float | None
 
     def __str__(self) -> str:
+        """Return the score and its error as text, with two digits of the error."""
         if self.error is None:
             return f"{self.value:.3f}"
         if not 1e-9 * abs(self.value) < self.error < np.inf:
             return f"{self.value:.4g}"
-        # Two digits of the error
+        # As many decimals are printed as give the error two digits
         decimals = max(0, 1 - int(np.floor(np.log10(self.error))))
         if decimals > 6 or abs(self.value) >= 1e7:
             return f"{self.value:.4g} ± {self.error:.2g}"
@@ -240,9 +249,9 @@ def score_forecast(forecast: Forecast, y: Array) -> dict[str, Score]:
     Parameters
     ----------
     forecast : Forecast
-        Of N rows.
+        Forecast for N rows.
     y : ndarray (N,)
-        What happened; classes are given by their column in ``forecast.proba``.
+        Observed targets; a class is given by its column in ``forecast.proba``.
     """
     if forecast.proba is not None:
         _, is_right = top_label(forecast.proba, y)
@@ -265,7 +274,7 @@ def score_forecast(forecast: Forecast, y: Array) -> dict[str, Score]:
     if mean_square.error is not None and rmse != 0.0:
         error = mean_square.error / (
             2.0 * rmse
-        )  # of a square root, by the delta method
+        )  # standard error of a square root by the delta method
     is_inside = np.abs(forecast.pit - 0.5) <= INTERVAL_LEVEL / 2
     return {
         "rmse": Score(rmse, error),
@@ -276,10 +285,10 @@ def score_forecast(forecast: Forecast, y: Array) -> dict[str, Score]:
 
 
 def _ranking_scores(proba: Array, y: Array) -> dict[str, Score]:
-    """Return ROC AUC and average precision: of the rarer of two classes, or the mean over classes.
+    """Return ROC AUC and average precision by name: of the rarer of two classes, or class means.
 
-    Each class is ranked against all others (macro average). Classes that no row has, or all rows,
-    have neither score.
+    Each class is ranked against all others, and the mean over classes is unweighted (macro
+    average). Classes that no row has, or all rows have, are left out.
     """
     counts = np.bincount(y, minlength=proba.shape[1])
     labels = np.flatnonzero((counts > 0) & (counts < len(y)))
@@ -294,28 +303,28 @@ def _ranking_scores(proba: Array, y: Array) -> dict[str, Score]:
 
 
 def _brier(proba: Array, y: Array) -> Array:
-    """Return the squared error of the probabilities (N,); for two classes that of one of them."""
+    """Return the Brier score of each row (N,); for two classes the squared error of one of them."""
     one_hot = y[:, None] == np.arange(proba.shape[1])
     squares = np.square(proba - one_hot).sum(axis=1)
     return squares / 2.0 if proba.shape[1] == 2 else squares
 
 
 def top_label_reliability(forecast: Forecast, y: Array) -> Reliability:
-    """Return how often the most probable class is right, in bins of its probability.
+    """Return the share of rows whose most probable class is right, in bins of its probability.
 
     Parameters
     ----------
     forecast : Forecast
-        Of classes.
+        Forecast of classes.
     y : ndarray (N,)
-        What happened, as columns of ``forecast.proba``.
+        Observed classes, as columns of ``forecast.proba``.
     """
     confidence, is_right = top_label(forecast.proba, y)
     return reliability(np.minimum(confidence, 1.0), is_right, N_CONFIDENCE_BINS)
 
 
 def _mean(values: Array) -> Score:
-    """Return the mean of a score over rows, and its standard error if there is more than one."""
+    """Return the mean of a score over rows, and its standard error, None for a single row."""
     values = np.asarray(values, float)
     error = None
     if len(values) > 1:
@@ -326,8 +335,8 @@ def _mean(values: Array) -> Score:
 def _share(holds: Array) -> Score:
     """Return the share of rows for which `holds` is true, and its standard error.
 
-    The error is the standard deviation of Beta(k + 1, n - k + 1): that of the rows would be 0 if
-    all of the n rows are true, or none.
+    The error is the standard deviation of Beta(k + 1, n - k + 1) for k of n rows. The usual
+    standard error would be 0 if k is 0 or n.
     """
     n = len(holds)
     k = int(np.count_nonzero(holds))

@@ -1,4 +1,4 @@
-"""``bbb-numpy evaluate``: how well a model predicts rows that it has not seen, beside baselines."""
+"""``bbb-numpy evaluate``: compare the predictions of a model for test rows with baselines."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["add_parsers", "evaluate"]
 
 Array = NDArray[Any]
-COVERAGE_LEVELS = np.arange(1, 20) / 20  # of the intervals in the picture
-MIN_ROWS = 10
+COVERAGE_LEVELS = np.arange(1, 20) / 20  # levels of the intervals in the plot
+MIN_ROWS = 10  # smallest number of rows of a table that can be split
 MAX_CLASSES_LISTED = 5
 HEADS = {
     "rmse": "RMSE",
@@ -118,7 +118,10 @@ def _forecasts(
     model: Any,
     splits: list[tuple[Array, Array]],
 ) -> dict[str, Forecast] | None:
-    """Return the forecasts of all test rows, by model; None after Ctrl-C."""
+    """Return the forecasts of all test rows by model, or None if Ctrl-C has interrupted a fit.
+
+    `splits` are pairs of row numbers for training and testing.
+    """
     from .baselines import (
         BASE_RATE,
         Forecast,
@@ -131,7 +134,8 @@ def _forecasts(
     x, y = problem.inputs, problem.y
     rng = np.random.default_rng(args.seed)
     for train, test in splits:
-        if args.fill:  # medians of the training rows alone
+        # missing values are filled with medians of the training rows alone
+        if args.fill:
             columns = set_fill_values(problem.columns, problem.table.iloc[train])
             x = encode_columns(problem.table, columns)
         with lines_in_errors(x.iloc[train], args.target):
@@ -156,7 +160,7 @@ def _forecasts(
 
 
 def _held_out(args: argparse.Namespace, n_test_rows: int, n_rows: int) -> str:
-    """Return which rows were held out, for a person."""
+    """Return a phrase that says which rows were held out."""
     if args.folds:
         return (
             f"{args.folds}-fold cross-validation: each of {n_rows} rows held out once"
@@ -165,7 +169,10 @@ def _held_out(args: argparse.Namespace, n_test_rows: int, n_rows: int) -> str:
 
 
 def _class_notes(labels: Array, counts: Array) -> str:
-    """Return sentences on which classes ROC AUC and AP are of, and which have no held-out row."""
+    """Return sentences that name the classes of ROC AUC and AP, and classes without held-out row.
+
+    `counts` (C,) are the numbers of held-out rows of the classes `labels` (C,).
+    """
     notes = " ROC AUC and AP: of each class against all others, the mean of these."
     if len(labels) == 2:
         rarer = quote_cell(labels[np.argmin(counts)])
@@ -173,12 +180,17 @@ def _class_notes(labels: Array, counts: Array) -> str:
     absent = labels[counts == 0].tolist()
     if absent:
         listed = list_names(absent, MAX_CLASSES_LISTED)
-        notes += f" No held-out row is of {listed}, of which nothing is said here."
+        notes += (
+            f" No held-out row is of {listed}, which the scores therefore leave out."
+        )
     return notes
 
 
 def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Array]]:
-    """Return row numbers for training and testing; every class is in the training rows."""
+    """Return pairs of row numbers for training and testing, one pair for each fold.
+
+    Raise TableError if there are too few rows, or a class is missing in the training rows.
+    """
     from sklearn.model_selection import (
         KFold,
         ShuffleSplit,
@@ -207,14 +219,14 @@ def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Arr
             absent = sorted({*np.unique(y).tolist()} - {*y[train].tolist()})
             if absent:
                 raise TableError(
-                    f"{problem.source}: no row for training is of the class "
+                    f"{problem.source}: no training row is of the class "
                     f"{quote_cell(absent[0])}; hold fewer rows out (--held-out), or use --folds"
                 )
     return row_numbers
 
 
 def _table(scores: Mapping[str, Mapping[str, Score]]) -> str:
-    """Return the scores as text, a row for each model."""
+    """Return the scores, by model and metric, as a text table with a row for each model."""
     from pandas import DataFrame
 
     rows = {name: list(map(str, row.values())) for name, row in scores.items()}
@@ -229,7 +241,7 @@ def _report(
     forecasts: Mapping[str, Forecast],
     scores: Mapping[str, Mapping[str, Score]],
 ) -> dict[str, Any]:
-    """Return all numbers as the JSON file has them."""
+    """Return the content of the JSON file: the problem, the split, and the scores of each model."""
     models: dict[str, Any] = {}
     for name, row in scores.items():
         models[name] = {metric: score._asdict() for metric, score in row.items()}
@@ -253,14 +265,14 @@ def _report(
 
 
 def _coverage(forecast: Forecast) -> Any:
-    """Return the share of rows in intervals of each level."""
+    """Return the share of targets inside intervals of each of `COVERAGE_LEVELS`."""
     from ..evaluation.calibration import coverage
 
     return coverage(forecast.pit, COVERAGE_LEVELS)
 
 
 def _plot(forecasts: Mapping[str, Forecast], y: Array, path: str) -> None:
-    """Draw the coverage of intervals; for classes the reliability of the most probable one."""
+    """Write a plot of interval coverage, or for classes of the most probable one's reliability."""
     from ..plots.calibration import coverage_curve, reliability_diagram
     from .baselines import top_label_reliability
 

@@ -39,7 +39,7 @@ __all__ = ["add_parsers", "fit", "predict", "save_picture", "was_interrupted"]
 
 Array = NDArray[Any]
 MOMENTS = ("mean", "epistemic", "aleatoric", "total")
-INTERRUPTED_STATUS = 130  # exit status after Ctrl-C, as shells have it
+INTERRUPTED_STATUS = 130  # exit status after Ctrl-C, by the convention of shells
 MAX_CLASSES_PRINTED = 20
 
 
@@ -74,7 +74,7 @@ def fit(args: argparse.Namespace) -> int:
 
 
 def _store_unfinished(model: Any, path: Path) -> int:
-    """Store what Ctrl-C has left of a fit, but replace no older file; return the exit status."""
+    """Store a fit that Ctrl-C has interrupted, without replacing a file; return the exit status."""
     from ..learners.checkpoint import save
 
     if not model.n_iter_:
@@ -84,14 +84,14 @@ def _store_unfinished(model: Any, path: Path) -> int:
     remark = ""
     if path.exists():
         unfinished_path = path.with_stem(f"{path.stem}-unfinished")
-        remark = f"; {path} is as it was"
+        remark = f"; {path} is unchanged"
     save(model, unfinished_path)
     print(f"the unfinished fit is stored in {unfinished_path}{remark}", file=sys.stderr)
     return INTERRUPTED_STATUS
 
 
 def was_interrupted(model: Any) -> bool:
-    """Return whether Ctrl-C ended the fit of this fitted learner; the fit only warned of it."""
+    """Return whether Ctrl-C has interrupted the fit of a learner, after which `fit` only warns."""
     draws = getattr(model, "draws_", None)
     if draws:
         return not draws.finished
@@ -118,7 +118,7 @@ def _print_fit(
         if getattr(model.estimator_, "objective", None) != FreeEnergy():
             label = f"{args.objective or args.inference} (minimised)"
         _print_line(label, model.history_[-1].objective, "nats")
-    # There is none if the noise depends on the inputs
+    # The learner has no such attribute if the noise depends on the inputs
     noise_scale = getattr(model, "noise_scale_", None)
     if noise_scale is not None:
         label = model.estimator_.model.likelihood.noise_name
@@ -134,12 +134,13 @@ def _print_fit(
 
 
 def _print_line(label: str, value: float, unit: str) -> None:
+    """Print a label, a number and its unit in columns."""
     print(f"{label:<18} {value:12.6g} {unit}".rstrip())
 
 
 def _convergence_lines(draws: Any) -> Sequence[Any]:
     """Return the lines of `convergence` about predictions, without its warnings of short runs."""
-    with warnings.catch_warnings():  # R-hat says enough
+    with warnings.catch_warnings():  # R-hat itself shows that a run was too short
         warnings.simplefilter("ignore")
         return convergence(draws, weights=False).lines
 
@@ -155,7 +156,7 @@ def predict(args: argparse.Namespace) -> int:
         )
     model = load(args.model)
     names = getattr(model, "feature_names_in_", None)
-    if names is None:  # of a learner that was fitted to an array in Python
+    if names is None:  # the learner was fitted to an array in Python
         raise TableError(
             f"{args.model} was fitted without column names; use it from Python, or fit it with "
             "bbb-numpy fit"
@@ -204,10 +205,11 @@ def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str,
     Unless `coverage` is None, the ends of the interval of that coverage are added.
     """
     distribution = model.predict_distribution(inputs)
-    # (N,) each, or (N, K)
+    # Each column is (N,), or (N, K) for several outputs
     columns = {name: getattr(distribution, name) for name in MOMENTS}
     if coverage is not None:
-        ends = model.predict_interval(inputs, coverage)  # (N, 2) or (N, K, 2)
+        # (N, 2) or (N, K, 2) lower and upper ends
+        ends = model.predict_interval(inputs, coverage)
         columns["lower"] = ends[..., 0]
         columns["upper"] = ends[..., 1]
     if columns["mean"].ndim == 1:
@@ -220,7 +222,7 @@ def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str,
 
 
 def _class_probabilities(model: Any, inputs: DataFrame) -> dict[str, Array]:
-    """Return the most probable class, the probability of each, and the two uncertainties."""
+    """Return the most probable class, all probabilities, epistemic part and entropy, by column."""
     distribution = model.predict_distribution(inputs)
     proba = distribution.proba
     columns = {"prediction": model.classes_[np.argmax(proba, axis=1)]}
@@ -234,7 +236,11 @@ def _class_probabilities(model: Any, inputs: DataFrame) -> dict[str, Array]:
 def _plot(
     model: Any, inputs: DataFrame, label: str, path: str, y: Array | None = None
 ) -> None:
-    """Draw mean and bands over the range of the one input column, a tenth wider on each side."""
+    """Write a plot of mean and bands over the range of the input, a tenth wider on each side.
+
+    `inputs` has one column; `label` is the label of the axis of y, and `y` (N,) are targets to
+    draw, if there are any.
+    """
     from ..plots import fits
 
     x = inputs.to_numpy()
@@ -249,12 +255,12 @@ def _plot(
 
 
 def save_picture(ax: Any, path: str) -> None:
-    """Write the figure of an Axes to a file; an older file is replaced only by a whole one.
+    """Write the figure of an Axes to a file, which is replaced only once the new one is complete.
 
     Parameters
     ----------
     ax : matplotlib Axes
-        An axes of the figure.
+        Axes of the figure.
     path : str
         The file; its ending names the format.
     """

@@ -1,6 +1,7 @@
 """``bbb-numpy gradcheck`` and ``prove``: check or prove gradients.
 
-Of one network term by term, of every combination of parts, of plain.py, or of the user's own file.
+The gradients are those of one network term by term, of every combination of parts, of plain.py, or
+of a function in the user's own file.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from .options import (
 __all__ = ["add_parsers", "gradcheck"]
 
 Array = NDArray[Any]
+# default number of coordinates that are checked in each block of theta
 MAX_COORDINATES = 100
 SUBJECT_OPTIONS: Options = {
     "all": {
@@ -150,12 +152,13 @@ class GradientProblem(NamedTuple):
 
     name: str
     n_weights: int
-    functions: Mapping[str, Callable[..., tuple[Any, ...]]]  # by title
+    functions: Mapping[str, Callable[..., tuple[Any, ...]]]  # functions by title
     theta: Array
-    arguments: tuple[Any, ...]  # of the functions, after theta
-    blocks: Mapping[str, slice]  # of theta
-    coordinate: Callable[[int], str]  # name of a coordinate of theta
-    gates: Callable[[Array], Array]  # which units are active: changes at a kink
+    arguments: tuple[Any, ...]  # arguments of the functions that follow theta
+    blocks: Mapping[str, slice]  # slices of theta by name of the block
+    coordinate: Callable[[int], str]  # returns the name of a coordinate of theta
+    # returns for theta which units are active; a change means that a kink was crossed
+    gates: Callable[[Array], Array]
 
 
 def gradcheck(args: argparse.Namespace) -> int:
@@ -238,7 +241,7 @@ def _check_combinations(args: argparse.Namespace) -> int:
 
 
 def _with_progress(estimators: Mapping[Any, Any]) -> Any:
-    """Return combinations and estimators with a progress bar, in a log file a line in 30 s."""
+    """Return pairs of combination and estimator, with a progress bar while they are iterated."""
     interval_s = 0.1 if sys.stderr.isatty() else 30.0
     items = estimators.items()
     return tqdm(items, unit="combination", leave=False, mininterval=interval_s)
@@ -312,7 +315,7 @@ def _prove_estimators(
 
 
 def _network_problem(args: argparse.Namespace) -> GradientProblem:
-    """Return the gradients of the report's model, term by term."""
+    """Return the gradients of each term of the objective, for the network that `args` describe."""
     model = Model(
         MLP(tuple(args.layers), args.activation),
         GaussianPrior(args.prior_scale),
@@ -342,7 +345,7 @@ def _network_problem(args: argparse.Namespace) -> GradientProblem:
 
 
 def _plain_problem(args: argparse.Namespace) -> GradientProblem:
-    """Return the gradient of `bbb_numpy.plain`, the report on one screen."""
+    """Return the gradient of `bbb_numpy.plain`, the implementation on one page."""
     network = MLP(tuple(args.layers))
     sizes = network.sizes
     n_weights = network.layout.size
@@ -354,11 +357,13 @@ def _plain_problem(args: argparse.Namespace) -> GradientProblem:
     y = rng.standard_normal((args.batch, sizes[-1]))
 
     def gates(theta: Any) -> Any:
+        """Return the derivatives of all activations, which change at a kink."""
         mu, rho = np.split(theta, 2)
         _, tape = plain.forward(sizes, mu + softplus(rho) * eps, x)
         return np.concatenate([gate.ravel() for _, gate, _ in tape])
 
     def coordinate(index: int) -> str:
+        """Return the name of a coordinate of theta, such as "mu W0[0, 1]"."""
         block = ("mu", "rho")[index // n_weights]
         return f"{block} {network.layout.coordinate(index % n_weights)}"
 
@@ -394,7 +399,7 @@ def _prove(problem: GradientProblem) -> bool:
 def _check(args: argparse.Namespace, problem: GradientProblem) -> bool:
     """Check all gradients by the methods of --method; return whether they pass."""
     methods = [args.method] if args.method in TOLERANCES else list(TOLERANCES)
-    rng = np.random.default_rng(args.seed)  # of all checks: which coordinates are drawn
+    rng = np.random.default_rng(args.seed)  # draws the coordinates of all checks
     reports = {
         method: {
             title: check_gradient(

@@ -47,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
+    """Run plugins and one subcommand; return its exit status, and print errors in one line."""
     try:
         while argv[:1] == ["--plugin"] and len(argv) > 1:
             _run_plugin(Path(argv[1]))
@@ -63,7 +64,8 @@ def _run(argv: Sequence[str]) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             return int(args.run(args))
-    except BrokenPipeError:  # the reader of our output left, as `head` does
+    # the program that reads the output, such as `head`, has ended
+    except BrokenPipeError:
         sys.stderr.close()
         return 0
     except KeyboardInterrupt:
@@ -85,7 +87,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _run_plugin(path: Path) -> None:
-    """Import a file that the user names, as a module: worker processes find its classes too."""
+    """Import the plugin file `path` as a module, so that worker processes find its classes too."""
     sys.path.insert(0, str(path.resolve().parent))
     module = import_module(path.stem)
     if not path.exists() or Path(str(module.__file__)).resolve() != path.resolve():
@@ -102,8 +104,7 @@ def _show_warning(message: Warning | str, *_args: Any, **_keywords: Any) -> None
 def _parser(command: str) -> argparse.ArgumentParser:
     """Return the parser of one subcommand, or of all if there is no `command` of this name.
 
-    Importing what a subcommand needs can take seconds, as scikit-learn does, for which the others
-    do not wait.
+    Only the module of that subcommand is imported, since imports such as scikit-learn take seconds.
     """
     parser = argparse.ArgumentParser(
         prog="bbb-numpy",
@@ -119,7 +120,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
         return parser
     modules = dict(COMMANDS)
     if command not in modules:
-        # Not installed: the code was copied. All distributions take longer to search
+        # Only this distribution is searched, since all take longer; copied code has none
         with suppress(PackageNotFoundError):
             entry_points = distribution("bbb-numpy").entry_points
             for entry_point in entry_points.select(group=ENTRY_POINT_GROUP):

@@ -180,8 +180,9 @@ def build_learner(args: argparse.Namespace, task: str) -> Any:
     Parameters
     ----------
     args : argparse.Namespace
-        The options of `add_model_options`.
+        The parsed options of `add_model_options`.
     task : {'regression', 'classification', 'counts'}
+        Task, which determines the class of the learner.
 
     Raises
     ------
@@ -229,7 +230,7 @@ def build_learner(args: argparse.Namespace, task: str) -> Any:
 
 
 def _optimizer(args: argparse.Namespace) -> Any:
-    """Return the optimizer, whose learning rate falls to 0; None for the learner's default."""
+    """Return the optimizer, whose learning rate falls to 0, or None for the learner's default."""
     if args.optimizer is None and args.learning_rate is None:
         return None
     if args.inference == "ivon" and args.optimizer is None:
@@ -247,6 +248,7 @@ def _inference(args: argparse.Namespace) -> str | Sampling:
     """Return the learner's `inference`: a name, or a sampler with its settings."""
 
     def options_set(options: Options) -> dict[str, Any]:
+        """Return the values of the options that the user has set, by name."""
         values = {name: getattr(args, name, None) for name in options}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -295,7 +297,7 @@ def add_model_options(
 
 
 def _with_names(options: Options) -> Options:
-    """Return options whose choices are all names of the registry, a plugin's included."""
+    """Return a table of options with the names of the registry, also of plugins, as choices."""
     names: dict[str, Any] = {name: family.named for name, family in FAMILIES.items()}
     names["inference"] = inferences()
     return {

@@ -10,8 +10,9 @@ from typing import Any
 __all__ = ["Commands", "Options", "above_zero", "add_command", "add_options", "at_least_one",
            "at_least_two", "at_least_zero", "fraction", "option_flag"]  # fmt: skip
 
-Commands = Any  # what `ArgumentParser.add_subparsers` returns; argparse has no public name for it
-# A table of options: by argument name, the keywords of `ArgumentParser.add_argument`
+# result of `ArgumentParser.add_subparsers`; argparse has no public name for it
+Commands = Any
+# A table of options: keywords of `ArgumentParser.add_argument` by argument name
 Options = Mapping[str, Mapping[str, Any]]
 
 
@@ -26,14 +27,15 @@ def add_command(
     Parameters
     ----------
     commands : object
-        What ``ArgumentParser.add_subparsers`` returned.
+        Result of ``ArgumentParser.add_subparsers``.
     name : str
         Name of the subcommand.
     run : callable
-        The function that carries it out: takes the parsed arguments, returns the exit status. Its
-        docstring describes the subcommand in ``--help``.
+        Function that runs the subcommand: it takes the parsed arguments and returns the exit
+        status. Its docstring describes the subcommand in ``--help``.
     usage : str, optional
-        What to type after the name. By default argparse lists all options, with every error too.
+        Usage text after the name of the subcommand. By default argparse lists all options, which is
+        long in error messages.
     """
     description = cleandoc(run.__doc__ or name)  # `python -OO` removes docstrings
     parser: argparse.ArgumentParser = commands.add_parser(
@@ -48,7 +50,7 @@ def add_command(
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Show an option's default, unless it is None, False or empty: its help says what these mean.
+    """Help formatter that shows an option's default unless it is None, False or an empty list.
 
     A description of several lines, such as a table, keeps its lines.
     """
@@ -65,7 +67,7 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
 
 
 def option_flag(name: str) -> str:
-    """Return the option that sets an argument: ``--batch-size`` for ``batch_size``."""
+    """Return the option that sets an argument, such as ``--batch-size`` for ``batch_size``."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -78,9 +80,13 @@ def add_options(group: Any, options: Options) -> None:
 def _number_type(
     convert: type, is_accepted: Callable[[Any], bool], description: str
 ) -> Callable[[str], Any]:
-    """Return an argparse type: a number for which `is_accepted` is true."""
+    """Return an argparse type that converts text to a number for which `is_accepted` is true.
+
+    `description` completes the message "must be ...".
+    """
 
     def read(text: str) -> Any:
+        """Return the number that `text` holds; raise ArgumentTypeError if it is not accepted."""
         try:
             value = convert(text)
         except ValueError:

@@ -13,7 +13,7 @@ __all__ = ["check_folder", "check_outputs"]
 def check_outputs(
     inputs: Sequence[str], *outputs: str | None, picture: str | None = None
 ) -> None:
-    """Check that the output files can be written and replace none of the others.
+    """Check that the output files can be written, and replace no other file of the command.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def check_outputs(
 
 
 def check_folder(path: str) -> Path:
-    """Return an output folder, which need not exist yet; raise where it cannot hold files."""
+    """Return an output folder, which need not exist yet; raise an error if it cannot be written."""
     resolved = Path(path).resolve()
     existing = next(
         folder for folder in (resolved, *resolved.parents) if folder.exists()
@@ -71,11 +71,11 @@ def check_folder(path: str) -> Path:
 
 
 def _check_format(picture: str) -> None:
-    """Raise ValueError if the ending of a picture's path names no format."""
+    """Raise ValueError unless the ending of a picture's path is a format of matplotlib."""
     from matplotlib.backend_bases import FigureCanvasBase
 
     formats = FigureCanvasBase.get_supported_filetypes()
     if Path(picture).suffix[1:].lower() not in formats:
         raise ValueError(
-            f"{picture} names no picture: end it in .png, or one of {', '.join(formats)}"
+            f"a picture must end in .png, or one of {', '.join(formats)}; got {picture}"
         )

@@ -1,4 +1,4 @@
-"""What to learn from a table: the options that say it, its input columns and its target."""
+"""Options and functions that find the inputs, the target and the task in a table."""
 
 from __future__ import annotations
 
@@ -60,32 +60,31 @@ DATE = re.compile(
     re.ASCII,
 )
 TIME = re.compile(r"\d{1,2}:\d\d(:\d.*)?", re.ASCII)
-# Numbers that are not plain: $5, EUR 5, 5 kg, 30 km/h, 1.234,5, 12 %, 5 m2. A currency, digits with
-# their signs and separators, a unit
+# Matches numbers with currency, unit or separators: $5, EUR 5, 5 kg, 30 km/h, 1.234,5, 12 %, 5 m2
 NUMERIC = re.compile(
     r"(?:[^\w\s.-]{1,3}|[A-Z]{2,3}\$?\s)?\s*[+-]?\d[\d.,' ]*(?:[eE][+-]?\d+)?"
     r"\s*[^\w\s-]{0,2}(?:[^\W\d_]{1,4}(?:/[^\W\d_]{1,3})?[23²³]?)?"
 )
-# Of fewer rows, whole numbers that grow by one may be a coincidence
+# smallest number of rows in which whole numbers that grow by one are taken for row numbers
 MIN_NUMBERED_ROWS = 10
-# A target of at most so many different whole numbers may be meant as classes
+# largest number of different whole numbers of a target that may be meant as classes
 MAX_CLASS_NUMBERS = 10
 
 
 class Problem(NamedTuple):
-    """What is to be learned from a table, made ready for a learner."""
+    """Learning problem of a table: input columns, target and task."""
 
     source: str  # name of the file
     target: str  # name of the column to predict
     task: str  # 'regression', 'classification' or 'counts'
-    reason: str  # why this task, as text behind its name; '' if the user chose it
-    columns: tuple[Column, ...]  # the inputs
+    reason: str  # reason for the task, as text behind its name; '' if the user chose it
+    columns: tuple[Column, ...]  # input columns
     table: DataFrame  # all rows; columns of numbers hold numbers, the others text
-    y: Array  # (N,) numbers, or labels: text or whole numbers
+    y: Array  # (N,) numbers, or labels, which are text or whole numbers
 
     @property
     def inputs(self) -> DataFrame:
-        """The features (N, d_in)."""
+        """Features (N, d_in) that encode the input columns."""
         return encode_columns(self.table, self.columns)
 
     def summary(self) -> str:
@@ -104,14 +103,14 @@ class Problem(NamedTuple):
         Parameters
         ----------
         min_rows : int
-            The number of rows needed.
+            Smallest number of rows.
         min_class_rows : int
-            The number of rows that every class needs; ignored where the target is a number.
+            Smallest number of rows of each class; not used if the target is a number.
 
         Raises
         ------
         TableError
-            If there are fewer, or if the target is the same in all rows.
+            If there are fewer rows, or if the target is the same in all rows.
         """
         labels, counts = np.unique(self.y, return_counts=True)
         complaint = ""
@@ -132,7 +131,7 @@ class Problem(NamedTuple):
 
 
 def read_table(args: argparse.Namespace) -> DataFrame:
-    """Return the table of the data file; cells whose text is in --missing are made empty."""
+    """Read the table of the data file; cells that --missing names become empty."""
     separator = SEPARATORS.get(args.separator, args.separator)
     table = read_csv(args.data, separator, args.encoding)
     if not args.missing:
@@ -140,7 +139,7 @@ def read_table(args: argparse.Namespace) -> DataFrame:
     import pandas
 
     gaps = table.isin(args.missing)
-    # A number stands for a missing value however it is written: -999 and -999.0
+    # If -999 stands for a missing value, then so does -999.0
     values = parse_numbers(pandas.Series(args.missing, dtype=object)).dropna()
     if len(values):
         for name in table.columns:
@@ -149,12 +148,12 @@ def read_table(args: argparse.Namespace) -> DataFrame:
 
 
 def read_problem(args: argparse.Namespace) -> Problem:
-    """Read inputs and target of a table, as the options of `add_data_options` say.
+    """Read inputs and target of a table by the options `args` of `add_data_options`.
 
     Raises
     ------
     TableError
-        If the table cannot be read so; the message names line and column.
+        If the table does not agree with the options. The message names line and column.
     """
     table = read_table(args)
     target = args.target
@@ -166,7 +165,9 @@ def read_problem(args: argparse.Namespace) -> Problem:
     left_out = set(args.leave_out)
     names = [name for name in dict.fromkeys(names) if name not in left_out]
     if target in names:
-        raise TableError(f"the target {target!r} cannot be one of the inputs")
+        raise TableError(
+            f"the target {target!r} cannot be one of the inputs; leave it out of --inputs"
+        )
     if not names:
         raise TableError(
             f"{source} leaves no input beside the target {target!r}; name inputs with --inputs, "
@@ -176,15 +177,17 @@ def read_problem(args: argparse.Namespace) -> Problem:
     _print_notices(table, names, args)
 
     def read_target() -> tuple[str, str, Array]:
+        """Return the task, the reason for it, and the target (N,)."""
         task, reason = _choose_task(table, args)
         return task, reason, _target_values(table, args, task)
 
     def read_input(name: str) -> tuple[Column, Series]:
+        """Return an input column and its cells; raise TableError if it cannot be encoded."""
         column = _column(table, name, args)
         cells = parse_number_columns(table[[name]], [column], args)
         if args.fill:
             [column] = set_fill_values([column], cells)
-        column.encode(cells)  # raises if a cell is missing or no date
+        column.encode(cells)  # raises if a cell is missing or not a date
         return column, cells[name]
 
     (task, reason, y), *parsed = call_all(
@@ -198,18 +201,18 @@ def read_problem(args: argparse.Namespace) -> Problem:
 def _print_notices(
     table: DataFrame, names: Sequence[str], args: argparse.Namespace
 ) -> None:
-    """Print which inputs look like row numbers, and which repeat another input."""
+    """Print notices of inputs that look like row numbers or repeat another input."""
     first_names: dict[Any, str] = {}
     for name in names:
         cells = get_column(table, name)
         first = first_names.setdefault(tuple(cells), name)
         if first != name and cells.nunique() > 1:
-            notice = f"columns {quote_cell(first)} and {quote_cell(name)} hold the same"
+            notice = f"columns {quote_cell(first)} and {quote_cell(name)} are equal"
         elif name not in args.categories and _are_row_numbers(cells):
             notice = f"column {quote_cell(name)} counts the rows, as an identifier does"
         else:
             continue
-        remedy = f"without it: --leave-out {quote(name)}"
+        remedy = f"to leave it out: --leave-out {quote(name)}"
         print(f"{table.attrs['source']}: {notice}; {remedy}", file=sys.stderr)
 
 
@@ -225,14 +228,14 @@ def _are_row_numbers(cells: Series) -> bool:
 def drop_incomplete_rows(
     table: DataFrame, names: Sequence[str], args: argparse.Namespace
 ) -> DataFrame:
-    """Return the table without rows in which a value is missing, if --drop-missing is set.
+    """Return the table without rows that have missing values, if --drop-missing is set.
 
     Parameters
     ----------
     table : DataFrame
         Cells of text.
     names : sequence of str
-        The columns in which a value may not be missing.
+        Columns in which values must not be missing.
     args : argparse.Namespace
         The options; without ``drop_missing`` all rows are returned.
 
@@ -256,22 +259,23 @@ def drop_incomplete_rows(
 
 
 def set_fill_values(columns: Sequence[Column], table: DataFrame) -> tuple[Column, ...]:
-    """Return columns that fill in missing values: the median, of text the most frequent one.
+    """Return columns with a value that replaces missing ones: the median, or most frequent text.
 
     Parameters
     ----------
     columns : sequence of Column
-        The columns to fill.
+        Columns whose missing values are to be filled.
     table : DataFrame
-        Rows of which medians and frequencies are taken, with numbers in columns of numbers.
+        Rows from which medians and frequencies are computed; columns of numbers hold numbers.
 
     Raises
     ------
     TableError
-        If a column has no value at all.
+        If all values of a column are missing.
     """
 
     def fill_value(column: Column) -> str | float:
+        """Return the median of a column of numbers or dates, else its most frequent category."""
         cells = column.read(table).dropna()
         if not len(cells):
             raise TableError(
@@ -295,14 +299,14 @@ def parse_number_columns(
     table : DataFrame
         Cells of text.
     columns : sequence of Column
-        The input columns; those of categories and dates stay text.
+        Input columns; those of categories and dates stay text.
     args : argparse.Namespace
-        The options, of which ``decimal`` and ``thousands`` say how numbers are written.
+        The options; ``decimal`` and ``thousands`` are the signs in numbers.
 
     Raises
     ------
     TableError
-        If a cell is no number; names its line.
+        If a cell is not a number. The message names its line.
     """
     names = [
         column.name for column in columns if not (column.categories or column.date)
@@ -315,9 +319,12 @@ def _number_cells(
     table: DataFrame,
     name: str,
     args: argparse.Namespace,
-    advice: str = "; mend the cell",
+    advice: str = "; correct the cell",
 ) -> Series:
-    """Return the numbers of a column, NaN where a value is missing."""
+    """Return the numbers of the column `name`, NaN where a value is missing.
+
+    Raise TableError for a cell that is not a number; `advice` follows this in the message.
+    """
     cells = get_column(table, name)
     numbers = parse_numbers(cells, args.decimal, args.thousands)
     invalid = ~np.isfinite(numbers) & ~is_missing(cells)
@@ -329,13 +336,17 @@ def _number_cells(
         if NUMERIC.fullmatch(cell):
             hint = "; see --decimal and --thousands"
         raise TableError(
-            f"{locate_cell(table, name, invalid)}: {quote_cell(cell)} is no number{advice}{hint}"
+            f"{locate_cell(table, name, invalid)}: {quote_cell(cell)} is not a number{advice}"
+            f"{hint}"
         )
     return numbers
 
 
 def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
-    """Return whether a column holds labels; at least half of a column of numbers are numbers."""
+    """Return whether a column holds text: less than half of its cells are numbers.
+
+    Raise TableError if all cells are dates or times, or most look like numbers in another format.
+    """
     cells = get_column(table, name)
     gaps = is_missing(cells)
     values = cells[~gaps]
@@ -346,26 +357,26 @@ def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
     texts = values.unique()
     if all(map(TIME.fullmatch, texts)):
         raise TableError(
-            f"{first_cell}, as all of the column, is a time of the day; write it as a number of "
-            f"hours, or leave the column out with --leave-out {quote(name)}"
+            f"{first_cell}, like all cells of the column, is a time of the day; write it as a "
+            f"number of hours, or leave the column out with --leave-out {quote(name)}"
         )
     if all(map(DATE.fullmatch, texts)):
         raise TableError(
-            f"{first_cell}, as all of the column, is a date or a time; --dates {quote(name)} "
-            f"makes days of dates, --leave-out {quote(name)} leaves the column out"
+            f"{first_cell}, like all cells of the column, is a date or a time; --dates "
+            f"{quote(name)} converts dates to days, --leave-out {quote(name)} leaves the column out"
         )
     n_numeric = sum(bool(NUMERIC.fullmatch(text.translate(SPACES))) for text in texts)
     if 2 * n_numeric > len(texts):
         raise TableError(
-            f"{first_cell} looks like a number but is none; say how numbers are written with "
-            "--decimal and --thousands, take units and signs of currency off, or take the column "
+            f"{first_cell} looks like a number but is not one; say how numbers are written with "
+            "--decimal and --thousands, remove units and signs of currency, or read the column "
             f"as labels with --categories {quote(name)}"
         )
     return True
 
 
 def _column(table: DataFrame, name: str, args: argparse.Namespace) -> Column:
-    """Return an input column: dates or categories if the options name it, text as categories."""
+    """Return an input column: dates or categories if declared, categories if text, else numbers."""
     if name in args.dates:
         cells = get_column(table, name)
         gaps = is_missing(cells)
@@ -375,9 +386,8 @@ def _column(table: DataFrame, name: str, args: argparse.Namespace) -> Column:
             order = args.date_order
         if order == "?":
             raise TableError(
-                f"{locate_cell(table, name, ~gaps)}: whether the month or the day comes first in "
-                f"{quote_cell(dates.iloc[0])} cannot be told from the column; say --date-order "
-                "mdy, or dmy"
+                f"{locate_cell(table, name, ~gaps)}: the column does not show whether the month or "
+                f"the day comes first in {quote_cell(dates.iloc[0])}; say --date-order mdy, or dmy"
             )
         return Column(name, date=True, order=order)
     if name in args.categories or _is_text(table, name, args):
@@ -386,7 +396,7 @@ def _column(table: DataFrame, name: str, args: argparse.Namespace) -> Column:
 
 
 def _categories(table: DataFrame, name: str) -> tuple[str, ...]:
-    """Return the distinct texts of a column, sorted."""
+    """Return the distinct texts of a column, sorted; raise TableError if they are too many."""
     cells = get_column(table, name)
     texts = sorted(cells[~is_missing(cells)].unique())
     if not 1 <= len(texts) <= MAX_CATEGORIES:
@@ -435,8 +445,8 @@ def _target_values(table: DataFrame, args: argparse.Namespace, task: str) -> Arr
     invalid = (numbers < 0) | (numbers != np.floor(numbers))
     if task == "counts" and invalid.any():
         raise TableError(
-            f"{locate_cell(table, name, invalid)}: {quote_cell(cells[invalid].iloc[0])} is no "
-            "count; counts are whole numbers >= 0"
+            f"{locate_cell(table, name, invalid)}: {quote_cell(cells[invalid].iloc[0])} is not a "
+            "count; counts must be whole numbers >= 0"
         )
     y: Array = numbers.to_numpy()
     return y
@@ -444,12 +454,12 @@ def _target_values(table: DataFrame, args: argparse.Namespace, task: str) -> Arr
 
 @contextmanager
 def lines_in_errors(frame: DataFrame, target: str = "") -> Iterator[None]:
-    """Name rows by line and columns by name in the ValueErrors that a learner raises.
+    """Replace row and column numbers in a learner's ValueErrors by lines and column names.
 
     Parameters
     ----------
     frame : DataFrame
-        The features that the learner takes; its index holds the lines of the file.
+        Features that the learner is given; its index holds the lines of the file.
     target : str
         Name of the target column.
     """
@@ -459,6 +469,7 @@ def lines_in_errors(frame: DataFrame, target: str = "") -> Iterator[None]:
         original = str(error)
 
         def position(match: re.Match[str]) -> str:
+            """Return the line or the column name for a matched row or column number."""
             index = int(match[2])
             if match[1] == "row":
                 return f"line {frame.index[index]}"
@@ -546,21 +557,21 @@ READING_OPTIONS: Options = {
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how the file of a table is written."""
+    """Add the options for the format of a table's file."""
     add_options(parser.add_argument_group("how the file is written"), READING_OPTIONS)
 
 
 def add_data_options(
     parser: argparse.ArgumentParser, tasks: Sequence[str] = tuple(LIKELIHOODS_OF)
 ) -> None:
-    """Add the table, what is to be learned from it, and how its file is written.
+    """Add the options for a table: the file, inputs and target, the task, and the file's format.
 
     Parameters
     ----------
     parser : argparse.ArgumentParser
         The parser of a subcommand that calls `read_problem`.
     tasks : sequence of str
-        What ``--task`` accepts; by default all tasks.
+        Tasks that ``--task`` accepts; by default all tasks.
     """
     group = parser.add_argument_group("the table")
     group.add_argument(

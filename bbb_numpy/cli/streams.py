@@ -1,4 +1,4 @@
-"""Standard output and standard error that are always there, and pass on text only."""
+"""Standard output and standard error that always exist, and escape control characters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["safe_streams", "visible"]
 
 # Characters that control a terminal or reverse the direction of text; tab and newline are kept
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-CURSOR_UP = "\x1b[A"  # with which tqdm moves between the lines of several bars
+CURSOR_UP = "\x1b[A"  # sequence by which tqdm moves between the lines of several bars
 
 
 def visible(text: str) -> str:
@@ -24,16 +24,18 @@ def visible(text: str) -> str:
 
 
 class _Visible:
-    """Stream that writes the control characters of names and cells as `visible` does.
+    """Wrapper of a stream that escapes control characters in the text that is written.
 
-    Progress bars keep the carriage return at either end of what they write, and the movement of the
-    cursor between their lines.
+    Carriage returns at either end of a text, and the movement of the cursor up a line, are written
+    unchanged, since progress bars use them.
     """
 
     def __init__(self, stream: Any) -> None:
+        """Set the stream to write to."""
         self._stream = stream
 
     def write(self, text: str) -> int:
+        """Write text with control characters escaped; return the number of characters written."""
         if text.strip("\n").replace(CURSOR_UP, ""):
             inside = text.strip("\r")
             text = text.replace(inside, visible(inside)) if inside else text
@@ -41,15 +43,16 @@ class _Visible:
         return written
 
     def __getattr__(self, name: str) -> Any:
+        """Return any other attribute of the wrapped stream."""
         return getattr(self._stream, name)
 
 
 @contextmanager
 def safe_streams() -> Iterator[None]:
-    """Make control characters visible in what the block prints.
+    """Escape control characters in all text that the block prints.
 
-    A stream that the system does not provide is replaced by one that discards its text: without
-    standard error, `print` would write messages to standard output, among the data.
+    A stream that the system does not provide is replaced by one that discards its text. Without
+    that, `print` to a missing standard error would write messages to standard output.
     """
     with ExitStack() as stack:
         for name, redirect in (

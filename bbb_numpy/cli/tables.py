@@ -29,7 +29,7 @@ __all__ = [
 
 SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "bar": "|", "space": " "}
 GUESSED_SEPARATORS = "\t;,|"  # in the order in which they are tried
-# The first line by which Excel names the separator
+# First line of a file in which Excel names the separator
 EXCEL_SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
 BYTE_ORDER_MARKS = {
     b"\xef\xbb\xbf": "utf-8-sig",
@@ -38,8 +38,8 @@ BYTE_ORDER_MARKS = {
 }
 FORMULA = re.compile(r"\s*[=+@-]|[\t\r]")
 SIGNED_NUMBER = re.compile(r"[+-][0-9., '\u00a0\u202f\u2009]+([eE][+-]?[0-9]+)?%?")
-SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")  # of other widths, to plain ones
-MAX_NAMES_LISTED = 20  # in a message
+SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")  # maps other spaces to plain ones
+MAX_NAMES_LISTED = 20  # largest number of names that a message lists
 
 
 class TableError(ValueError):
@@ -51,17 +51,17 @@ def read_csv(
 ) -> DataFrame:
     """Read a table whose first line names the columns; its cells are stripped text.
 
-    Blank lines are skipped, and gzip is unpacked. A row that is too short, which pandas would fill
-    up without a word, is an error.
+    Blank lines are skipped, and gzip is decompressed. A row that is too short is an error, whereas
+    pandas would fill it up silently.
 
     Parameters
     ----------
     path : str
         The file; ``-`` is standard input.
     separator : str, optional
-        One character. By default it is found from the first lines.
+        Character between the cells. By default it is detected from the first lines.
     encoding : str, optional
-        By default UTF-8. A byte order mark overrides it.
+        Encoding of the text. By default UTF-8. A byte order mark overrides it.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def read_csv(
     Raises
     ------
     TableError
-        If the file is no such table; names the line.
+        If the file is not such a table. The message names the line.
     """
     try:
         from pandas import DataFrame, Index
@@ -119,7 +119,7 @@ def read_csv(
         others = f" (and {len(uneven) - 1} more lines)" if len(uneven) > 1 else ""
         raise TableError(
             f"{source}, line {line} has {len(row)} cell{'s' * (len(row) != 1)}, the header has "
-            f"{len(names)}, separated by {separator!r}{others}; mend the line, or give another "
+            f"{len(names)}, separated by {separator!r}{others}; correct the line, or give another "
             "--separator"
         )
     index = Index([line for line, _ in rows], name="line")
@@ -132,22 +132,22 @@ def read_csv(
     return table
 
 
-Rows = list[tuple[int, list[str]]]  # the number of each line, and its cells
+Rows = list[tuple[int, list[str]]]  # pairs of the number of a line and its cells
 
 
 def _drop_extra_cells(
     names: list[str], rows: Rows, source: str
 ) -> tuple[list[str], Rows]:
-    """Return names and rows without what programs add: empty last cells and row numbers.
+    """Return names and rows without empty last cells, and without a column of row numbers.
 
-    Lines that end with a separator have an empty cell there. pandas writes row numbers under an
-    empty name, R under a header that is one name short.
+    Lines that end with a separator have an empty last cell. pandas writes row numbers under an
+    empty name, R under a header that is one name short. `source` names the file in the notice.
     """
     n_names = len(names)
     while names and not names[-1]:
         names = names[:-1]
     if any(any(row[len(names) :]) for _, row in rows) and len(names) < n_names:
-        # A column with values has no name, which is an error of the caller's
+        # A column with values has no name; `read_csv` raises the error
         return [*names, *[""] * (n_names - len(names))], rows
     rows = [(line, _drop_empty_cells(row, len(names))) for line, row in rows]
     is_longer = all(len(row) == len(names) + 1 for _, row in rows)
@@ -165,7 +165,7 @@ def _drop_extra_cells(
 
 
 def _are_row_names(cells: list[str]) -> bool:
-    """Return whether cells are names of rows in R: growing whole numbers, or distinct texts."""
+    """Return whether cells are row names of R: increasing whole numbers, or distinct texts."""
     if all(re.fullmatch("[0-9]{1,15}", cell) for cell in cells):
         numbers = [int(cell) for cell in cells]
         return all(number < following for number, following in pairwise(numbers))
@@ -175,20 +175,23 @@ def _are_row_names(cells: list[str]) -> bool:
 
 
 def _drop_empty_cells(row: list[str], count: int) -> list[str]:
-    """Return a row without the empty cells at its end, but for the first `count` cells."""
+    """Return a row without the empty cells at its end, of which the first `count` are kept."""
     while len(row) > count and not row[-1]:
         row = row[:-1]
     return row
 
 
 def _read_text(path: str, source: str, encoding: str | None) -> str:
-    """Return the text of a file or of standard input."""
+    """Return the text of the file `path`, or of standard input for ``-``, decompressed.
+
+    `source` is its name in error messages; `encoding` None is UTF-8.
+    """
     try:
         if path != "-":
             check_regular(Path(path))
             data = Path(path).read_bytes()
         elif sys.stdin is None:
-            raise ValueError("is not there; name a file")
+            raise ValueError("does not exist; name a file")
         else:
             data = sys.stdin.buffer.read()
         if data.startswith(b"\x1f\x8b"):
@@ -216,7 +219,8 @@ def _read_text(path: str, source: str, encoding: str | None) -> str:
 def _guess_separator(text: str) -> str:
     """Return the separator with which the first lines have as many cells as the header.
 
-    A space, if there is none of the others and all lines have as many words as the first one.
+    If none fits, it is the first of `GUESSED_SEPARATORS` in the header. If the header has none of
+    them, it is a space if all lines have equally many words, else a comma.
     """
     lines = [line for line in text[:20_000].splitlines()[:50] if line.strip()]
     lines = lines[:-1] or lines  # the last line may have been cut off
@@ -233,16 +237,17 @@ def _guess_separator(text: str) -> str:
 
 
 def csv_text(table: DataFrame) -> str:
-    """Return a table as CSV in which a spreadsheet finds no formula.
+    """Return a table as CSV text in which a spreadsheet finds no formula.
 
-    Cells and names that begin with a tab or one of ``= + - @`` and are no numbers get an apostrophe
-    in front, by which spreadsheets know text.
+    Cells and names that begin with a tab or one of ``= + - @``, and are not numbers, get an
+    apostrophe in front, which marks text in spreadsheets.
     """
     text = table.astype(object).map(_escape_formula).rename(columns=_escape_formula)
     return str(text.to_csv(index=False, lineterminator="\n"))
 
 
 def _escape_formula(cell: Any) -> Any:
+    """Return a cell, with an apostrophe in front if a spreadsheet would take it for a formula."""
     if not isinstance(cell, str) or SIGNED_NUMBER.fullmatch(cell):
         return cell
     return f"'{cell}" if FORMULA.match(cell) else cell
@@ -251,12 +256,12 @@ def _escape_formula(cell: Any) -> Any:
 def parse_numbers(
     cells: Series, decimal: str | None = None, thousands: str | None = None
 ) -> Series:
-    """Return the numbers in cells of text, not finite where a cell is no number.
+    """Return the numbers in cells of text; a cell that is not a number gives nan or inf.
 
     Parameters
     ----------
     cells : Series
-        Text.
+        Cells of text.
     decimal : str, optional
         The decimal sign. By default a point.
     thousands : str, optional
@@ -265,7 +270,7 @@ def parse_numbers(
     Raises
     ------
     TableError
-        If both are the same sign.
+        If `decimal` and `thousands` are the same sign.
     """
     import pandas as pd
 

@@ -110,7 +110,7 @@ class ClosedFormKL(Sampled):
         cost = costs(self, batch, sample.parts, evaluation.log_likelihood)
         d_w = self.model.likelihood_vjp(
             evaluation, cost.cotangents.likelihood, batch.d_blocks, batch.buffers
-        )  # (S, P), for the weights
+        )  # (S, P), derivative for the weights
         self.posterior.pull_back(sample, d_w, None, batch.d_blocks)
         add_kl(self, batch, sample.parts, cost)
         return cost.value, cost.terms

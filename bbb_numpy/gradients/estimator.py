@@ -53,7 +53,7 @@ FIELD_RULES = {
 class Evaluated(NamedTuple):
     """Objective on one minibatch and its gradient, as `value_and_grad` returns them."""
 
-    value: Any  # the objective on one minibatch, in nats
+    value: Any  # objective on one minibatch, in nats
     grad: Array  # gradient, of the shape and dtype of theta
     terms: LogDensities  # log densities from which the value was computed
 
@@ -93,9 +93,9 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class GradientEstimator:
-    """The base class of gradient estimators: a model, a posterior and an objective.
+    """Base class of gradient estimators, which have a model, a posterior and an objective.
 
-    An estimator adds `fill_gradient`, in which all of its mathematics stands.
+    An estimator defines `fill_gradient`, which contains all of its mathematics.
 
     Parameters
     ----------

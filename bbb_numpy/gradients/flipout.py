@@ -125,7 +125,7 @@ class Flipout(Rowwise):
             if tape:
                 slope = activate(net, a, buffers.like(a))
             tape.append(FlippedLayer(mean, perturbation, signs, a, slope))
-            # (S, B, O), before signs and mean
+            # (S, B, O), outputs of the perturbation alone
             z = np.matmul(a * signs.inputs, perturbation.weight)
             z *= signs.outputs
             z += np.matmul(a, mean)

@@ -55,7 +55,8 @@ class DoublyReparameterised(Frozen):
         d_w = self.model.vjp(
             step.joint, c.prior, c.likelihood, batch.d_blocks, batch.buffers
         )
-        self.posterior.add_density_slope(step.sample, c.posterior, d_w)  # times u
+        # adds u times d log q/dw
+        self.posterior.add_density_slope(step.sample, c.posterior, d_w)
         d_w *= -c.likelihood[:, None]  # D26: u once more, u^2 in all
         self.posterior.pull_back(step.sample, d_w, None, batch.d_blocks)
         return step.value, step.terms

@@ -50,7 +50,7 @@ class Sampled(GradientEstimator):
         super().__post_init__()
         if self.antithetic and isinstance(self.posterior, PointMass):
             raise ValueError(
-                "a point mass has no noise to mirror; use antithetic=False"
+                "a point mass has no noise to draw in pairs eps, -eps; use antithetic=False"
             )
 
     def fill(self, rng: np.random.Generator, noise: Array) -> None:

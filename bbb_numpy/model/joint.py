@@ -39,7 +39,7 @@ class Joint(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """log P(w, D) = log P(w) + log P(D|w) of S flat weight vectors at once.
+    """Network, prior and likelihood, with log P(w, D) = log P(w) + log P(D|w) of weight vectors.
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ class Model:
 
     @property
     def lead(self) -> tuple[int, ...]:
-        """The axes of data before those of rows and columns: none."""
+        """Axes of the data before those of rows and columns; () for this class."""
         return ()
 
     @property
     def layout(self) -> Layout:
-        """The blocks of one flat weight vector, P numbers."""
+        """Blocks of one flat weight vector, P numbers."""
         return self.network.layout
 
     @property
@@ -115,7 +115,8 @@ class Model:
         sample_weight : ndarray (B,), optional
             Weight of each row's log likelihood; by default all are 1 (D45).
         """
-        f, tape = network.forward(self.network, w, x, buffers)  # (S, B, heads)
+        # f has shape (S, B, heads)
+        f, tape = network.forward(self.network, w, x, buffers)
         log_likelihood, saved = self.likelihood.log_likelihood(
             params, f, y, sample_weight
         )
@@ -159,7 +160,7 @@ class Model:
         d_params: Params,
         buffers: Buffers,
     ) -> Array:
-        """Return the gradient for the weights, given one for the log likelihoods (K37-K42).
+        """Return the gradient for the weights, given that for the log likelihoods (K37-K42).
 
         Parameters
         ----------

@@ -47,7 +47,7 @@ def _float_array(name: str, value: Any) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class LogJoint:
-    r"""The log joint density of weights, scales and data, and its gradient, of S chains (D33).
+    r"""Log joint density of weights, scales and data for S chains, and its gradient (D33).
 
     .. math::
         \log P(w, u, D) = \log P(w \mid u) + \beta \log P(D \mid w, u) + \log p(u)
@@ -112,7 +112,7 @@ class LogJoint:
 
     @cached_property
     def layout(self) -> Layout:
-        """The blocks of one position: the weights layer by layer, then the learned numbers."""
+        """Blocks of one position: the weights layer by layer, then the learned numbers."""
         return Layout(self.model.layout.blocks + self._learned.blocks)
 
     @cached_property

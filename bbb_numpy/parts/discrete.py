@@ -112,7 +112,7 @@ class _Discrete(Likelihood):
 
 @dataclass(frozen=True)
 class BernoulliLikelihood(_Discrete):
-    """P(D|w) = prod s(z)^y (1 - s(z))^(1 - y) with logits z = f(x, w) and y in {0, 1} (D13).
+    """Bernoulli likelihood prod s(z)^y (1 - s(z))^(1 - y) of y in {0, 1}, logits z = f(x, w) (D13).
 
     Several columns are independent yes-or-no questions (multi-label).
     """
@@ -169,7 +169,7 @@ class BernoulliLikelihood(_Discrete):
 
 @dataclass(frozen=True)
 class CategoricalLikelihood(_Discrete):
-    """P(D|w) = prod softmax(z)_y with one logit z_k = f_k(x, w) for each of K classes (D14).
+    """Categorical likelihood prod softmax(z)_y with a logit z_k = f_k(x, w) for each class (D14).
 
     Targets are one-hot rows (B, K); any row of probabilities works, as for soft labels.
     """
@@ -257,7 +257,7 @@ class CategoricalLikelihood(_Discrete):
 
 @dataclass(frozen=True)
 class PoissonLikelihood(_Discrete):
-    """P(D|w) = prod e^(-rate) rate^y / y! with log rate = f(x, w) and counts y (D15)."""
+    """Poisson likelihood prod e^(-rate) rate^y / y! of counts y, with log rate = f(x, w) (D15)."""
 
     target_kind: ClassVar[str] = "count"
 
@@ -294,7 +294,7 @@ class PoissonLikelihood(_Discrete):
         """
         check_shape(f, y)
         rate = np.exp(f)
-        # (B,) log y!
+        # (B,), sum of log y! over the targets of a row
         constant = np.add.reduce(log_factorial(y), axis=-1).astype(f.real.dtype)
         rowwise = (
             inner(f, np.broadcast_to(y, f.shape))

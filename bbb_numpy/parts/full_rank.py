@@ -28,7 +28,7 @@ from .posteriors import Entropy, GaussianPosterior, GaussianSample
 
 __all__ = ["Factor", "FullRank"]
 
-# measured number of P x P float64 arrays that a fit with Adam holds at its peak
+# number of P x P float64 arrays that a fit with Adam holds at its peak, as measured
 PEAK_COPIES = 12
 
 
@@ -41,7 +41,7 @@ class Factor(NamedTuple):
 
 @dataclass(frozen=True)
 class FullRank(GaussianPosterior):
-    """One Gaussian with all correlations, q(w|theta) = N(w; mu, C C^T) (M1).
+    """Gaussian posterior with all correlations, q(w|theta) = N(w; mu, C C^T) (M1).
 
     theta holds mu (P,), rho (P,) with ``C_jj = softplus(rho_j)``, and the strict lower triangle
     of C row by row, P (P - 1) / 2 numbers, each in units of `unit`.
@@ -121,7 +121,8 @@ class FullRank(GaussianPosterior):
         parts = softplus_parts(rho, buffers.softplus_parts(rho))
         factor = buffers.array((size, size), np.result_type(rho, lower))
         factor.fill(0.0)
-        factor[_strict_triangle(size)] = self.unit * lower  # row by row
+        # the mask selects row by row
+        factor[_strict_triangle(size)] = self.unit * lower
         factor.flat[:: size + 1] = parts.softplus
         return Factor(factor, parts)
 

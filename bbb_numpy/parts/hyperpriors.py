@@ -79,7 +79,7 @@ def check_hyperpriors(hyperpriors: Any) -> dict[str, Hyperprior]:
 
 @dataclass(frozen=True)
 class LogNormal:
-    r"""A learned number u is :math:`N(\log\mathrm{median}, \mathrm{width}^2)` (D32).
+    r"""Hyperprior of a learned number u, :math:`N(\log\mathrm{median}, \mathrm{width}^2)` (D32).
 
     If u is the logarithm of a scale, that scale is log-normal. It suits other learned numbers too.
 
@@ -159,7 +159,7 @@ class _ScaleDensity:
 
 @dataclass(frozen=True)
 class HalfNormal(_ScaleDensity):
-    r"""A scale s = e^u with :math:`p(s) = \sqrt{2/\pi}\, e^{-s^2/(2 c^2)} / c` for s > 0 (D32).
+    """Half-normal hyperprior of a scale s = e^u, of density sqrt(2/pi) e^(-s^2/(2 c^2)) / c (D32).
 
     `scale` is c, between 1e-150 and 1e150, in the units of s; ValueError otherwise.
     """
@@ -199,7 +199,7 @@ class HalfNormal(_ScaleDensity):
 
 @dataclass(frozen=True)
 class HalfCauchy(_ScaleDensity):
-    r"""A scale s = e^u with :math:`p(s) = 2 / (\pi c (1 + s^2/c^2))` for s > 0 (D32).
+    """Half-Cauchy hyperprior of a scale s = e^u, of density 2 / (pi c (1 + s^2/c^2)) (D32).
 
     `scale` is c, the median, between 1e-150 and 1e150, in the units of s; ValueError otherwise.
     """

@@ -35,7 +35,7 @@ def check_shape(f: Array, y: Array) -> None:
 
 
 class Likelihood:
-    """Base class of likelihoods; a subclass writes what raises NotImplementedError here, and `cdf`.
+    """Base class of likelihoods; a subclass defines `cdf`, and what raises NotImplementedError.
 
     A likelihood is a frozen dataclass. Each of its fields has a default and is checked when an
     object is made. Its methods obey the contract of `Prior` on arguments, learned numbers, dtypes
@@ -375,7 +375,7 @@ class _Gaussian(Likelihood):
 
 @dataclass(frozen=True)
 class GaussianLikelihood(_Gaussian):
-    """P(D|w) = prod over rows and outputs of N(y; f(x, w), sigma_y^2) (K14-K16, D1).
+    """Gaussian likelihood, the product over rows and outputs of N(y; f, sigma_y^2) (K14-K16, D1).
 
     The report fixes sigma_y = 1 (K14), with which its first problem cannot be learnt:
     there the noise has the standard deviation 0.06.
@@ -404,7 +404,7 @@ class GaussianLikelihood(_Gaussian):
         return {"log_noise": log(self.scale)} if self.learn else {}
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
-        r"""Return log P(y|x, w) (S, B) of every row, summed over outputs, constants kept.
+        r"""Return log P(y|x, w) (S, B) of every row, summed over outputs, with constants.
 
         :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k-f_k)^2/(2\sigma_k^2)]`
         (K15, D1). With sigma_y = 1 and without the constant this is K16. Targets `y` may be
@@ -486,7 +486,7 @@ class GaussianLikelihood(_Gaussian):
 
 @dataclass(frozen=True)
 class HeteroscedasticLikelihood(_Gaussian):
-    r"""P(D|w) = prod N(y; m(x, w), sigma(x, w)^2): the noise depends on x (D12).
+    r"""Gaussian likelihood prod N(y; m(x, w), sigma(x, w)^2), whose noise depends on x (D12).
 
     The network has two heads of K outputs each: first the means m, then raw numbers h with
     :math:`\sigma = \mathrm{floor} + \mathrm{softplus}(h)`.
@@ -524,7 +524,7 @@ class HeteroscedasticLikelihood(_Gaussian):
         return f[..., :outputs], parts.softplus + self.floor, parts
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
-        r"""Return log P(y|x, w) (S, B) of every row, summed over targets, constants kept (D12).
+        r"""Return log P(y|x, w) (S, B) of every row, summed over targets, with constants (D12).
 
         :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k - m_k)^2 / (2\sigma_k^2)]`, for
         outputs `f` (S, B, 2K): means, then raw numbers.

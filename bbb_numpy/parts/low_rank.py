@@ -40,7 +40,7 @@ class LowRankFactor(NamedTuple):
 
 
 class LowRankSample(NamedTuple):
-    """S weight samples, and the noise and factors that `pull_back` needs."""
+    """S weight samples, with the noise and factors that `pull_back` needs."""
 
     w: Array  # (S, P) weights
     eps: Array  # (S, P) correlated noise a, in units of sigma
@@ -50,7 +50,7 @@ class LowRankSample(NamedTuple):
 
 @dataclass(frozen=True)
 class LowRank(GaussianPosterior):
-    """A Gaussian of covariance D (I + V V^T) D with D = diag(softplus(rho)) (D59).
+    """Gaussian posterior of covariance D (I + V V^T) D, with D = diag(softplus(rho)) (D59).
 
     theta holds mu (P,), rho (P,) and V (P, R). With V = 0 it is `MeanField`; log q, its entropy and
     their gradients take P R^2 steps where `FullRank` takes P^3 (Ong, Nott and Smith 2018).
@@ -231,7 +231,8 @@ class LowRank(GaussianPosterior):
         the variance of w_j is ``sigma_j^2 (1 + |V_j|^2)``.
         """
         diagonal = MEAN_FIELD.entropy(parts.diagonal, group_starts)
-        correlated = parts.diagonal.softplus**2 * inner(parts.v, parts.v)  # (P,)
+        # (P,), the part of each variance that V adds
+        correlated = parts.diagonal.softplus**2 * inner(parts.v, parts.v)
         if group_starts is None:
             variance = diagonal.total_variance + np.add.reduce(correlated)
         else:

@@ -41,7 +41,7 @@ class _Components(NamedTuple):
 
 @dataclass(frozen=True)
 class ScaleMixturePrior(Prior):
-    r"""P(w) = prod_j [pi N(w_j; 0, sigma1^2) + (1 - pi) N(w_j; 0, sigma2^2)] (R4).
+    """Scale-mixture prior prod_j [pi N(w_j; 0, sigma1^2) + (1 - pi) N(w_j; 0, sigma2^2)] (R4).
 
     Fixed as Blundell et al. (2015) use it, or learned as Krasser does. The learned numbers are
     ``prior_mixture = (t1, t2, a)`` with (R8) ::
@@ -181,7 +181,7 @@ class ScaleMixturePrior(Prior):
     def add_vjp(
         self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
     ) -> None:
-        r"""Add cotangent (S,) times d log P/dw to `d_w`; write that for the learned numbers.
+        r"""Add cotangent (S,) times d log P/dw to `d_w`; write the learned numbers' gradient.
 
         With the responsibilities :math:`\xi = e^{l_1} / (e^{l_1} + e^{l_2})` and 1 - xi, which is
         not formed as a difference: that would lose it next to 1 ::
@@ -215,7 +215,7 @@ class ScaleMixturePrior(Prior):
             d_t1 = d_wide * d_sigma1  # R8
             d_t2 = (d_wide + d_narrow) * d_sigma2  # R8
             d_a = mass[0] * (1.0 - pi) - mass[1] * pi  # R7
-            # (S, 3), for t1, t2, a
+            # (S, 3), the derivatives for t1, t2 and a
             d_mixture = np.concatenate([d_t1, d_t2, d_a], axis=1)
             write_gradient(d_params["prior_mixture"], cotangent, d_mixture)
         for block in columns(w):

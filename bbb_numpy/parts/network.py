@@ -27,7 +27,7 @@ MAX_WEIGHTS = 10**9  # largest number of weights of a network: 8 GB in float64
 
 @dataclass(frozen=True)
 class MLP:
-    """A fully connected network, linear in its last layer.
+    """Fully connected network, linear in its last layer.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class MLP:
     activation: str = "relu"
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless the sizes and the activation are valid."""
+        """Raise an error unless the sizes and the activation are valid."""
         try:
             sizes = tuple([whole("size", size, 1) for size in self.sizes])
         except (TypeError, ValueError):
@@ -60,8 +60,8 @@ class MLP:
         weights = sum([d_in * d_out + d_out for d_in, d_out in pairwise(sizes)])
         if weights > MAX_WEIGHTS:
             raise ValueError(
-                f"sizes {sizes} (hidden_layer_sizes between inputs and outputs) make {weights} "
-                f"weights; at most {MAX_WEIGHTS} are accepted. Use fewer units"
+                f"a network must have at most {MAX_WEIGHTS} weights; got {weights} of sizes "
+                f"{sizes}, which are inputs, hidden_layer_sizes and outputs. Use fewer units"
             )
         object.__setattr__(self, "sizes", sizes)
         ACTIVATION("activation", self.activation)
@@ -130,7 +130,7 @@ def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape
         )
     for layer, width in zip(layers, net.sizes[1:], strict=True):
         inputs.append(a)
-        # (S, B, width), for z_l
+        # Memory for z_l, (S, B, width)
         a = buffers.array((len(w), x.shape[-2], width), w.dtype)
         affine(inputs[-1], layer, out=a)  # K31, K33, K36: z_l = a_{l-1} w_l + b_l
         if len(inputs) < len(layers):
@@ -157,7 +157,7 @@ def activate(net: MLP, z: Array, slope: Array) -> Array:
 
 
 def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
-    """Return the gradient for the weights, given one for the outputs (K37-K42, order corrected).
+    """Return the gradient for the weights, given that for the outputs (K37-K42, order corrected).
 
     With ``delta_{L-1} = d_f`` (for the unit-variance NLL: ``-(y - yhat)``, K37) ::
 

@@ -40,7 +40,7 @@ __all__ = [
     "Posterior",
 ]
 
-GroupStarts = tuple[int, ...] | None
+GroupStarts = tuple[int, ...] | None  # indices of the first weight of each group
 
 
 class GaussianSample(NamedTuple):
@@ -60,7 +60,7 @@ class Entropy(NamedTuple):
 
 
 class Posterior:
-    """Base class of posteriors; a subclass writes the methods that raise NotImplementedError here.
+    """Base class of posteriors; a subclass defines the methods that raise NotImplementedError here.
 
     A posterior is a frozen dataclass; each of its fields has a default. Its methods obey the
     contract of `Prior` on arguments, buffers, dtypes and complex numbers; `sample` takes the
@@ -134,7 +134,7 @@ class Posterior:
 class GaussianPosterior(Posterior):
     """Base class of Gaussians: theta begins with mu (P,) and rho (P,), for scales softplus(rho).
 
-    A subclass writes `sample`, `log_density`, `pull_back` and the methods that raise
+    A subclass defines `sample`, `log_density`, `pull_back` and the methods that raise
     NotImplementedError here.
     """
 
@@ -272,7 +272,7 @@ class GaussianPosterior(Posterior):
 
 @dataclass(frozen=True)
 class MeanField(GaussianPosterior):
-    """Independent Gaussians, q(w|theta) = prod_j N(w_j; mu_j, softplus(rho_j)^2) (K2, K3).
+    """Posterior of independent Gaussians, prod_j N(w_j; mu_j, softplus(rho_j)^2) (K2, K3).
 
     By default it starts as in the report's Section 7; `pack` makes a theta of any other start.
 
@@ -479,7 +479,7 @@ class PointSample(NamedTuple):
 
 @dataclass(frozen=True)
 class PointMass(Posterior):
-    """All mass on one weight vector mu: the point estimates MLE and MAP (W1, W2).
+    """Posterior with all mass on one weight vector mu: the point estimates MLE and MAP (W1, W2).
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ Self = TypeVar("Self", bound="Prior")
 
 
 class Prior:
-    """Base class of priors; a subclass writes the methods that raise NotImplementedError here.
+    """Base class of priors; a subclass defines the methods that raise NotImplementedError here.
 
     A prior is a frozen dataclass. Each of its fields has a default and is checked when an object
     is made: scales must be between 1e-150 and 1e150, or ValueError is raised. The contract of its
@@ -199,7 +199,7 @@ class ExpectedLogPrior(NamedTuple):
 
 @dataclass(frozen=True)
 class GaussianPrior(ClosedFormPrior):
-    """P(w) = prod_j N(w_j; 0, scale^2) (K11-K13, D17).
+    """Gaussian prior, P(w) = prod_j N(w_j; 0, scale^2) (K11-K13, D17).
 
     The report sets the scale to "the data's" standard deviation sigma_data; here it is a number
     of its own: weights and targets have different units.
@@ -232,13 +232,13 @@ class GaussianPrior(ClosedFormPrior):
         """Return 1 / scale^2 and log scale: numbers, or (S,) if samples differ in scale."""
         if not self.learn:
             return self.scale**-2, log(self.scale)
-        log_scale = params["prior_log_scale"][..., 0]  # () or (S,)
+        log_scale = params["prior_log_scale"][..., 0]  # () or (S,), log of the scale
         return np.exp(-2.0 * log_scale), log_scale
 
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
-        r"""Return log P(w) (S,) of weights (S, P), constants kept (K12).
+        r"""Return log P(w) (S,) of weights (S, P), with constants (K12).
 
         :math:`\sum_j [-\log\sigma_{data} - \tfrac12\log 2\pi - w_j^2 / (2\sigma_{data}^2)]`;
         K13 is the same without :math:`\tfrac12\log 2\pi`.
@@ -341,7 +341,7 @@ class GaussianPrior(ClosedFormPrior):
 
 @dataclass(frozen=True, eq=False)
 class CentredGaussianPrior(GaussianPrior):
-    """P(w) = prod_j N(w_j; centre_j, scale^2), around weights learned from other data (D57).
+    """Gaussian prior around weights learned from other data, prod_j N(w_j; c_j, scale^2) (D57).
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ class CentredGaussianPrior(GaussianPrior):
     learn : bool
         Learn ``prior_log_scale = log scale`` by its own gradient (D17).
     centre : float or ndarray (P,)
-        Expected weights, e.g. the posterior mean of a fit to other rows.
+        Expected weights c, e.g. the posterior mean of a fit to other rows.
     """
 
     centre: Any = 0.0
@@ -430,7 +430,9 @@ class CentredGaussianPrior(GaussianPrior):
 
 @dataclass(frozen=True)
 class LaplacePrior(Prior):
-    """P(w) = prod_j exp(-|w_j| / scale) / (2 scale), heavier tails than a Gaussian (D16).
+    """Laplace prior, P(w) = prod_j exp(-|w_j| / scale) / (2 scale) (D16).
+
+    Its tails are heavier than those of a Gaussian.
 
     Parameters
     ----------
@@ -529,7 +531,7 @@ def _check_scales(name: str, value: Any, layers: int | None) -> tuple[float, ...
 
 @dataclass(frozen=True)
 class LayerwiseGaussianPrior(ClosedFormPrior):
-    r"""P(w) = prod over layers l and their weights j of N(w_j; 0, scale_l^2) (D39).
+    r"""Gaussian prior with a scale per layer, prod_l prod_j N(w_lj; 0, scale_l^2) (D39).
 
     With one scale s for all weights the function's prior standard deviation grows like
     :math:`s \sqrt H` with H hidden units. Neal (1996) divides the scale of the output weights by
@@ -622,7 +624,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
-        r"""Return log P(w) (S,) of weights (S, P), constants kept (D39).
+        r"""Return log P(w) (S,) of weights (S, P), with constants (D39).
 
         :math:`\sum_l [-P_l (\log s_l + \tfrac12\log 2\pi) - |w_l|^2 / (2 s_l^2)]` with P_l
         weights w_l in layer l.

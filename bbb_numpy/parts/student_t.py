@@ -102,16 +102,31 @@ class _StudentT:
         return {scale_name: log(self.scale), df_name: log(self.df)}
 
     def _scale_and_df(self, params: Params, where: Any) -> tuple[Any, Any]:
-        """Return scale and degrees of freedom; learned blocks are indexed by `where`."""
+        """Return scale and degrees of freedom: the fields, or the learned numbers.
+
+        Parameters
+        ----------
+        params : dict
+            Learned numbers by block name, on the scale of logarithms.
+        where : object
+            Any NumPy index, which is applied to each learned block.
+        """
         if not self.learn:
             return self.scale, self.df
         log_scale, log_df = (params[name][where] for name in self._block_names)
         return np.exp(log_scale), np.exp(log_df)
 
     def _density_terms(self, params: Params, where: Any) -> _DensityTerms:
-        """Return the terms of the log density, for learned blocks that are indexed by `where`.
+        """Return the terms of the log density.
 
         If nothing is learned they are floats, which keep float32.
+
+        Parameters
+        ----------
+        params : dict
+            Learned numbers by block name, on the scale of logarithms.
+        where : object
+            Any NumPy index, which is applied to each learned block.
         """
         scale, nu = self._scale_and_df(params, where)
         log_scale = params[self._block_names[0]][where] if self.learn else log(scale)
@@ -127,7 +142,7 @@ class _StudentT:
 
 @dataclass(frozen=True)
 class StudentTPrior(_StudentT, Prior):
-    """P(w) = prod_j t(w_j; nu, 0, scale): most weights small, a few of any size (D42).
+    """Student's t prior prod_j t(w_j; nu, 0, scale): most weights small, a few of any size (D42).
 
     Parameters
     ----------
@@ -151,7 +166,7 @@ class StudentTPrior(_StudentT, Prior):
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
-        r"""Return log P(w) (S,) of weights (S, P), constants kept (D42).
+        r"""Return log P(w) (S,) of weights (S, P), with constants (D42).
 
         :math:`\sum_j [c_\nu - \log s - \tfrac{\nu+1}2 \log(1 + w_j^2 / (\nu s^2))]` with s the
         scale. As log(1 + chi) it neither overflows before w^2 does nor rounds small weights away.
@@ -184,7 +199,7 @@ class StudentTPrior(_StudentT, Prior):
     def add_vjp(
         self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
     ) -> None:
-        """Add cotangent (S,) times d log P/dw to `d_w` (S, P); write that for the learned numbers.
+        """Add cotangent (S,) times d log P/dw to `d_w` (S, P); write the learned numbers' gradient.
 
         With chi = w^2 / (nu s^2), s the scale, and the constant c_nu, differentiated in D41 ::
 
@@ -233,7 +248,7 @@ class StudentTPrior(_StudentT, Prior):
 
 @dataclass(frozen=True)
 class StudentTLikelihood(_StudentT, Likelihood):
-    """P(D|w) = prod over rows and outputs of t(y; nu, f(x, w), scale): noise with outliers (D43).
+    """Student's t likelihood, the product over rows and outputs of t(y; nu, f, scale) (D43).
 
     The gradient of a row, which under Gaussian noise grows with the distance of its target, is
     largest at a distance of ``scale * sqrt(df)`` and falls beyond: a target far off is taken for
@@ -259,7 +274,7 @@ class StudentTLikelihood(_StudentT, Likelihood):
     noise_name: ClassVar[str] = "noise scale"
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
-        r"""Return log P(y|x, w) (S, B) of every row, summed over outputs, constants kept (D43).
+        r"""Return log P(y|x, w) (S, B) of every row, summed over outputs, with constants (D43).
 
         :math:`\sum_k [c_{\nu_k} - \log s_k - \tfrac{\nu_k+1}2
         \log(1 + (y_k - f_k)^2 / (\nu_k s_k^2))]` with s the scale.
@@ -281,7 +296,7 @@ class StudentTLikelihood(_StudentT, Likelihood):
             Intermediate results that `vjp` needs.
         """
         check_shape(f, y)
-        # (1, K) or (S, 1, K) each
+        # With this index each term is (1, K) or (S, 1, K)
         terms = self._density_terms(params, (..., None, slice(None)))
         residual = np.subtract(y, f, out=np.empty_like(f))
         ratio = residual * residual * terms.precision
@@ -290,7 +305,7 @@ class StudentTLikelihood(_StudentT, Likelihood):
         return rowwise, (residual, ratio, logs, terms)
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
-        """Return the gradient for the outputs; write that for learned scale and nu in place.
+        """Return the gradient for the outputs; write the gradient of learned scale and nu.
 
         With chi = (y - f)^2 / (nu s^2), s the scale and c_nu the constant, differentiated in D41 ::
 
@@ -316,7 +331,7 @@ class StudentTLikelihood(_StudentT, Likelihood):
         if self.learn:
             if cotangent.ndim == 1:
                 shares = np.add.reduce(ratio / (1.0 + ratio), axis=1, keepdims=True)
-                # (S, 1, K), as the shares
+                # The sums over rows are (S, 1, K), like the shares
                 log_sums = np.add.reduce(logs, axis=1, keepdims=True)
                 d_scale, d_df = _derivatives(terms, residual.shape[1], log_sums, shares)
                 d_scale = d_scale[:, 0]  # (S, K), for log scale

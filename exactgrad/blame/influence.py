@@ -107,7 +107,9 @@ class Influence:
         observe: Observer | None = None,
         frozen: frozenset[int] = frozenset(),
     ) -> tuple[Array, Array]:
-        """Return how the value and the derivatives move as each of some results is perturbed.
+        """Return the derivatives of the value, and which gradient entries move, when results move.
+
+        The function is run again for each batch of perturbations. Results in `frozen` do not move.
 
         The function is run again for each batch of perturbations.
 
@@ -144,7 +146,7 @@ class Influence:
         observe: Observer | None,
         frozen: frozenset[int],
     ) -> tuple[Array, Array]:
-        """Return `perturb` of one batch, whose first perturbation has the index `start`."""
+        """Return `perturb` for one batch of perturbations, of which the first has index `start`."""
         trace = self.trace
         field = BatchedPrime(trace.seed)
         batch = len(perturbations)

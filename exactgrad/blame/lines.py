@@ -62,18 +62,18 @@ class Blame:
         self.cleared = frozenset(self._slopes() | self._cotangents())
 
     def _numbers(self, k: int) -> bytes:
-        """Return the residues of result k as bytes, by which equal results are found."""
+        """Return the residues of result k of the trace as bytes, to compare it with others."""
         return self.results[k].residues.tobytes()
 
     def _slopes(self) -> set[int]:
-        """Return the backward results that equal a forward result or a slope dz_k / dz_j of two."""
+        """Return the backward results (indices) equal to a forward result or to a slope of two."""
         right = self.influence.slopes | self.forward_numbers
         return {k for k in self.influence.backward if self._numbers(k) in right}
 
     # --- cotangents
 
     def _forward_pairs(self) -> dict[tuple[int, int, int], list[tuple[int, int]]]:
-        """Return the pairs (b, a) of forward results by the key (size of b, size of a, m_ba).
+        """Return the index pairs (b, a) of forward results by (size of b, size of a, m_ba).
 
         What b moves in the value by way of a single number a has size 0, as the value itself.
         """
@@ -94,7 +94,7 @@ class Blame:
         return pairs
 
     def _cotangents(self) -> set[int]:
-        """Return the backward results that are cotangents of forward results, or sums of parts."""
+        """Return the backward results (indices) that are cotangents of forward ones, or sums."""
         influence = self.influence
         results = self.results
         field = self.trace.field
@@ -164,7 +164,10 @@ class Blame:
     # --- lines
 
     def _suspects_by_line(self) -> dict[Line, list[int]]:
-        """Return by line the backward results by which wrong derivatives pass cleared results."""
+        """Return by line the indices of backward results that pass on wrong derivatives.
+
+        They do so although all results that are cleared, that is known to be right, are frozen.
+        """
         results = self.results
         wrong = self.trace.wrong
         backward = self.influence.backward

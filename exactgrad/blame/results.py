@@ -76,7 +76,7 @@ class BatchedPrime(Prime):
         return np.repeat(super().from_integers(integers), self.n_channels, axis=-1)
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return the matrix products, channel by channel."""
+        """Return the matrix product (..., n, m, 64), channel by channel."""
         return self.sum(self.mul(a[..., None, :], b[..., None, :, :, :]), -3)
 
 

@@ -111,7 +111,7 @@ class KnownQuantities:
             self._add(name, value)
 
     def _add(self, name: str, value: Any) -> None:
-        """Record an argument: a number by its name, an array also by the lengths of its axes."""
+        """Record an argument: a number by its name, an array with the lengths of its axes."""
         if not isinstance(value, float | np.ndarray):
             return
         if np.asarray(value).dtype.kind not in "fiu":
@@ -125,7 +125,7 @@ class KnownQuantities:
             self.sizes.setdefault(size, f"{name}.shape[{axis}]")
 
     def describe(self, errors: ErrorsByPosition) -> str:
-        """Return what is wrong with all these derivatives in words; "" if it is not simple."""
+        """Return in words what is wrong with all these derivatives; "" if it is not simple."""
         by_hand = [error.by_hand for error in errors.values()]
         right = [error.right for error in errors.values()]
         if not any(by_hand):

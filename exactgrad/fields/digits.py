@@ -59,7 +59,7 @@ class Digits(Field):
         self.log_2 = self.one * Decimal(2).ln()
 
     def variable(self, floats: Array) -> Array:
-        """Return floats as decimals (..., 1), perturbed below rounding if `rounding_seed`."""
+        """Return floats as decimals (..., 1), perturbed unless `rounding_seed` is 0."""
         return _elementwise(self._unrounded, floats)[..., None]
 
     def draw(self, shape: tuple[int, ...]) -> Array:
@@ -74,7 +74,10 @@ class Digits(Field):
         return super()._from_float(x)
 
     def from_fraction(self, x: Fraction) -> Array:
-        """Return a fraction as a decimal (1,), perturbed if it is a float and `rounding_seed`."""
+        """Return a fraction as a decimal (1,).
+
+        If `rounding_seed` is not 0, a fraction that is a float is perturbed below its rounding.
+        """
         is_float = x.denominator & (x.denominator - 1) == 0
         if is_float:
             return self.one * self._unrounded(float(x))
@@ -110,11 +113,11 @@ class Digits(Field):
     cumsum: Any = staticmethod(np.cumsum)
 
     def inv(self, a: Array) -> Array:
-        """Return 1 / a, and NaN for a = 0."""
+        """Return 1 / a, or NaN where a is 0."""
         return _elementwise(lambda x: 1 / x if x else Decimal("NaN"), a)
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return the matrix products."""
+        """Return the matrix product (..., n, m, 1) of (..., n, k, 1) and (..., k, m, 1)."""
         return np.matmul(a[..., 0], b[..., 0])[..., None]
 
     def exp(self, a: Array, log_terms: Array | None = None) -> Array:

@@ -308,7 +308,10 @@ class Field:
 
     @classmethod
     def applies(cls, test: ZeroTest) -> bool:
-        """Return whether this field may prove that an excess is 0 where earlier fields did not."""
+        """Return whether this field may prove that an excess is 0 where earlier fields did not.
+
+        The excess is the derivative of a value minus the gradient that is to be proved.
+        """
         return True
 
     def conclude(self, test: ZeroTest) -> bool | None:
@@ -434,7 +437,7 @@ class Field:
         self.at_pole |= bool((is_zero_at_theta & ~is_zero).any())
 
     def add(self, a: Array, b: Array) -> Array:
-        """Return a + b.
+        """Return the sum a + b in the field.
 
         Parameters
         ----------
@@ -444,7 +447,7 @@ class Field:
         return (a + b) % self.p
 
     def sub(self, a: Array, b: Array) -> Array:
-        """Return a - b.
+        """Return the difference a - b in the field.
 
         Parameters
         ----------
@@ -454,11 +457,11 @@ class Field:
         return (a - b) % self.p
 
     def neg(self, a: Array) -> Array:
-        """Return -a."""
+        """Return -a in the field."""
         return self.sub(np.zeros(1, np.int64), a)
 
     def sum(self, a: Array, axis: Any) -> Array:
-        """Return the sums over one or more axes.
+        """Return the sums of residues over one or more axes.
 
         Parameters
         ----------
@@ -470,7 +473,7 @@ class Field:
         return np.add.reduce(a, axis=axis) % self.p
 
     def cumsum(self, a: Array, axis: int) -> Array:
-        """Return the cumulative sums along an axis.
+        """Return the cumulative sums of residues along an axis.
 
         Parameters
         ----------
@@ -482,7 +485,7 @@ class Field:
         return np.cumsum(a, axis) % self.p
 
     def power(self, a: Array, n: Any) -> Array:
-        """Return a^n for nonnegative integers n.
+        """Return a^n in the field, for nonnegative integers n.
 
         Parameters
         ----------
@@ -502,7 +505,7 @@ class Field:
         return out
 
     def is_representative(self, a: Array) -> Array:
-        """Return for each pair a, -a whether a is the one of the two that represents the pair."""
+        """Return a bool array that is true for exactly one of a and -a, unless a is 0."""
         return a > self.p - a
 
     # --- roots
@@ -616,7 +619,7 @@ class Field:
         return np.where(same[..., None, None], merged, chosen)
 
     def _with_factor(self, log_terms: Array, k: Array) -> Array:
-        """Return log terms rewritten to have factor k (..., C) where they have factor -k.
+        """Return log terms (..., 3, C) rewritten to have factor k (..., C) where they have -k.
 
         The rule is -k log u = k log 1/u.
         """
@@ -700,9 +703,10 @@ class Prime(Field):
         self.log_2 = self.random_function("log 2", self.one)
 
     def conclude(self, test: ZeroTest) -> bool | None:
-        """Return whether the excess is 0, without further points if it is nonzero at this one.
+        """Return whether the excess is 0; None if another random point is needed to decide.
 
-        None if it is 0 here, but roots are involved and fewer than four points have been tried.
+        It is not if it is nonzero at this point, even where a root was missing: the fields that
+        are tried next decide whether that matters.
         """
         concluded = super().conclude(test)
         return False if concluded is None and not test.is_zero else concluded
@@ -712,22 +716,22 @@ class Prime(Field):
         return self.from_integers(x.numerator * pow(x.denominator, -1, self.p) % self.p)
 
     def add(self, a: Array, b: Array) -> Array:
-        """Return a + b."""
+        """Return the sum a + b modulo p."""
         r = (a + b).view(np.uint64)
         # r - p wraps round to a larger number where r < p
         return np.minimum(r, r - self.modulus).view(np.int64)
 
     def sub(self, a: Array, b: Array) -> Array:
-        """Return a - b."""
+        """Return the difference a - b modulo p."""
         r = (a - b).view(np.uint64)
         return np.minimum(r, r + self.modulus).view(np.int64)
 
     def mul(self, a: Array, b: Array) -> Array:
-        """Return a b."""
+        """Return the product a b modulo p, computed block by block."""
         return _blockwise(self._product, a, b)
 
     def _product(self, a: Array, b: Array) -> Array:
-        """Return a b modulo p for one block, from the 64 lower bits of a b - q p."""
+        """Return the product a b modulo p of one block, from the 64 lower bits of a b - q p."""
         q = a.astype(float) * b
         # q is within 3/8 of a b / p: three roundings, each by at most 2^-53 of less than 2^50
         q *= self.p_reciprocal
@@ -757,13 +761,13 @@ class Prime(Field):
         return inverses[: a.size].reshape(a.shape) * (a != 0)
 
     def sum(self, a: Array, axis: Any) -> Array:
-        """Return sums over axes."""
+        """Return the sums modulo p over one or more axes."""
         if a.size <= MAX_INT64_TERMS:
             return super().sum(a, axis)
         return self._sum_by_halves(np.add.reduce, a, axis)
 
     def cumsum(self, a: Array, axis: int) -> Array:
-        """Return cumulative sums along an axis."""
+        """Return the cumulative sums modulo p along an axis."""
         return self._sum_by_halves(np.cumsum, a, axis)
 
     def _sum_by_halves(self, sum_: Callable[..., Array], a: Array, axis: Any) -> Array:
@@ -773,8 +777,9 @@ class Prime(Field):
         return self.add(low, self._product(high, np.array(1 << 25)))
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return products of matrices (..., n, k, 1) and (..., k, m, 1), large ones by BLAS.
+        """Return the matrix product (..., n, m, 1) of (..., n, k, 1) and (..., k, m, 1).
 
+        A large product is computed by BLAS in float64, without rounding:
         a is x0 + x1 2^17 + x2 2^34 and b is y0 + y1 2^25, so that each of the six products of
         limbs is a sum of at most 2048 terms below 2^42: an integer of at most 2^53, which float64
         holds, as it does each of its partial sums, in whatever order BLAS adds.
@@ -792,7 +797,10 @@ class Prime(Field):
         return reduce(self.add, products)[..., None]
 
     def _limb_product(self, a: Array, b: Array) -> Array:
-        """Return the matrix product of residues (..., n, k) and (..., k, m), by BLAS on limbs."""
+        """Return the matrix product (..., n, m) of residues (..., n, k) and (..., k, m), by BLAS.
+
+        The factors are split into limbs of 17 and of 25 bits, whose products are exact in float64.
+        """
         n = a.shape[-2]
         m = b.shape[-1]
         limbs_of_a = [(a >> shift & 0x1FFFF).astype(float) for shift in (0, 17, 34)]
@@ -834,7 +842,7 @@ class Prime(Field):
 
     @cached_property
     def _powers_of_2(self) -> tuple[Array, Array]:
-        """Return the logarithms (7, C) of 2^-3, ..., 2^3, and these powers of two (7, C)."""
+        """The logarithms (7, C) of 2^-3, ..., 2^3, and these powers of two (7, C)."""
         k = np.arange(-3.0, 4.0)
         return self.from_floats(k * LOG_2), self.from_floats(2.0**k)
 
@@ -884,7 +892,7 @@ class Gauss(Prime):
         return np.concatenate([x, np.zeros(x.shape, np.int64)], axis=-1)
 
     def is_representative(self, a: Array) -> Array:
-        """Return for each pair a, -a whether a is the one of the two that represents the pair."""
+        """Return a bool array that is true for exactly one of a and -a, unless a is 0."""
         x, y = a[..., :1], a[..., 1:]
         return np.where(x != 0, x > self.p - x, y > self.p - y)
 
@@ -901,11 +909,11 @@ class Gauss(Prime):
         return np.concatenate([self.sub(real, multiply(y, v)), imaginary], axis=-1)
 
     def mul(self, a: Array, b: Array) -> Array:
-        """Return a b."""
+        """Return the complex product a b."""
         return self._complex_product(super().mul, a, b)
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return products of matrices."""
+        """Return the complex matrix product of (..., n, k, 2) and (..., k, m, 2)."""
         return self._complex_product(super().matmul, a, b)
 
     def inv(self, a: Array) -> Array:
@@ -989,7 +997,7 @@ class Towers(Field):
         return np.array(residues, np.int64)
 
     def mul(self, a: Array, b: Array) -> Array:
-        """Return a b."""
+        """Return the product a b in each channel."""
         return a * b % self.p
 
     def inv(self, a: Array) -> Array:
@@ -1004,7 +1012,7 @@ class Towers(Field):
         return bool((zero.any(axis=-1) & ~zero.all(axis=-1)).any())
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return matrix products, whose sums of 2^9 terms below 2^44 are exact in float64."""
+        """Return the matrix product; its sums of 2^9 terms below 2^44 are exact in float64."""
         # channels first: (..., C, n, k)
         a, b = (np.moveaxis(x.astype(float), -1, -3) for x in (a, b))
         n_terms = 1 << 9
@@ -1026,7 +1034,7 @@ class Towers(Field):
         return (bits % self.p.astype(np.uint64)).astype(np.int64)
 
     def _exp(self, a: Array) -> Array:
-        """Return g^(2 a) of the residue one level below; random numbers on the lowest level."""
+        """Return e^a: per level (g^2)^a with a from the level below, random on the lowest level."""
         squares = np.array([g * g for g, _ in self.tables] + [1] * self.n_chains)
         out = self.power(squares, np.roll(a, -self.n_chains, axis=-1))
         lowest = self.random_function("exp", a)[..., -self.n_chains :]

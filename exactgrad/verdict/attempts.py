@@ -69,7 +69,7 @@ class Claim(ABC):
 
     @abstractmethod
     def conclude(self, data: tuple[Condition, ...]) -> Conclusion:
-        """Return the conclusion about the claim for data under these conditions, one per argument.
+        """Return the conclusion on the claim for data that satisfy these conditions.
 
         Raises `TraceError` if a step of the functions has no exact form.
         """

@@ -92,7 +92,7 @@ def _diagonal(value: int) -> Condition:
 
 
 def _all(*conditions: Condition) -> Condition:
-    """Return the condition that all these conditions hold; they are imposed in this order.
+    """Return the condition that all `conditions` hold; imposing it imposes them in this order.
 
     Imposing one of them must not break those before it.
     """

@@ -259,7 +259,10 @@ def _wrong_coordinates(problem: ProofProblem, theta: Array) -> Array:
 def _test_block(
     problem: ProofProblem, theta: Array, block: slice
 ) -> tuple[bool, Fraction | None]:
-    """Return whether a block is wrong, and the factor by which all of it is wrong, or None."""
+    """Return whether a block is wrong, and the factor by which all of it is wrong, or None.
+
+    `block` is a slice of theta. Two random directions in the block have to agree on the factor.
+    """
     factors = []
     size = len(range(*block.indices(theta.size)))
     for seed in (problem.seed + 1, problem.seed + 2):
@@ -279,7 +282,7 @@ def _test_block(
 
 
 def _fraction(residue: int, p: int) -> Fraction | None:
-    """Return the small fraction n / d whose residue modulo p this is (Euclid), or None."""
+    """Return the small fraction n / d that is congruent to `residue` modulo p, or None."""
     r, s = p, residue
     t, u = 0, 1
     while s * s >= p:

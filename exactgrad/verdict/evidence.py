@@ -83,7 +83,7 @@ class Evidence:
         raise NotImplementedError
 
     def rounding(self) -> Decimal:
-        """Return the change of the excess when floats are perturbed within their rounding, or 0."""
+        """Return how much the excess changes when floats move within their rounding, or 0."""
         return Decimal(0)
 
     def float_mismatch(self) -> str:
@@ -246,7 +246,7 @@ def gather_evidence(
     field: Field,
     decimals: Callable[[], DecimalEvidence],
 ) -> Evidence:
-    """Return the evidence of the numbers at theta: of decimals, or of floats if these suffice.
+    """Return evidence on a gradient from the numbers at theta: from decimals or from floats.
 
     Decimals are computed for a small theta, for a large one only if floats are not enough, and
     always for a field that knows all laws, whose primes are small. If no sign of a root matters and

@@ -51,7 +51,7 @@ class GradientClaim(Claim):
         self.theta = theta
 
     def conclude(self, data: tuple[Condition, ...]) -> Conclusion:
-        """Return the conclusion for such data; zeros of the data that lie on a kink stay 0."""
+        """Return the conclusion for data under these conditions; zeros on a kink are held at 0."""
         try:
             return self.conclude_on_path(data)
         except TraceError as error:
@@ -61,7 +61,10 @@ class GradientClaim(Claim):
             return self.conclude_on_path(masked)
 
     def conclude_on_path(self, data: tuple[Condition, ...]) -> Conclusion:
-        """Return the conclusion for such data, on the path of comparisons that theta takes."""
+        """Return the conclusion for data under these conditions, on the path that theta takes.
+
+        The path is the results of all comparisons of the function.
+        """
         problem = self.problem._replace(data=data)
         theta = self.theta
         decimals = cache(partial(DecimalEvidence, problem, theta))
@@ -90,7 +93,7 @@ class GradientClaim(Claim):
         return self.conclusion(data, field, reason, errors)
 
     def holds(self, data: tuple[Condition, ...]) -> bool:
-        """Return whether the excess is 0 in a field for such data."""
+        """Return whether the gradient is right in a field, for data under these conditions."""
         excess = partial(self.problem._replace(data=data).excess, self.theta)
         return vanishes(excess, self.problem.seed, self.theta.size)[0]
 
@@ -134,7 +137,7 @@ class GradientClaim(Claim):
         self.problem.value_and_grad(self.theta.copy(), *copy_leaves(self.arguments))
 
     def _wrong_names(self, data: tuple[Condition, ...], field: Field) -> str:
-        """Return a phrase on the coordinates, or blocks of a large theta, that are wrong."""
+        """Return a phrase on the wrong coordinates, or blocks of a large theta, in a field."""
         problem = self.problem._replace(data=data)
         candidates = list(error_candidates(problem, self.theta, is_zero=True))
         wrong = []

@@ -104,7 +104,7 @@ class EqualityClaim(Claim):
         return self.conclusion(data, field)
 
     def holds(self, data: tuple[Condition, ...]) -> bool:
-        """Return whether the slopes of both values are equal in a field, for such data."""
+        """Return whether both values have equal slopes in a field, for data like these."""
         return self._moves_alike(data)[0]
 
     def depends_on_data(self, conclusion: Conclusion) -> bool:

@@ -215,7 +215,7 @@ def test_ctrl_c_during_fit_stores_what_it_says_it_holds_beside_an_older_model(
     if call == 1:
         assert stored == "no epoch was finished; nothing is stored in m.npz"
         return
-    remark = "; m.npz is as it was" if older else ""
+    remark = "; m.npz is unchanged" if older else ""
     name = unfinished.name if older else model.name
     assert stored == f"the unfinished fit is stored in {name}{remark}"
     assert 0 < load(name).n_iter_ < 50

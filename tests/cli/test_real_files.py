@@ -114,7 +114,7 @@ def test_dates_are_days_and_numbers_can_be_labels(run, tmp_path):
     data = written(tmp_path / "d.csv", text)
     options = ("fit", data, "--target", "y", *SHORT)
     _, err = run(*options, ends=2)
-    assert "line 2, column 'day': '2024-01-01', as all of the column, is a date or a time" in err
+    assert "column 'day': '2024-01-01', like all cells of the column, is a date or a time" in err
     assert "--dates day" in err
     assert "--leave-out" in err
     run(*options, "--dates", "day", "--categories", "zip")
@@ -128,7 +128,7 @@ def test_dates_are_days_and_numbers_can_be_labels(run, tmp_path):
     assert model.predict(frame).tolist() == model.predict(typed).tolist()
     written(data, text.replace("80331,2024-01-02 12:00", "80331,2.1.2024", 1))
     _, err = run("predict", "model.npz", data, ends=2)
-    assert "line 3, column 'day': '2.1.2024' is no date such as 2024-12-31" in err
+    assert "line 3, column 'day': '2.1.2024' is not a date such as 2024-12-31" in err
 
 
 def dated(days):
@@ -145,7 +145,7 @@ def dated(days):
 def test_dates_of_other_orders_are_days_and_predict_knows_the_order(days, order, run, tmp_path):
     data = written(tmp_path / "d.csv", dated(days))
     _, err = run("fit", data, "--target", "y", *SHORT, ends=2)
-    assert "--dates day makes days of dates" in err
+    assert "--dates day converts dates to days" in err
     run("fit", data, "--target", "y", "--dates", "day", *SHORT)
     model = load("model.npz")
     assert model.columns_ == (Column("day", date=True, order=order),)
@@ -160,7 +160,7 @@ def test_dates_that_do_not_tell_their_order_are_asked_for_it(run, tmp_path):
     data = written(tmp_path / "d.csv", dated(["1/2/2024", "1/3/2024", "1/4/2024"]))
     options = ("fit", data, "--target", "y", "--dates", "day", *SHORT)
     _, err = run(*options, ends=2)
-    assert "line 2, column 'day': whether the month or the day comes first in '1/2/2024'" in err
+    assert "line 2, column 'day': the column does not show whether the month or the day" in err
     for order, days in (("mdy", [19724, 19725, 19726]), ("dmy", [19754, 19783, 19814])):
         assert f"{'or ' if order == 'dmy' else '--date-order '}{order}" in err
         run(*options, "--date-order", order)
@@ -170,7 +170,7 @@ def test_dates_that_do_not_tell_their_order_are_asked_for_it(run, tmp_path):
 def test_times_are_not_told_to_be_dates(run, tmp_path):
     data = written(tmp_path / "d.csv", "at,a,y\n12:30,1,1\n13:30,2,2\n14:45,3,3\n")
     _, err = run("fit", data, "--target", "y", *SHORT, ends=2)
-    assert "'12:30', as all of the column, is a time of the day" in err
+    assert "'12:30', like all cells of the column, is a time of the day" in err
     assert "--dates" not in err
     run("fit", data, "--target", "y", "--leave-out", "at", *SHORT)
 
@@ -182,7 +182,7 @@ def test_cells_that_stand_for_missing_values_can_be_named(cell, run, tmp_path):
     options = ("fit", data, "--target", "y", *SHORT)
     if cell != "-999":
         _, err = run(*options, ends=2)
-        assert f"line 3, column 'a': {cell!r} is no number" in err
+        assert f"line 3, column 'a': {cell!r} is not a number" in err
         sign = "=" if cell == "-" else " "
         assert f"--missing{sign}{cell} if it stands for a missing value" in err
     _, err = run(*options, "--missing", cell, ends=2)
@@ -200,10 +200,10 @@ def test_an_identifier_and_a_column_twice_get_a_notice_with_what_to_type(run, tm
     data = written(tmp_path / "d.csv", "\n".join(["my id,a,b,y", *lines]))
     _, err = run("fit", data, "--target", "y", *SHORT)
     assert (
-        "column 'my id' counts the rows, as an identifier does; without it: --leave-out 'my id'"
+        "'my id' counts the rows, as an identifier does; to leave it out: --leave-out 'my id'"
         in (err)
     )
-    assert "columns 'a' and 'b' hold the same; without it: --leave-out b" in err
+    assert "columns 'a' and 'b' are equal; to leave it out: --leave-out b" in err
     out, err = run("fit", data, "--target", "y", "--leave-out", "my id", "b", *SHORT)
     assert err == ""
     assert "20 rows, 1 inputs (a)" in out
@@ -227,7 +227,7 @@ LIKE_NUMBERS += ["5 m2", "US$ 5", "EUR 1.234,50", "5kg"]
 def test_text_that_looks_like_numbers_is_no_category(cell, run, tmp_path):
     data = written(tmp_path / "d.csv", f"a;y\n{cell};1\n{cell};2\n{cell};3\n")
     _, err = run("fit", data, "--target", "y", *SHORT, ends=2)
-    assert f"line 2, column 'a': {cell!r} looks like a number but is none" in err
+    assert f"line 2, column 'a': {cell!r} looks like a number but is not one" in err
     assert all(option in err for option in ("--decimal", "--thousands", "--categories a"))
     run("fit", data, "--target", "y", "--categories", "a", *SHORT)
 
@@ -235,7 +235,7 @@ def test_text_that_looks_like_numbers_is_no_category(cell, run, tmp_path):
 def test_numbers_are_read_as_decimal_and_thousands_say(run, tmp_path):
     data = written(tmp_path / "d.csv", "a;y\n1.234,5;1\n-,25;2\n7;3\n")
     _, err = run("fit", data, "--target", "y", "--decimal", ",", *SHORT, ends=2)
-    assert "line 2, column 'a': '1.234,5' is no number; mend the cell; see --decimal and" in err
+    assert "'1.234,5' is not a number; correct the cell; see --decimal and" in err
     german = ("--decimal", ",", "--thousands", ".")
     run("fit", data, "--target", "y", *german, *SHORT)
     assert load("model.npz").x_mean_[0] == pytest.approx(np.mean([1234.5, -0.25, 7]))

@@ -39,7 +39,7 @@ def test_a_dash_reads_standard_input(monkeypatch):
 
 def test_without_standard_input_a_dash_is_refused(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(TableError, match="standard input is not there; name a file"):
+    with pytest.raises(TableError, match="standard input does not exist; name a file"):
         read_csv("-")
 
 

@@ -128,7 +128,7 @@ def test_what_lies_beside_the_file_is_found_first(here, monkeypatch):
         ("mine.py::wrong --theta=", "--theta must be numbers (0.1,0.2), a shape of random ones"),
         ("mine.py::wrong --theta three", "--theta must be numbers (0.1,0.2), a shape"),
         ("mine.py::wrong --theta 0", "theta must hold at least one number"),
-        ("mine.py::wrong --theta nan,1", "theta holds nan or infinity"),
+        ("mine.py::wrong --theta nan,1", "theta must be finite; got nan or infinity"),
         ("mine.py::wrong --theta no.npy", "no.npy cannot be read: [Errno 2] No such file"),
         ("mine.py::wrong --theta mine.npy", "mine.npy cannot be read: "),
         ("mine.py:wrong --theta 3 --data no.csv", "--data must be a .npz file; got 'no.csv'"),

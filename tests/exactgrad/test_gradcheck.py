@@ -260,7 +260,7 @@ def returning(value, grad):
             "not complex-safe.*method='central'",
         ),
         (SQUARE, {"method": "forward"}, ValueError, r"\['central', 'complex'\]; got 'forward'"),
-        (SQUARE, {"blocks": {"a": 5}}, ValueError, "slices of theta, 3 numbers; got 'a': 5"),
+        (SQUARE, {"blocks": {"a": 5}}, ValueError, "slices of theta, which has size 3; got 'a': 5"),
         (SQUARE, {"blocks": {"a": slice(0, 9)}}, ValueError, "blocks must map names to slices"),
     ],
 )

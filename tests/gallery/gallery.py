@@ -21,11 +21,11 @@ from sklearn.neural_network import MLPRegressor
 GALLERY = []
 
 
-def shown(title, source, *arguments, verdict="proved", how="", plant=()):
+def shown(title, source, *arguments, verdict="proved", note="", plant=()):
     """Add a function to the gallery."""
 
     def add(function):
-        GALLERY.append(Program(title, source, function, arguments, plant, verdict, how=how))
+        GALLERY.append(Program(title, source, function, arguments, plant, verdict, note=note))
         return function
 
     return add
@@ -36,20 +36,20 @@ X, Y, COUNTS, BITS = normal(4, 2), normal(4, seed=1), np.array([3, 0, 1, 2]), np
 # --- libraries, as they are
 
 
-@shown("Rosenbrock's function", "SciPy", normal(4), how="the last slope doubled",
+@shown("Rosenbrock's function", "SciPy", normal(4), note="the last slope doubled",
        plant=[("rosen_der(x)", "rosen_der(x) * [1, 1, 1, 2]")])  # fmt: skip
 def _(x):
     return rosen(x), rosen_der(x)
 
 
-@shown("its Hessian times a vector", "SciPy", normal(4), normal(4, seed=1), how="a vector doubled",
+@shown("its Hessian times a vector", "SciPy", normal(4), normal(4, seed=1), note="a vector doubled",
        plant=[("prod(x, p)", "prod(x, 2 * p)")])  # fmt: skip
 def _(x, p):
     return rosen_der(x) @ p, rosen_hess_prod(x, p)
 
 
 @shown("three robust losses of least squares", "SciPy", np.abs(normal(3)),
-       how="their second derivatives", plant=[("rho[1] for", "rho[-1] for")])  # fmt: skip
+       note="their second derivatives", plant=[("rho[1] for", "rho[-1] for")])  # fmt: skip
 def _(z):
     rhos = [np.empty((3, 3)) for _ in range(3)]
     for loss, rho in zip((soft_l1, cauchy, arctan), rhos, strict=True):
@@ -58,7 +58,7 @@ def _(z):
 
 
 @shown("Huber regression, with its scale", "scikit-learn", np.array([0.3, -0.6, 0.1, 1]), X, 3 * Y,
-       how="the slope of the scale has the other sign",
+       note="the slope of the scale has the other sign",
        plant=[("value, grad\n", "value, grad * [1, 1, 1, -1]\n")])  # fmt: skip
 def _(w, x, y):
     value, grad = _huber_loss_and_gradient(w, x, y, 1.25, 0.125, np.ones(4))
@@ -72,7 +72,7 @@ with warnings.catch_warnings():
 
 
 @shown("network of tanh, with L2", "scikit-learn", normal(9), X, Y[:, None],
-       how="weights are penalised in the value only",
+       note="weights are penalised in the value only",
        plant=[("value, grad\n", "value, grad - w * [*[0.125] * 6, 0, 0, 0]\n")])  # fmt: skip
 def _(w, x, y):
     MLP._unpack(w)
@@ -82,7 +82,7 @@ def _(w, x, y):
 
 
 @shown("neighbourhood components", "scikit-learn", normal(4), X, BITS[:, None] == BITS,
-       how="the last slope doubled",
+       note="the last slope doubled",
        plant=[("value, grad\n", "value, grad * [1, 1, 1, 2]\n")])  # fmt: skip
 def _(a, x, alike):
     model = NeighborhoodComponentsAnalysis()
@@ -95,13 +95,13 @@ GP = GaussianProcessRegressor().fit(X, Y)
 
 
 @shown("Gaussian process", "scikit-learn", normal(2), verdict="not traceable",
-       how="the kernel keeps its numbers as floats of its own")  # fmt: skip
+       note="the kernel keeps its numbers as floats of its own")  # fmt: skip
 def _(theta):
     return GP.log_marginal_likelihood(theta, eval_gradient=True)
 
 
 @shown("t-SNE", "scikit-learn", normal(8), np.full(6, 1 / 6), verdict="not traceable",
-       how="distances in compiled code")  # fmt: skip
+       note="distances in compiled code")  # fmt: skip
 def _(y, p):
     return _kl_divergence(y, p, 1, 4, 2)
 
@@ -109,14 +109,14 @@ def _(y, p):
 # --- likelihoods
 
 
-@shown("Logit", "statsmodels", normal(2), X, BITS, how="the sign of a row",
+@shown("Logit", "statsmodels", normal(2), X, BITS, note="the sign of a row",
        plant=[("y - 1 / (1 + np.exp(-x @ b))", "q - 1 / (1 + np.exp(-x @ b))")])  # fmt: skip
 def _(b, x, y):
     q = 2 * y - 1
     return np.sum(np.log(1 / (1 + np.exp(-q * (x @ b))))), (y - 1 / (1 + np.exp(-x @ b))) @ x
 
 
-@shown("Probit", "statsmodels", normal(2), X, BITS, how="the density at z, without the sign of y",
+@shown("Probit", "statsmodels", normal(2), X, BITS, note="the density at z, without the sign of y",
        plant=[("(q * density", "(density")])  # fmt: skip
 def _(b, x, y):
     q = 2 * y - 1
@@ -125,14 +125,14 @@ def _(b, x, y):
     return np.sum(np.log(ndtr(z))), (q * density / ndtr(z)) @ x
 
 
-@shown("Poisson", "statsmodels", normal(2), X, COUNTS, how="the mean without its exponential",
+@shown("Poisson", "statsmodels", normal(2), X, COUNTS, note="the mean without its exponential",
        plant=[("y - np.exp(x @ b)", "y - x @ b")])  # fmt: skip
 def _(b, x, y):
     return np.sum(-np.exp(x @ b) + y * (x @ b) - gammaln(y + 1)), (y - np.exp(x @ b)) @ x
 
 
 @shown("NegativeBinomial", "statsmodels", np.array([0.3, -0.2, 0.7]), X[:2], COUNTS[:2],
-       how="1 / alpha without its slope", plant=[("-(1 / alpha**2)", "1 / alpha")])  # fmt: skip
+       note="1 / alpha without its slope", plant=[("-(1 / alpha**2)", "1 / alpha")])  # fmt: skip
 def _(theta, x, y):
     alpha, mu = theta[-1], np.exp(x @ theta[:-1])
     size = 1 / alpha
@@ -145,7 +145,7 @@ def _(theta, x, y):
 
 
 @shown("gamma regression, with its shape", "textbook", normal(3), X, np.abs(Y),
-       how="a 1 is missing for the shape", plant=[(" + 1 - digamma", " - digamma")])  # fmt: skip
+       note="a 1 is missing for the shape", plant=[(" + 1 - digamma", " - digamma")])  # fmt: skip
 def _(theta, x, y):
     k, mu = np.exp(theta[-1]), np.exp(x @ theta[:-1])
     value = k * np.log(k / mu) - gammaln(k) + (k - 1) * np.log(y) - k * y / mu
@@ -154,7 +154,7 @@ def _(theta, x, y):
 
 
 @shown("Gaussian process, by Cholesky", "textbook", normal(3) / 2, X[:2], Y[:2],
-       how="half of the trace",
+       note="half of the trace",
        plant=[("0.5 * np.trace", "0.25 * np.trace")])  # fmt: skip
 def _(theta, x, y):
     scale, width, noise = np.exp(2 * theta)
@@ -169,7 +169,7 @@ def _(theta, x, y):
 
 
 @shown("Kalman filter of a local level", "textbook", normal(2) / 2, Y,
-       how="the gain held still", plant=[("d_gain = (d_p", "d_gain = 0 * (d_p")])  # fmt: skip
+       note="the gain held still", plant=[("d_gain = (d_p", "d_gain = 0 * (d_p")])  # fmt: skip
 def _(theta, y):
     (q, r), level, p, value = np.exp(theta), 0.0, 1.0, 0.0
     d_level, d_p, grad = np.zeros(2), np.zeros(2), np.zeros(2)
@@ -186,7 +186,7 @@ def _(theta, y):
 
 
 @shown("hidden Markov model, forward and backward", "textbook", normal(10), [0, 2, 1, 2],
-       how="rows of the transitions are not normalised in the gradient",
+       note="rows of the transitions are not normalised in the gradient",
        plant=[("- move * pairs.sum(1, keepdims=True)", "")])  # fmt: skip
 def _(theta, seen):
     move, emit = (softmax(part) for part in cut(theta, (2, 2), (2, 3)))
@@ -206,14 +206,14 @@ def _(theta, seen):
 # --- others
 
 
-@shown("GELU", "textbook", normal(3), how="the slope of the density is missing",
+@shown("GELU", "textbook", normal(3), note="the slope of the density is missing",
        plant=[("+ x * np.exp", "+ np.exp")])  # fmt: skip
 def _(x):
     return (x * ndtr(x)).sum(), ndtr(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
 
 
 @shown("price of a call by Black and Scholes, and its Greeks", "textbook",
-       np.array([1.1, 0.9, 0.02, 0.3, 1.5]), how="vega without the root of time",
+       np.array([1.1, 0.9, 0.02, 0.3, 1.5]), note="vega without the root of time",
        plant=[("s * density * np.sqrt(t)", "s * density")])  # fmt: skip
 def _(theta):
     s, k, r, v, t = theta
@@ -226,7 +226,7 @@ def _(theta):
 
 
 @shown("bundle adjustment: a camera's rotation and place, and a point", "textbook", normal(9) / 2,
-       np.array([0.25, -0.5]), how="the rotation's slope by its first term alone",
+       np.array([0.25, -0.5]), note="the rotation's slope by its first term alone",
        plant=[(" + cross(cross(w) @ (np.eye(3)[i] - turn[:, i]))", "")])  # fmt: skip
 def _(theta, pixel):
     def cross(v):
@@ -246,7 +246,7 @@ def _(theta, pixel):
 
 
 @shown("convolution by im2col", "textbook", normal(20), normal(3, 3, seed=1),
-       how="kernel turned round",
+       note="kernel turned round",
        plant=[("kernel.ravel()))", "kernel.ravel()[::-1]))")])  # fmt: skip
 def _(theta, d_out):
     image, kernel = cut(theta, (4, 4), (2, 2))
@@ -260,7 +260,7 @@ def _(theta, d_out):
 
 
 @shown("LSTM", "textbook", 0.5 * normal(40), normal(2, 2), normal(2, 2, seed=1),
-       how="no gradient through earlier outputs",
+       note="no gradient through earlier outputs",
        plant=[("d_h = sum(", "d_h = 0 * sum(")])  # fmt: skip
 def _(theta, xs, d_out):
     w, u, b = cut(theta, (4, 2, 2), (4, 2, 2), (4, 2))

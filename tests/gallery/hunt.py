@@ -17,12 +17,12 @@ from scipy.special import digamma, erf, gammaln
 HUNT = []
 
 
-def found(title, source, *arguments, kind="right", how="", repair=()):
+def found(title, source, *arguments, kind="right", note="", repair=()):
     """Add a function to the hunt."""
 
     def add(function):
         verdict = "proved" if kind == "right" else "refuted"
-        HUNT.append(Program(title, source, function, arguments, repair, verdict, kind, how))
+        HUNT.append(Program(title, source, function, arguments, repair, verdict, kind, note))
         return function
 
     return add
@@ -39,7 +39,7 @@ TREKHLEB, ERIK = "trekhleb/homemade-machine-learning", "eriklindernoren/ML-From-
 @found("softmax regression, by loops",
        "AlexCo1d/cs231n: assignment1/cs231n/classifiers/softmax.py at 04856d0", normal(6), X[:3],
        CLASSES[:3], 0.5, kind="wrong",
-       how="the right class is subtracted once more, where y[j] == j", repair=[("y[j]", "-1")]
+       note="the right class is subtracted once more, where y[j] == j", repair=[("y[j]", "-1")]
        )  # fmt: skip
 def _(theta, x, y, reg):
     w = theta.reshape(2, 3)
@@ -58,7 +58,7 @@ def _(theta, x, y, reg):
 @found("softmax regression",
        "AlirezAkbary/CS231nSolutions: assignment1/cs231n/classifiers/softmax.py at 50f6eb2",
        normal(6), X, CLASSES, 0.5, kind="wrong",
-       how="1/N is missing in the gradient of the data, not in that of the weights",
+       note="1/N is missing in the gradient of the data, not in that of the weights",
        repair=[("x.T @ p", "x.T @ p / len(x)")])  # fmt: skip
 def _(theta, x, y, reg):
     w, rows = theta.reshape(2, 3), np.arange(len(x))
@@ -71,7 +71,7 @@ def _(theta, x, y, reg):
 @found("softmax regression, by loops",
        "3141bishwa/cs231n: assignment1/cs231n/classifiers/softmax.py at 2777acd", normal(6),
        X[:2], CLASSES[:2], 0.5, kind="wrong",
-       how="the loss takes the softmax of the softmax, the gradient that of the scores",
+       note="the loss takes the softmax of the softmax, the gradient that of the scores",
        repair=[("softmax(softmax(x[i] @ w))", "softmax(x[i] @ w)")])  # fmt: skip
 def _(theta, x, y, reg):
     w = theta.reshape(2, 3)
@@ -104,7 +104,7 @@ def _(theta, x, y, reg):
 
 @found("logistic regression with L2",
        "ddbourgin/numpy-ml: numpy_ml/linear_models/logistic.py at 4cd83ce", normal(2), X, BITS,
-       0.5, kind="wrong", how="the penalty's slope has the other sign",
+       0.5, kind="wrong", note="the penalty's slope has the other sign",
        repair=[("+ gamma * beta)", "- gamma * beta)")])  # fmt: skip
 def _(beta, x, y, gamma):
     p = sigmoid(x @ beta)
@@ -129,7 +129,7 @@ def _(theta, x, y, lam):
 @found("linear regression with L2",
        f"{TREKHLEB}: homemade/linear_regression/linear_regression.py at d37a574",
        normal(2), X, normal(4), 0.5, kind="wrong",
-       how="1 / 2 * m is m / 2; the intercept's slope is added twice, and penalised",
+       note="1 / 2 * m is m / 2; the intercept's slope is added twice, and penalised",
        repair=[("(1 / 2 * m)", "1 / (2 * m)"), ("grad[0] + x[:, 0].T @ off", "x[:, 0].T @ off")]
        )  # fmt: skip
 def _(theta, x, y, lam):
@@ -142,7 +142,7 @@ def _(theta, x, y, lam):
 @found("penalty of the lasso",
        f"{ERIK}: mlfromscratch/supervised_learning/regression.py at 0d1fadd",
        normal(3), 0.5, kind="wrong",
-       how="the value is the Euclidean length, the slope that of sum |w|",
+       note="the value is the Euclidean length, the slope that of sum |w|",
        repair=[("np.linalg.norm(w)", "np.abs(w).sum()")])  # fmt: skip
 def _(w, alpha):
     return alpha * np.linalg.norm(w), alpha * np.sign(w)
@@ -150,7 +150,7 @@ def _(w, alpha):
 
 @found("ridge regression",
        f"{ERIK}: mlfromscratch/supervised_learning/regression.py at 0d1fadd",
-       normal(2), X, normal(4), 0.5, kind="factor", how="error of the mean, gradient of the sum",
+       normal(2), X, normal(4), 0.5, kind="factor", note="error of the mean, gradient of the sum",
        repair=[("-(y - f) @ x", "-(y - f) @ x / len(x)")])  # fmt: skip
 def _(w, x, y, alpha):
     f = x @ w
@@ -173,7 +173,7 @@ def _(z, y, alpha):
 @found("GELU by tanh",
        "ddbourgin/numpy-ml: numpy_ml/neural_nets/activations/activations.py at 0f5b1ce",
        normal(3), kind="wrong",
-       how="the slope is that of x Phi(x) with Phi by tanh: not the value's",
+       note="the slope is that of x Phi(x) with Phi by tanh: not the value's",
        repair=[("x * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)",
                 "0.5 * x * (1 - t**2) * np.sqrt(2 / np.pi) * (1 + 0.044715 * (3 * x**2))")]
        )  # fmt: skip
@@ -186,7 +186,7 @@ def _(x):
 @found("second derivative of GELU",
        "ddbourgin/numpy-ml: numpy_ml/neural_nets/activations/activations.py at 0f5b1ce",
        normal(3), kind="wrong",
-       how="1 / 2 * sqrt(2) is not 1 / (2 sqrt(2)), there is a 1 too many, x is missing",
+       note="1 / 2 * sqrt(2) is not 1 / (2 sqrt(2)), there is a 1 too many, x is missing",
        repair=[("(1 / 2 * np.sqrt(2)) * (1 + two(s) + four(s) / np.sqrt(2))",
                 "two(s) / np.sqrt(2) + x * four(s) / 4")]
        )  # fmt: skip
@@ -203,7 +203,7 @@ def _(x):
 
 
 @found("GELU by tanh", "AkiRusProd/numpy-transformer: transformer/activations.py at 0964208",
-       normal(3), kind="epsilon", how="the slope's constants are rounded to six digits"
+       normal(3), kind="epsilon", note="the slope's constants are rounded to six digits"
        )  # fmt: skip
 def _(x):
     value = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * np.power(x, 3))))
@@ -227,7 +227,7 @@ def _(x):
 
 @found("sigmoid layer", "parasdahal/deepnet: deepnet/layers.py at 2ccde25", normal(3),
        kind="wrong",
-       how="the layer computes 1 / (1 + e^x), and takes the slope of 1 / (1 + e^-x)",
+       note="the layer computes 1 / (1 + e^x), and takes the slope of 1 / (1 + e^-x)",
        repair=[("np.exp(x)", "np.exp(-x)")])  # fmt: skip
 def _(x):
     out = 1.0 / (1.0 + np.exp(x))
@@ -237,7 +237,7 @@ def _(x):
 @found("softmax layer and its cross-entropy",
        f"{ERIK}: mlfromscratch/deep_learning/loss_functions.py at 203c955",
        normal(12), ONE_HOT, kind="wrong",
-       how="the loss counts log(1 - p) of the other classes too, p - y does not",
+       note="the loss counts log(1 - p) of the other classes too, p - y does not",
        repair=[("- (1 - y) * np.log(1 - p)", "")])  # fmt: skip
 def _(theta, y):
     p = softmax(theta.reshape(y.shape))
@@ -247,7 +247,7 @@ def _(theta, y):
 
 @found("cross-entropy of a softmax",
        "ddbourgin/numpy-ml: numpy_ml/neural_nets/losses/losses.py at 712dfe4", normal(12),
-       ONE_HOT, kind="epsilon", how="log(p + 2e-16) in the value only",
+       ONE_HOT, kind="epsilon", note="log(p + 2e-16) in the value only",
        repair=[("p + np.finfo(float).eps", "p")])  # fmt: skip
 def _(theta, y):
     p = softmax(theta.reshape(y.shape))
@@ -256,7 +256,7 @@ def _(theta, y):
 
 @found("critic of a WGAN with gradient penalty",
        "ddbourgin/numpy-ml: numpy_ml/neural_nets/losses/losses.py at 712dfe4", normal(8),
-       kind="wrong", how="the slopes of the critic's two means have the other sign",
+       kind="wrong", note="the slopes of the critic's two means have the other sign",
        repair=[("-1 / 2 *", "1 / 2 *"), ("flat(fake, 1 / 2", "flat(fake, -1 / 2"),
        (" + np.finfo(float).eps", "")])  # fmt: skip
 def _(theta):
@@ -286,7 +286,7 @@ def _(theta, d_out):
 @found("layer normalisation",
        "AkiRusProd/numpy-transformer: transformer/layers/base/layer_norm.py at 0477575",
        normal(8), normal(4), normal(2, 4, seed=1), kind="wrong",
-       how="gamma stands before the sums instead of within: right while all gammas are the same",
+       note="gamma stands before the sums instead of within: right while all gammas are the same",
        repair=[("x, d = theta.reshape(2, 4), d_out", "x, d = theta.reshape(2, 4), d_out * gamma"),
        ("/ 4 * gamma", "/ 4")])  # fmt: skip
 def _(theta, gamma, d_out):
@@ -301,7 +301,7 @@ def _(theta, gamma, d_out):
 @found("self-attention",
        "AkiRusProd/numpy-transformer: transformer/layers/combined/self_attention.py at 0477575",
        normal(24), normal(2, 2, 2, seed=1), kind="wrong",
-       how="the softmax divides its gradient by the number of sequences, all other layers do not",
+       note="the softmax divides its gradient by the number of sequences, all other layers do not",
        repair=[(" / len(q)", "")])  # fmt: skip
 def _(theta, d_out):
     q, k, v = cut(theta, (2, 2, 2), (2, 2, 2), (2, 2, 2))
@@ -338,7 +338,7 @@ def _(theta, d_out):
 
 @found("network 2-3-3, tanh and softmax", "dennybritz/nn-from-scratch: ann_classification.py",
        normal(21), X, CLASSES, 0.5, kind="factor",
-       how="loss of the mean, gradient of the sum, for the weights too",
+       note="loss of the mean, gradient of the sum, for the weights too",
        repair=[("return 1 / len(x) * loss", "return loss")])  # fmt: skip
 def _(theta, x, y, reg):
     w1, b1, w2, b2 = cut(theta, (2, 3), (1, 3), (3, 3), (1, 3))
@@ -355,7 +355,7 @@ def _(theta, x, y, reg):
 @found("network 2-2-3 of sigmoids, with L1 and L2",
        "rasbt/python-machine-learning-book: code/ch12/neuralnet.py at a5aaa14", normal(15), X,
        ONE_HOT.T, 0.5, 0.25, kind="wrong",
-       how="the penalty is l1 / 2 sum |w|, its slope l1 sign(w)", repair=[("l1 / 2.0", "l1")]
+       note="the penalty is l1 / 2 sum |w|, its slope l1 sign(w)", repair=[("l1 / 2.0", "l1")]
        )  # fmt: skip
 def _(theta, x, y, l1, l2):
     w1, w2 = cut(theta, (2, 3), (3, 3))
@@ -378,7 +378,8 @@ def _(theta, x, y, l1, l2):
 @found("network 2-2-3 of sigmoids, with L2",
        f"{TREKHLEB}: homemade/neural_network/multilayer_perceptron.py at 4f970f9",
        normal(15), X, CLASSES, 0.5, kind="wrong",
-       how="the penalty's slope is lambda/m times the summed gradient of the data, not the weights",
+       note="the penalty's slope is lambda/m times the summed gradient of the data, "
+       "not the weights",
        repair=[("delta[:, 1:]])", "w[:, 1:]])"),
        ("for delta in (d1, d2)", "for w, delta in [(w1, d1), (w2, d2)]")])  # fmt: skip
 def _(theta, x, labels, lam):
@@ -455,7 +456,7 @@ def _(theta, x, rho, lam, beta):
 @found("variational autoencoder", "kwj2104/Simple-Variational-Autoencoder: vae.py at 1abdbfe",
        normal(10), np.abs(normal(2, 2)) / 4, normal(2, 1), normal(2, 1, seed=1), 1e-7,
        kind="wrong",
-       how="noise is drawn twice: the gradient's is not the sample's; epsilon in the value only",
+       note="noise is drawn twice: the gradient's is not the sample's; epsilon in the value only",
        repair=[("* noise\n", "* other\n"), ("eps * 1", "eps * 0")])  # fmt: skip
 def _(theta, x, noise, other, eps):
     w_m, b_m, w_v, b_v, u, c = cut(theta, (2, 1), (1,), (2, 1), (1,), (1, 2), (2,))
@@ -561,7 +562,7 @@ def _(theta, xs, targets):
 
 @found("LSTM", "rushter/MLAlgorithms: mla/neuralnet/layers/recurrent/lstm.py at feaa836",
        0.5 * normal(40), normal(2, 2), normal(2, 2, seed=1), kind="wrong",
-       how="slopes are taken at the gates' values; no gradient through earlier outputs"
+       note="slopes are taken at the gates' values; no gradient through earlier outputs"
        )  # fmt: skip
 def _(theta, xs, d_out):
     def slope(z):
@@ -631,7 +632,7 @@ def _(theta, drawn):
 
 @found("GloVe, a pair of words", "hans/glove.py: glove.py at 004c657 (23c6360 has it repaired)",
        normal(6), 7.5, 0.25, kind="wrong",
-       how="the weight of the pair is missing in the gradient",
+       note="the weight of the pair is missing in the gradient",
        repair=[("off = inner", "off = weight * inner")])  # fmt: skip
 def _(theta, count, weight):
     one, other, b, c = cut(theta, (2,), (2,), (1,), (1,))
@@ -648,7 +649,7 @@ NEAR = NEAR / np.sum(NEAR)
 
 
 @found("t-SNE", "nlml/tsne_raw: src/tsne.py", normal(8), NEAR,
-       how="where p is symmetric, 0 on its diagonal, and sums to 1")  # fmt: skip
+       note="where p is symmetric, 0 on its diagonal, and sums to 1")  # fmt: skip
 def _(theta, p):
     y, apart = theta.reshape(4, 2), ~np.eye(4, dtype=bool)
     squares = np.sum(np.square(y), 1)
@@ -661,7 +662,7 @@ def _(theta, p):
 
 
 @found("t-SNE", "BearCleverProud/Multilingual-Word-Embedding: tsne.py of L. van der Maaten",
-       normal(8), NEAR, kind="factor", how="a factor 4 is left to the learning rate",
+       normal(8), NEAR, kind="factor", note="a factor 4 is left to the learning rate",
        repair=[("np.sum(np.tile", "4 * np.sum(np.tile")])  # fmt: skip
 def _(theta, p):
     y, n, apart = theta.reshape(4, 2), 4, ~np.eye(4, dtype=bool)
@@ -676,7 +677,7 @@ def _(theta, p):
 
 @found("neighbourhood components", "RolT/NCA-python: nca_cost.py at 0c6315f", normal(4), X,
        CLASSES, kind="wrong",
-       how="the value has e^-|d|, the gradient is for e^-|d|^2, with p^2 in place of p",
+       note="the value has e^-|d|, the gradient is for e^-|d|^2, with p^2 in place of p",
        repair=[("np.sqrt(np.sum(d * d, -1) + same) - same", "np.sum(d * d, -1)"),
        ("(p**2)[..., None, None]", "p[..., None, None]")])  # fmt: skip
 def _(theta, x, y):
@@ -695,7 +696,7 @@ def _(theta, x, y):
 @found("metric of kernel regression",
        "scikit-learn-contrib/metric-learn: metric_learn/mlkr.py at 010b34a", normal(4), X,
        normal(4), kind="wrong",
-       how="(f_i - y_i)(f_j - y_j) stands where (f_i - y_i)(f_i - y_j) should",
+       note="(f_i - y_i)(f_j - y_j) stands where (f_i - y_i)(f_i - y_j) should",
        repair=[("np.outer(off, off) / k.sum(axis=0)", "off * (f - y[:, None]) / k.sum(axis=0)")]
        )  # fmt: skip
 def _(theta, x, y):

@@ -83,7 +83,7 @@ def page(times):
 
     def gallery_row(program):
         proved = program.verdict == "proved"
-        planted = (program.how, ms(program, True)) if proved else (f"({program.how})", "")
+        planted = (program.note, ms(program, True)) if proved else (f"({program.note})", "")
         return (program.title, program.source, program.verdict, ms(program), *planted)
 
     def hunt_row(program):
@@ -91,7 +91,7 @@ def page(times):
         path, *version = re.split(" (?=at |of )", files, maxsplit=1)
         verdict = program.kind if program.verdict == "refuted" else program.verdict
         location = " ".join([where, f"`{path}`", *version])
-        return program.title, location, verdict, program.how, ms(program)
+        return program.title, location, verdict, program.note, ms(program)
 
     verdict_counts = Counter(hunt_row(program)[2] for program in HUNT)
     counts = ", ".join(f"{number} {verdict}" for verdict, number in verdict_counts.most_common())

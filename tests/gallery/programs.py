@@ -23,7 +23,7 @@ class Program:
     change: tuple = ()
     verdict: str = "proved"
     kind: str = ""
-    how: str = ""
+    note: str = ""
 
     @property
     def changed(self):

@@ -17,9 +17,9 @@ class Watched(tqdm):
     def __init__(self, *args, **options):
         super().__init__(*args, **{**options, "disable": False, "file": io.StringIO()})
 
-    def __exit__(self, kind, error, trace):
-        super().__exit__(kind, error, trace)
-        if kind is None:
+    def __exit__(self, error_type, error, trace):
+        super().__exit__(error_type, error, trace)
+        if error_type is None:
             assert self.n == pytest.approx(self.total), "the bar does not know its end"
 
 

@@ -164,7 +164,7 @@ def test_a_table_has_a_name_that_is_a_folder_and_no_uci_set(source, name):
 @pytest.mark.parametrize(
     ("text", "words", "message"),
     [
-        ("a,y\n" + "1,x\n2,z\n" * 15, ("--task", "regression"), "'x' is no number, as the target"),
+        ("a,y\n" + "1,x\n2,z\n" * 15, ("--task", "regression"), "'x' is not a number, as the"),
         ("a,y\n" + "1,x\n2,z\n" * 15, ("--method", "ensemble"), "ensemble is not for classes"),
         ("a,y\n" + "1,x\n2,z\n" * 15 + "1,w\n", (), "the class 'w' has 1 rows; 2 are needed"),
         ("a,y\n" + "1,1\n2,2\n" * 9, (), "18 rows are too few; at least 20 are needed"),
