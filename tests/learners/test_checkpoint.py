@@ -309,7 +309,7 @@ def test_arrays_with_which_nothing_can_be_predicted_are_refused(path, name, arra
 )
 def test_foreign_files_are_refused_and_nothing_is_executed(path, write):
     write(path)
-    with pytest.raises(CheckpointError, match="is damaged or not written.*: "):
+    with pytest.raises(CheckpointError, match=r"is damaged or not written.*: "):
         load(path)
 
 
