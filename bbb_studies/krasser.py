@@ -613,7 +613,17 @@ def _tables(
     head = f"{len(numbers['post'])} seeds"
 
     def ranges(caption: str, digits: int, columns: str) -> str:
-        """Return a table of the first seed's numbers, with the range over all seeds."""
+        """Return a table of the first seed's numbers, with the range over all seeds.
+
+        Parameters
+        ----------
+        caption : str
+            Text above the table.
+        digits : int
+            Decimals.
+        columns : str
+            Fields of `Numbers`, ``"rmse | coverage"``.
+        """
 
         def row(of_seeds: Sequence[Numbers]) -> str:
             cells = [

@@ -6,9 +6,9 @@
 proved: all 2 derivatives are exact
 >>> print(prove(lambda x: ((x**3).sum(), 2 * x**2), np.array([0.5, -1.5])))
 refuted: 2 of 2 derivatives are wrong
-  x[0]: by hand 0.5, right 0.75, too small by 0.25
-  x[1]: by hand 4.5, right 6.75, too small by 2.25
-  they are 2/3 of what is right
+  theta[0]: by hand 0.5, right 0.75, too small by 0.25
+  theta[1]: by hand 4.5, right 6.75, too small by 2.25
+  they are 2/3 times what is right
 
 The path of a proof, and of the folders: `trace` runs the function on exact numbers of the `fields`,
 `verdict` compares the gradient with the derivative of the value, `blame` looks for the line of a

@@ -71,31 +71,31 @@ AGENTS = (
     # over the features of the greedy one
     Agent("Thompson, last layer", last_layer=True),
 )
-PAPER_BUDGET_AGENTS = tuple(
-    agent for agent in AGENTS if agent.looks != 2
-)  # for the paper's budget
+# Those that play when the network is trained after every mushroom, as in the paper
+PAPER_BUDGET_AGENTS = tuple(agent for agent in AGENTS if agent.looks != 2)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How long, how large, how trained; all rewards in the units of the game."""
+    """Length of the game, network and training; all rewards in the units of the game."""
 
     interactions: int = 50_000  # mushrooms per run
     runs: int = 3  # of every agent, independent
     hidden: tuple[int, ...] = (100, 100)  # ReLU
-    memory: int = 4096  # interactions kept
+    memory: int = 4096  # the last interactions, from which minibatches are drawn
     batch: int = 64  # rows of a minibatch
     steps: int = 64  # minibatches per training
-    dense: int = 1500  # training follows each of the first so many interactions ...
-    sparse: int = 32  # ... then every so many-th
+    dense: int = (
+        1500  # the network is trained after each of the first `dense` mushrooms,
+    )
+    sparse: int = 32  # and from then on after every `sparse`-th
     noise: float = 0.5  # standard deviation of the likelihood
     prior_scale: float = 0.3  # standard deviation of the prior of all weights
-    rho: float = -4.0  # at the start of q
-    learning_rate: float = 1e-3  # of Adam, for q and for the point estimates
-    point_learning_rate: float = 1e-3
-    # of the last layer's likelihood, and the deviation of its prior
-    last_noise: float = 5.0
-    last_prior_scale: float = 1.0
+    rho: float = -4.0  # initial value in q
+    learning_rate: float = 1e-3  # of Adam, for q
+    point_learning_rate: float = 1e-3  # of Adam, for the point estimates
+    last_noise: float = 5.0  # standard deviation of the last layer's likelihood
+    last_prior_scale: float = 1.0  # standard deviation of the last layer's prior
 
 
 class Game(NamedTuple):
@@ -110,7 +110,7 @@ class Game(NamedTuple):
 
 @dataclass
 class State:
-    """Everything that playing changes."""
+    """State of one agent in one run: all that playing changes."""
 
     played: int
     ate: NDArray[np.bool_]  # (T,)  the first `played` have happened
@@ -119,7 +119,7 @@ class State:
 
 
 class LastLayer:
-    """The exact posterior of the weights of a network's last layer, by all that happened (D56).
+    """The exact posterior of the weights of a network's last layer, given all rewards (D56).
 
     N(mean, covariance) under Gaussian noise and prior, given the features of a row: the outputs of
     the last hidden layer, and 1. What is forgotten for training is remembered here, as a count and
@@ -160,9 +160,8 @@ class LastLayer:
         precision = phi.T @ (phi * self.count[seen_rows, None]) / self.variance  # D56
         precision += self.precision * np.eye(phi.shape[1])
         self.covariance = np.linalg.inv(precision)
-        self.mean = (
-            self.covariance @ (phi.T @ self.total[seen_rows]) / self.variance
-        )  # D56
+        total = phi.T @ self.total[seen_rows]
+        self.mean = self.covariance @ total / self.variance  # D56
 
     def learn(self, row: int, reward: float) -> None:
         """Add the reward of one row of `inputs` to the posterior.
@@ -540,7 +539,7 @@ PAPER_FAST_LENGTH = 1000
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     """Return the mean over runs and its standard error, nan from one run."""
     mean, error = estimate(np.asarray(values, float))
-    if len(values) == 1:
+    if len(values) < 2:
         return mean, np.nan
     return mean, error
 
@@ -622,14 +621,14 @@ def _pair(mean: float, error: float, sign: str = "") -> str:
 
 
 def _gap(numbers: Numbers, name: str, key: str) -> tuple[float, float]:
-    """Return the regret beyond that of Thompson sampling, run by run, and its error."""
+    """Return the mean regret beyond that of Thompson sampling on the same runs, and its error."""
     return mean_and_error(
         np.subtract(numbers[name][key], numbers[THOMPSON][key]).tolist()
     )
 
 
 def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
-    """Judge what the paper reports, of the agents that played."""
+    """Judge the claims of the paper that are about the agents in `numbers`."""
     rows = []
     if {OFTEN_RANDOM, THOMPSON} <= set(numbers):
         mean, error = _gap(numbers, OFTEN_RANDOM, "regret")

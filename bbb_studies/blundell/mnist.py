@@ -264,7 +264,7 @@ PAPER_CANDIDATES = (
 
 @dataclass(frozen=True)
 class Settings:
-    """How large the study is; the defaults are those of the command."""
+    """Size of the study; the defaults are those of the command."""
 
     seed: int = 0
     train: int = 50_000  # the first images of the training part
@@ -278,7 +278,7 @@ class Settings:
 
 @dataclass
 class Run:
-    """One network in training: all that its next epoch depends on."""
+    """State of one network in training: all that its next epoch depends on."""
 
     training: Training
     rng: np.random.Generator
@@ -288,7 +288,7 @@ class Run:
 
 
 class Stored(NamedTuple):
-    """The file of a run."""
+    """Content of a network's file."""
 
     candidate: Candidate
     settings: Settings

@@ -136,7 +136,7 @@ def n_updates(experiment: tuple[int, float, str]) -> float:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What Section 8 is about, as numbers; standard deviations (sd) in units of y."""
+    """Numbers by which Section 8 is judged; standard deviations (sd) in units of y."""
 
     # nats per example, of y in its own units; last tenth of training
     free_energy: float
@@ -150,8 +150,10 @@ class Numbers:
     # share of the data range where truth is in mean +- 2 epistemic
     truth_in_epistemic: float
     truth_in_total: float  # the same with mean +- 2 total sd
-    truth_left: float  # outside, the truth leaves mean +- 2 total sd first here ...
-    truth_right: float  # ... and here; the end of the panel if it does not
+    # x outside the data at which the truth first leaves mean +- 2 total sd, to the left and to the
+    # right; the end of the panel if it does not
+    truth_left: float
+    truth_right: float
     epistemic_inside: float  # mean epistemic sd inside the data range
     epistemic_left: float  # epistemic sd at the left end of the panel
     epistemic_right: float
@@ -230,9 +232,8 @@ def run(
     data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
     noise = case.noise
     if training.as_drawn:
-        noise = (
-            case.noise**2
-        )  # the program takes the variance for the standard deviation
+        # The report's program takes the variance for the standard deviation.
+        noise = case.noise**2
     rows = case.rows if rows is None else rows
     data = case.draw(data_rng, rows, *case.data, noise)
     fresh = case.draw(data_rng, 2000, *case.data, noise)
@@ -241,9 +242,13 @@ def run(
     y_mean, y_sd = moments(data.y, training.standardise)
     x = (data.x - x_mean) / x_sd
     y = (data.y - y_mean) / y_sd
-    sigma_data = float(data.y.std()) if training.literal else case.noise
+    sigma_data = case.noise
+    if training.literal:
+        sigma_data = float(data.y.std())
     prior = GaussianPrior(training.prior_scale or sigma_data)
-    posterior = MeanField(0.01) if training.as_drawn else MeanField()
+    posterior = MeanField()
+    if training.as_drawn:
+        posterior = MeanField(0.01)
     model = Model(MLP((1, 100, 1)), prior, training.likelihood)
     estimator = Reparameterised(model, posterior)
     state = start(estimator, train_rng, training.optimizer)

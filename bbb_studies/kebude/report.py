@@ -168,7 +168,7 @@ def select(
 
 
 def band(path: Path) -> str:
-    """Train as in the example of plain.py, draw its band into `path`, and say where it opens."""
+    """Train as in the example of plain.py, draw its band, and return a table of its width."""
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, (100, 1))
     y = x**2 + 0.3 * rng.standard_normal((100, 1))
@@ -216,9 +216,8 @@ def _figure(result: Result) -> Figure:
     fits.fit(x, result.predictive, y_limits=case.y_limits, ax=fit_ax, **data_and_truth)
     low = float(result.data.x.min())
     high = float(result.data.x.max())
-    step = np.diff(
-        x
-    ).max()  # one more point on either side: lines reach the edges of the panel
+    # One more point on either side, so that lines reach the edges of the panel
+    step = np.diff(x).max()
     inside = (x > low - step) & (x < high + step)
     within = Predictive._make(moment[inside, 0] for moment in result.predictive)
     fits.fit(x[inside], within, less_truth=True, ax=residual_ax, **data_and_truth)
@@ -399,7 +398,7 @@ def opening(results: Sequence[Result]) -> str:
 
 
 def _range(results: Sequence[Result], column: Callable[[Numbers], str]) -> str:
-    """Return the smallest and the largest number of some results, as `column` prints them."""
+    """Return the smallest and the largest number of several results, as `column` prints them."""
     printed = sorted(
         (column(r.numbers) for r in results), key=lambda text: float(text.strip("%"))
     )
@@ -420,7 +419,7 @@ def _by_setting(results: Sequence[Result]) -> dict[str, list[Result]]:
 
 
 def _cubic(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """Return problem 2's results by setting, widest range first, where all three are there."""
+    """Return problem 2's results by setting, widest range first, if there are all three ranges."""
     cubic = sorted(
         (r for r in results if r.case.problem == 2), key=lambda r: -r.case.x_range
     )

@@ -136,7 +136,7 @@ class Beta:
 
 
 class Prior(NamedTuple):
-    """A prior density of r on (0, 1), and the Beta distribution that it is, if it is one."""
+    """A prior density of r on (0, 1), and the conjugate `Beta` distribution if it is one."""
 
     title: str
     log_density: Callable[[Array], Array]
@@ -263,7 +263,7 @@ class Cell(NamedTuple):
         return self.exact or self.grid
 
     def numbers(self) -> dict[str, Any]:
-        """Return what ``coin.json`` says of it."""
+        """Return the entry of ``coin.json``."""
         by_method = {
             "closed form": self.exact,
             "grid": self.grid,

@@ -423,7 +423,7 @@ def cross_validate(
 
 
 def measure(cells: Cells, results: Mapping[str, Result]) -> dict[str, dict[str, Any]]:
-    """Return the scores of every model by name.
+    """Return the scores of every model in cross-validation.
 
     Parameters
     ----------

@@ -175,8 +175,8 @@ def _trees(
 def _process(rows: data.Examples, seed: int, setup: Setup) -> Fitted:
     """Fit a Gaussian process to all rows, with the kernel that fits some whole draws of them.
 
-    With all rows one evaluation of the marginal likelihood takes a second, and the search for the
-    kernel some twenty.
+    The search for the kernel takes some twenty evaluations of the marginal likelihood, which with
+    all rows cost a second or more each.
     """
     chosen_draws = np.random.default_rng(seed).permutation(np.unique(rows.draw))[
         : setup.process_draws
@@ -211,7 +211,7 @@ PAPER_NETWORK = BAYESIAN_NETWORKS[0]
 
 
 def dispersion(mass: Array) -> float:
-    """Return the variance of a number over its mean: 1 of a Poisson distribution."""
+    """Return the variance of a number over its mean, which is 1 for a Poisson distribution."""
     number = np.arange(len(mass))
     mean = mass @ number
     return float(mass @ (number - mean) ** 2 / mean)

@@ -138,9 +138,8 @@ def inputs(close: Array) -> Array:
     market is the mean of all companies. Adjusted closes are scaled down by the dividends and
     splits that follow; ratios of closes, of which all inputs are made, are free of that scale.
     """
-    log_change = np.diff(
-        np.log(close), axis=0
-    )  # (D-1, C)  D38: row i is known on day i + 1
+    # (D-1, C)  row i is known on day i + 1
+    log_change = np.diff(np.log(close), axis=0)  # D38
     market = log_change.mean(axis=1, keepdims=True)
     returns, own_volatility = _windows(log_change)
     market_returns, market_volatility = _windows(market)
@@ -271,7 +270,7 @@ def climatology(task: Task) -> Forecast:
 
 
 def last_value(task: Task) -> Forecast:
-    """Forecast today's direction; its probability is how often it was followed by a rise."""
+    """Forecast today's direction; the probability is the share of rises after such days."""
     today = task.x[:, 0] > 0  # the first input is today's return
     test_today = task.test[:, 0] > 0
     share_after = [
@@ -313,14 +312,12 @@ def nuts(task: Task) -> Forecast:
         seed=rng,
         dtype="float32",
     )
-    by_chain = np.stack(
-        [
-            _proba(
-                DrawnWeights(model), draws.positions[:, chain], test, rng, effort.draws
-            )
-            for chain in range(effort.chains)
-        ]
-    )  # (chains, M)
+    source = DrawnWeights(model)
+    proba_of_chains = [
+        _proba(source, draws.positions[:, chain], test, rng, effort.draws)
+        for chain in range(effort.chains)
+    ]
+    by_chain = np.stack(proba_of_chains)  # (chains, M)
     note = {
         "between chains": float(by_chain.std(axis=0, ddof=1).mean()),
         "divergences": float(draws.divergences),

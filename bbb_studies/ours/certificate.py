@@ -301,6 +301,7 @@ def run(
             rate: float = LEARNING_RATE,
             initial: Array | None = None,
         ) -> Array:
+            """Return theta of the file `name`, trained on `images` if there is no such file."""
             epochs = settings.prior_epochs if images is first else settings.epochs
 
             def make() -> Array:

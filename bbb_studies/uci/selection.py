@@ -112,13 +112,25 @@ def select_and_fit(
         chains=min(2, settings.chains),
     )
 
-    def together(
+    def fit_candidates(
         rows: tuple[Array, Array],
         candidates: list[Candidate],
         sizes: Settings,
         stream: int,
     ) -> Any:
-        """Return a fit for each candidate, None for one that diverges."""
+        """Return a fit for each candidate, None for one that diverges.
+
+        Parameters
+        ----------
+        rows : tuple of array
+            Inputs and targets to train on.
+        candidates : list of Candidate
+            They differ in their prior alone.
+        sizes : Settings
+            Sizes of the computation.
+        stream : int
+            Number of the random stream, apart from the seed.
+        """
         try:
             x, y = rows
             return fit(x, y, method, candidates, sizes, [seed, stream])
@@ -126,7 +138,7 @@ def select_and_fit(
             if len(candidates) == 1:
                 return [None]
             return [
-                together(rows, [candidate], sizes, stream)[0]
+                fit_candidates(rows, [candidate], sizes, stream)[0]
                 for candidate in candidates
             ]
 
@@ -134,7 +146,7 @@ def select_and_fit(
         """Return the losses of candidates on the rows `out`, fitted to all other rows."""
         is_training = np.ones(len(x), bool)
         is_training[out] = False
-        fits = together((x[is_training], y[is_training]), candidates, pilot, 3)
+        fits = fit_candidates((x[is_training], y[is_training]), candidates, pilot, 3)
         return [
             inf
             if candidate_fit is None
@@ -150,7 +162,7 @@ def select_and_fit(
         for _, group in groupby(candidates, lambda candidate: candidate[1:]):
             similar = list(group)  # they differ in their prior alone
             if criterion == "bound":
-                fits_of_all = together((x, y), similar, settings, 0)
+                fits_of_all = fit_candidates((x, y), similar, settings, 0)
                 fits.update(zip(similar, fits_of_all, strict=True))
                 tried.update(
                     {c: inf if fits[c] is None else fits[c].bound for c in similar}

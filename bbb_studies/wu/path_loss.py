@@ -79,7 +79,7 @@ def position_and_distance_inputs(scene: Scene, positions: Array) -> Array:
     Parameters
     ----------
     scene : Scene
-        Where the transmitter is.
+        Where the transmitters are; the distance is that to the first.
     positions : ndarray (N, 2)
         In m.
 
@@ -91,12 +91,13 @@ def position_and_distance_inputs(scene: Scene, positions: Array) -> Array:
 
 
 def distance_and_wall_inputs(scene: Scene, positions: Array) -> Array:
-    """Return log10 of the distance to the transmitter and the number of walls in between.
+    """Return log10 of the distance to the transmitter and the number of walls between.
 
     Parameters
     ----------
     scene : Scene
-        Where transmitter and buildings are.
+        Where transmitters and buildings are; distance and walls are those to the first
+        transmitter.
     positions : ndarray (N, 2)
         In m.
 
