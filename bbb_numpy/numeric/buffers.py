@@ -1,14 +1,14 @@
-"""Memory that a repeated computation, such as a training step, uses again each time.
+"""Arrays that a repeated computation, such as a training step, reuses in every repetition.
 
 A `Buffers` belongs to the code that made it, such as a training loop. Only the owner *rewinds* it,
 before the next repetition. Functions to which it is passed take arrays from it, and no array is
-given out twice between two rewinds. So arrays that a forward pass leaves for its backward pass stay
-as they were, and functions that take buffers are pure functions of their other arguments. What they
-return lives until the owner rewinds. No function writes to an array among its arguments, unless
-that is its purpose (an ``out``, an ``add_...``).
+returned twice between two rewinds. So arrays that a forward pass leaves for its backward pass stay
+unchanged, and functions that take buffers are pure functions of their other arguments. Their
+results are valid until the owner rewinds. No function writes to an array among its arguments,
+unless that is its purpose (an ``out``, an ``add_...``).
 
-Every repetition asks for the same arrays in the same order, so that each is found by its position
-in that order. A target that keeps buffers between calls has `ThreadLocalBuffers`.
+Every repetition needs the same arrays in the same order, so that an array is looked up by its
+position in that order. A target that keeps buffers between calls has `ThreadLocalBuffers`.
 """
 
 from __future__ import annotations
@@ -26,33 +26,34 @@ from .elementary import SoftplusParts
 __all__ = ["Buffers", "ThreadLocalBuffers"]
 
 Array = NDArray[Any]
-MAX_SIZES = 5  # of problems whose buffers a thread keeps
+MAX_SIZES = 5  # largest number of problem sizes for which a thread keeps buffers
 
 
 class Buffers:
-    """Arrays of one owner, given out in the order of the calls.
+    """Reusable arrays of one owner, returned in the order of the calls.
 
-    Not thread-safe: one for each thread.
+    Buffers are not thread-safe: each thread needs its own.
     """
 
     __slots__ = ("_arrays", "_n_arrays_taken", "_n_views_taken", "_ones", "_views")
 
     def __init__(self) -> None:
         self._arrays: list[Array] = []
-        self._n_arrays_taken = 0  # since the last `rewind`
+        self._n_arrays_taken = 0  # number of arrays returned since the last `rewind`
         self._views: list[tuple[Any, Callable[[Array], Any], Any]] = []
-        self._n_views_taken = 0  # since the last `rewind`
+        self._n_views_taken = 0  # number of calls of `views` since the last `rewind`
         self._ones = np.ones((1, 0))
 
     def rewind(self) -> Buffers:
-        """Take all arrays back, for the owner's next repetition; return the buffers themselves."""
+        """Make all arrays available again for the next repetition, and return these buffers."""
         self._n_arrays_taken = self._n_views_taken = 0
         return self
 
     def array(self, shape: tuple[int, ...], dtype: Any) -> Array:
-        """Return an uninitialised array that has not been given out since the last `rewind`.
+        """Return an uninitialised array that has not been returned since the last `rewind`.
 
-        It is the array of the same call of the last repetition, if its shape and dtype fit.
+        The array of the same call in the last repetition is reused if its shape and dtype are
+        these.
 
         Parameters
         ----------
@@ -73,7 +74,7 @@ class Buffers:
         return self.array(array.shape, array.dtype)
 
     def softplus_parts(self, like: Array) -> SoftplusParts:
-        """Return four arrays of the shape and dtype of `like`, for `softplus_parts` to fill."""
+        """Return four uninitialised arrays like `like`, as argument `out` of `softplus_parts`."""
         four = self.array((4, *like.shape), like.dtype)
         parts: SoftplusParts = self.views(four, SoftplusParts._make)
         return parts
@@ -84,8 +85,9 @@ class Buffers:
         Parameters
         ----------
         flat : ndarray
+            Array of which views are needed.
         make : callable
-            Function that returns views of `flat`.
+            Function that takes `flat` and returns views of it.
         """
         index = self._n_views_taken
         self._n_views_taken = index + 1
@@ -97,11 +99,12 @@ class Buffers:
         return entry[2]
 
     def ones(self, rows: int, dtype: Any) -> Array:
-        """Return ones (1, rows), read-only: a product with them sums over rows.
+        """Return a read-only array of ones (1, rows), whose matrix product with rows sums them.
 
         Parameters
         ----------
         rows : int
+            Number of ones.
         dtype : dtype
         """
         if self._ones.shape[1] != rows or self._ones.dtype != dtype:
@@ -111,16 +114,20 @@ class Buffers:
 
 
 class ThreadLocalBuffers(threading.local):
-    """Buffers of each thread, by the size of a problem; a copy begins with none."""
+    """Buffers of each thread, by the size of a problem; a copy or pickle of it is empty."""
 
     def __init__(self) -> None:
         self.by_size: dict[int, defaultdict[int, Buffers]] = {}
 
     def __reduce__(self) -> tuple[type[ThreadLocalBuffers], tuple[()]]:
+        """Return the class without arguments: pickles and copies hold no buffers."""
         return ThreadLocalBuffers, ()
 
     def for_size(self, size: int) -> defaultdict[int, Buffers]:
-        """Return this thread's buffers for one size; they are kept for at most five sizes."""
+        """Return this thread's buffers for problems of `size`, as a dict of `Buffers` by number.
+
+        They are kept for at most five sizes; with a sixth all others are dropped.
+        """
         if size not in self.by_size and len(self.by_size) >= MAX_SIZES:
             self.by_size.clear()
         return self.by_size.setdefault(size, defaultdict(Buffers))

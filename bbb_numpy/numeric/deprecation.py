@@ -20,19 +20,19 @@ Returned = TypeVar("Returned")
 
 
 def renamed_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a module, in which old names lead to the new ones.
+    """Return a ``__getattr__`` for a module, which looks up old names by their new ones.
 
     Parameters
     ----------
     module : str
-        Where the new names are defined: ``__name__`` unless they moved to another module.
+        Module that defines the new names: ``__name__``, unless they moved to another one.
     names : mapping of str to str
-        From old names to new ones.
+        New name of each old name.
 
     Returns
     -------
     callable
-        To be bound to ``__getattr__``. It emits a `DeprecationWarning` that says the new name,
+        Function to be bound to ``__getattr__``. It emits a `DeprecationWarning` with the new name,
         and raises `AttributeError` for any name that is not in `names`.
     """
 
@@ -53,12 +53,14 @@ def renamed_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]
 def renamed_arguments(
     **new_names: str,
 ) -> Callable[[Callable[Arguments, Returned]], Callable[Arguments, Returned]]:
-    """Return a decorator: the function accepts keyword arguments by their old names.
+    """Return a decorator that lets a function accept keyword arguments by their old names.
+
+    A call with an old name emits a `DeprecationWarning`.
 
     Parameters
     ----------
     **new_names : str
-        From old names to new ones.
+        New name of each old name: ``renamed_arguments(old="new")``.
     """
 
     def decorate(
@@ -79,14 +81,15 @@ def renamed_arguments(
 
 
 def accept_old_attributes(owner: type, names: Mapping[str, str | None]) -> None:
-    """Let attributes of objects be read by their old names.
+    """Let attributes of a class's objects be read by their old names, with a warning.
 
     Parameters
     ----------
     owner : type
-        The class, which is changed in place.
-    names : mapping of str to str
-        From old names to new ones.
+        The class, whose ``__getattr__`` is replaced.
+    names : mapping of str to str or None
+        New name of each old name; None for a name without a successor, which raises
+        AttributeError.
     """
 
     def __getattr__(self: Any, name: str) -> Any:
@@ -100,17 +103,18 @@ def accept_old_attributes(owner: type, names: Mapping[str, str | None]) -> None:
 
 
 def accept_old_methods(owner: type, names: Mapping[str, str]) -> None:
-    """Let a class be written, and its methods be called, by old names of methods.
+    """Let a class define methods by their old names, and let them be called by either name.
 
-    A method that `owner` defines by its old name can be called by the new one, and the other way
-    round. It belongs into `__init_subclass__` of a base class whose methods were renamed.
+    A method that `owner` defines by its old name can be called by the new one, and vice versa, with
+    a warning for the old name. The function is called in the `__init_subclass__` of a base class
+    whose methods were renamed.
 
     Parameters
     ----------
     owner : type
         The class, which is changed in place.
     names : mapping of str to str
-        From old names to new ones.
+        New name of each old name.
     """
     for old, new in names.items():
         if new in vars(owner):
@@ -121,6 +125,8 @@ def accept_old_methods(owner: type, names: Mapping[str, str]) -> None:
 
 
 def _by_old_name(old: str, new: str, method: Any) -> Any:
+    """Return `method`, called `new` today, with a warning for calls by the name `old`."""
+
     @wraps(method)
     def with_warning(*args: Any, **kwargs: Any) -> Any:
         _warn(f"method {old}", new, 3)
@@ -130,6 +136,7 @@ def _by_old_name(old: str, new: str, method: Any) -> Any:
 
 
 def _warn(old: str, new: str, stacklevel: int) -> None:
+    """Emit a DeprecationWarning that `old`, e.g. "argument x of f", is now called `new`."""
     warnings.warn(
         f"{old} is now called {new}. The old name goes with version 0.2",
         DeprecationWarning,

@@ -1,8 +1,8 @@
 """Stable elementary functions.
 
-Every function here is exact to rounding for arguments up to 1e4 in size, in float32 and
-float64, and *complex-safe*: branches look at the real part alone, so a complex step
-``f(x + ih)`` returns the derivative to rounding in its imaginary part.
+Every function here is exact to rounding for arguments up to 1e4 in size, in float32 and float64,
+and *complex-safe*: branches depend on the real part alone, so that with a complex step
+``f(x + ih)`` the imaginary part is the derivative times h, to rounding.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 LOG_2PI = log(2.0 * np.pi)
-BOX_MULLER_MIN_SIZE = 1024  # shorter vectors are drawn as fast by the ziggurat
-CACHE_BLOCK = 32_768  # numbers of one pass, whose temporary arrays stay in the cache
-HALF_STEPS = 10  # of the recurrence of `gamma_half_step`
-# Midpoints of intervals of 1/2, up to where e^-t^2 is 1e-17
+# Smallest size of a vector that the transform of Box and Muller draws faster than the ziggurat
+BOX_MULLER_MIN_SIZE = 1024
+CACHE_BLOCK = 32_768  # length of blocks whose temporary arrays stay in the cache
+HALF_STEPS = 10  # number of steps of the recurrence in `gamma_half_step`
+# Midpoints t of intervals of length 1/2; at the next one e^-t^2 would be 1e-17
 MIDPOINTS = [0.25 + 0.5 * n for n in range(12)]
 # Coefficients B_2j (1 - 4^j) / (2j (2j - 1)) of the powers 13, 11, ..., 1 of 1 / nu
 HALF_STEP_SERIES = (-5461 / 52, 691 / 88, -31 / 36, 17 / 112, -1 / 20, 1 / 24, -1 / 4)
 # Coefficients B_2j / (2j (2j - 1)) of Stirling's series, the powers 11, 9, ..., 1 of 1 / z
 STIRLING_SERIES = (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
-# Left of these points log1p(e^x) = e^x to rounding: e^x / 2 is below a third of an ulp of 1.
+# By dtype, the x below which log1p(e^x) = e^x to rounding: e^x / 2 is below a third of an ulp of 1
 _FAR_LEFT = {
     np.dtype(t): log(float(np.finfo(t).eps)) - 1.0 for t in (np.float32, np.float64)
 }
@@ -36,7 +37,7 @@ SMALLEST_NORMAL = {
 
 
 class SoftplusParts(NamedTuple):
-    r"""Softplus and its companions, all four from one exponential; shape and dtype of x."""
+    r"""Softplus of x and three related functions, arrays of the shape and dtype of x."""
 
     softplus: Array  # log(1 + e^x), the standard deviation sigma of a raw rho (K3)
     sigmoid: Array  # 1 / (1 + e^-x) = d softplus/dx (K24)
@@ -45,6 +46,7 @@ class SoftplusParts(NamedTuple):
 
 
 def _as_inexact(x: Any) -> Array:
+    """Return `x` as an array of floats or complex numbers; integers become float64."""
     x = np.asarray(x)
     if x.dtype.char in "fdFD":
         return x
@@ -52,14 +54,16 @@ def _as_inexact(x: Any) -> Array:
 
 
 def log1p(z: Array, out: Array | None = None) -> Array:
-    """Return log(1 + z); for complex z by its polar form, since np.log1p then rounds 1 + z.
+    """Return log(1 + z), elementwise.
+
+    For complex z it is computed from modulus and angle, because np.log1p then rounds 1 + z.
 
     Parameters
     ----------
     z : ndarray
         Real or complex numbers.
     out : ndarray, optional
-        Memory for the result.
+        Array that is overwritten by the result and returned; by default a new one.
     """
     out = np.empty_like(z) if out is None else out
     if z.dtype.kind != "c":
@@ -82,25 +86,26 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
         log_softplus = log(softplus), and x itself far left     not log(0) = -inf
         ratio        = sigmoid / softplus, and 1 far left       not 0/0 = nan
 
-    "Far left" is where ``log1p(e^x) = e^x`` to rounding. Everything is finite for finite x.
+    "Far left" means x so small that ``log1p(e^x) = e^x`` to rounding. All results are finite for
+    finite x.
 
     Parameters
     ----------
     x : ndarray
-        Of float32, float64, or complex (for a complex step).
+        Array of dtype float32, float64, or complex (for a complex step).
     out : SoftplusParts, optional
-        Four arrays of its shape and dtype, memory for the result.
+        Four arrays of the shape and dtype of x that are overwritten by the results and returned;
+        by default new ones.
     """
     sp, s, log_sp, ratio = out or (np.empty_like(x) for _ in range(4))
     real = x.real
     highest = 0.0
     lowest = 0.0
-    if (
-        x.size
-    ):  # by argmax: half the time of max() for the short vectors of small networks
+    # argmax takes half the time of max() for the short vectors of small networks
+    if x.size:
         highest = real.item(real.argmax())
         lowest = real.item(real.argmin())
-    # nan takes the general path
+    # comparisons with nan are false, so that nan takes the general path
     positive = None if highest <= 0 else np.greater(real, 0)
     e = log_sp  # memory for e until log softplus is computed
     if positive is None:
@@ -140,7 +145,8 @@ def sigmoid(x: Any) -> Array:
 def inverse_softplus(y: Any) -> Array:
     r"""Return ``log(e^y - 1)``, the x with ``softplus(x) = y``, elementwise for y > 0 (K3).
 
-    As ``y + log(1 - e^-y)``, which neither overflows for large y nor cancels for small ones.
+    It is computed as ``y + log(1 - e^-y)``, which does not overflow for large y, nor cancel for
+    small y.
     """
     y = _as_inexact(y)
     return y + np.log(-np.expm1(-y))
@@ -149,8 +155,8 @@ def inverse_softplus(y: Any) -> Array:
 def log_factorial(y: Any) -> Array:
     r"""Return log y! = log Gamma(y + 1), elementwise for real y >= 0 (D31).
 
-    Stirling's series for log Gamma at ``z = y + 1 + 8``, where its first six terms are exact
-    to rounding, brought down by ``log Gamma(z) - log [(y + 1)(y + 2) ... (y + 8)]``.
+    Stirling's series for log Gamma is evaluated at ``z = y + 1 + 8``, where its first six terms
+    are exact to rounding; then log y! = ``log Gamma(z) - log [(y + 1)(y + 2) ... (y + 8)]``.
     """
     y = np.asarray(y, float)
     z = y + 9.0
@@ -161,23 +167,23 @@ def log_factorial(y: Any) -> Array:
         series = series * square + coefficient
     steps = np.ones_like(y)
     for step in range(1, 9):
-        steps *= (y + step) / z  # each factor is at most 1: no overflow at 1e300
+        steps *= (y + step) / z  # factors of at most 1 do not overflow, even at 1e300
     stirling = (z - 0.5) * np.log(z) - z + 0.5 * LOG_2PI + inverse * series
     return stirling - np.log(steps) - 8.0 * np.log(z)  # D31
 
 
 class HalfStep(NamedTuple):
-    """Result of `gamma_half_step`, of the shape and dtype of nu."""
+    """Result of `gamma_half_step`: arrays of the shape and dtype of nu."""
 
-    value: Array  # < 0, of size 1 / (4 nu) for large nu
-    slope: Array  # d value / d log nu > 0
+    value: Array  # the difference of log Gammas, < 0; about -1 / (4 nu) for large nu
+    slope: Array  # derivative of `value` by log nu, > 0
 
 
 def gamma_half_step(nu: Any) -> HalfStep:
     r"""Return log Gamma((nu + 1)/2) - log Gamma(nu/2) - log(nu/2)/2 for nu > 0 (D41).
 
-    The difference itself, not one of two log Gammas, which would lose a digit for every factor of
-    ten in nu. Ten steps of its recurrence ::
+    The difference is computed directly: subtracting two log Gammas would lose a digit for every
+    factor of ten in nu. Ten steps of its recurrence ::
 
         g(nu) = g(nu + 2) + log[nu (nu + 2) / (nu + 1)^2] / 2
 
@@ -185,7 +191,7 @@ def gamma_half_step(nu: Any) -> HalfStep:
     function mu (D31) in the difference mu(nu) - 2 mu(nu/2), are exact to rounding.
     """
     nu = _as_inexact(nu)
-    # with an axis: .real of one exact number alone is no array (NumPy 2.5)
+    # an axis is added, because .real of a single exact number is no array (NumPy 2.5)
     first = nu[..., None]
     steps = first + np.arange(0, 2 * HALF_STEPS, 2, dtype=first.real.dtype)
     middle = steps + 1.0
@@ -193,26 +199,28 @@ def gamma_half_step(nu: Any) -> HalfStep:
     inverse = 1.0 / above[..., -1]
     square = inverse * inverse
     series = np.zeros_like(nu)
-    slopes = np.zeros_like(nu)  # d series / d square
+    slopes = np.zeros_like(nu)  # derivative of `series` by `square`
     for coefficient in HALF_STEP_SERIES:
         slopes = slopes * square + series
         series = series * square + coefficient
-    factors = (steps / middle) * (above / middle)  # at most 1: no overflow
+    factors = (steps / middle) * (above / middle)  # at most 1, so without overflow
     value = 0.5 * np.add.reduce(np.log(factors), axis=-1) + inverse * series  # D41
-    factor_slopes = (
-        nu[..., None] / steps / middle / above
-    )  # d log(factor) / d log nu / 2
-    # d(inverse series) / d log nu
+    # half the derivatives of log(factors) by log nu
+    factor_slopes = nu[..., None] / steps / middle / above
+    # derivative of inverse * series by log nu
     tail = -nu * square * (series + 2.0 * square * slopes)
     return HalfStep(value, np.add.reduce(factor_slopes, axis=-1) + tail)
 
 
 def _decayed(x: Array, rate: float, out: Array | None = None) -> Array:
-    """Return e^(-rate |x|), which cannot overflow; |x| is x or -x by its real part."""
+    """Return e^(-rate |x|), which cannot overflow, in `out` if given.
+
+    For complex x |x| means x if its real part is positive, else -x.
+    """
     if x.dtype.kind == "c":
         e = np.multiply(x, np.where(x.real > 0, -rate, rate), out=out)
     else:
-        # np.where over mixed signs is slow
+        # np.abs is used for real numbers because np.where over mixed signs is slow
         e = np.multiply(np.abs(x, out=out), -rate, out=out)
     return np.exp(e, out=e)
 
@@ -220,7 +228,8 @@ def _decayed(x: Array, rate: float, out: Array | None = None) -> Array:
 def sech_squared(x: Array, out: Array | None = None) -> Array:
     """Return tanh'(x) = 1 - tanh(x)^2 = 4 e / (1 + e)^2 with e = e^-2|x| (D10).
 
-    The first form loses every digit from |x| = 19 on, where tanh rounds to 1.
+    The form with tanh loses all digits from |x| = 19 on, where tanh rounds to 1. `out`, if given,
+    is overwritten by the result and returned.
     """
     e = _decayed(x, 2.0, out)
     return np.divide(4.0 * e, (1.0 + e) ** 2, out=e)  # D10
@@ -230,17 +239,20 @@ def logistic(x: Array) -> tuple[Array, Array]:
     """Return s(x) = 1 / (1 + e^-x) and s'(x) = s (1 - s), from one exponential (K24, D51)."""
     s = _decayed(x, 1.0)
     s /= 1.0 + s  # s(-|x|)
-    shift = (1.0 - 2.0 * s) * (x.real > 0)  # np.where over mixed signs is slow
+    # a product with booleans is used because np.where over mixed signs is slow
+    shift = (1.0 - 2.0 * s) * (x.real > 0)
     return s + shift, s * (1.0 - s)  # D51
 
 
 def erfc(x: Array) -> Array:
-    """Return 2/sqrt(pi) times the integral of e^-t^2 from x on, elementwise (D51).
+    """Return 2/sqrt(pi) times the integral of e^-t^2 from x to infinity, elementwise (D51).
 
-    By the midpoint rule with the step h = 1/2 for the integral of e^-t^2 / (t^2 + x^2) over all t,
-    whose pole at t = ix adds a term. All terms are positive, so no digit cancels.
+    It is computed by the midpoint rule with steps of h = 1/2 for the integral of
+    e^-t^2 / (t^2 + x^2) over all t, whose pole at t = ix adds a term. All terms are positive, so
+    that no digits cancel.
     """
-    if hasattr(x, "erfc"):  # exact numbers have their own
+    # the exact numbers of a proof have a method of their own
+    if hasattr(x, "erfc"):
         return x.erfc()
     right = x.real >= 0
     a = np.where(right, x, -x)
@@ -255,17 +267,19 @@ def erfc(x: Array) -> Array:
 
 
 def logsumexp(x: Any, axis: int = -1, keepdims: bool = False) -> Array:
-    """Return ``log(sum(exp(x)))`` along `axis`, shifted by the largest real part.
+    """Return ``log(sum(exp(x)))`` along `axis`, without overflow.
 
-    An axis of minus infinities gives -inf, not nan. The other axes keep their shape.
+    The largest real part is subtracted before the exponentials. If all numbers are -inf the result
+    is -inf, not nan.
 
     Parameters
     ----------
     x : array_like
         Real or complex numbers.
     axis : int
+        Axis that is summed over.
     keepdims : bool
-        Keep `axis`, with length 1.
+        True to keep `axis` with length 1, False to drop it.
     """
     x = _as_inexact(x)
     shift = np.max(x.real, axis=axis, keepdims=True)
@@ -276,15 +290,16 @@ def logsumexp(x: Any, axis: int = -1, keepdims: bool = False) -> Array:
 
 
 def log_softmax(x: Any, axis: int = -1) -> Array:
-    """Return ``x - logsumexp(x)`` along `axis`: log probabilities.
+    """Return the log probabilities ``x - logsumexp(x)`` along `axis`, in the shape of x.
 
-    The largest entry is subtracted first, so a gap of 1e4 between logits costs no digit.
+    The largest logit is subtracted first, so that no digits are lost at a gap of 1e4 between them.
 
     Parameters
     ----------
     x : array_like
         Logits, real or complex.
     axis : int
+        Axis of the classes.
     """
     x = _as_inexact(x)
     shifted = x - np.max(x.real, axis=axis, keepdims=True)
@@ -292,10 +307,11 @@ def log_softmax(x: Any, axis: int = -1) -> Array:
 
 
 def inner(a: Array, b: Array) -> Array:
-    """Return the sum of a * b over the last axis; no conjugate, so complex-safe.
+    """Return the sum of a * b over the last axis, without complex conjugation.
 
     `np.vecdot` makes one pass over memory, ``(a * b).sum(axis=-1)`` three. But it makes a call
-    inside NumPy for each row, so a single column is multiplied elementwise, four times as fast.
+    inside NumPy for each row, so that a single column is multiplied elementwise, which is four
+    times as fast.
     """
     if a.shape[-1] == b.shape[-1] == 1:
         return np.multiply(a[..., 0], b[..., 0])
@@ -305,19 +321,19 @@ def inner(a: Array, b: Array) -> Array:
 
 
 def sums_of_squares(a: Array) -> Array:
-    """Return the sum of squares of each row, (S, P) -> (S,)."""
+    """Return the sums of squares (S,) of the rows of `a` (S, P)."""
     return inner(a, a)
 
 
 def symmetric(covariance: Array) -> bool:
-    """Return whether a covariance is symmetric to 1e-5, in units of the standard deviations."""
+    """Return whether a covariance matrix is symmetric within 1e-5 standard deviations squared."""
     scale = np.sqrt(np.abs(np.diagonal(covariance)))
     gap = np.abs(covariance - covariance.T)
     return bool((gap <= 1e-5 * scale[:, None] * scale).all())
 
 
 def columns(array: Array) -> Iterator[tuple[Any, slice]]:
-    """Yield indices of blocks of the last axis, of which a few rows fit into the cache."""
+    """Yield indices of blocks of the last axis of `array`, each short enough for the cache."""
     for start in range(0, array.shape[-1], CACHE_BLOCK):
         yield ..., slice(start, start + CACHE_BLOCK)
 
@@ -328,8 +344,9 @@ def add_scaled(into: Array, array: Array, factor: Any) -> None:
     Parameters
     ----------
     into : ndarray (..., P)
-        Array that is added to.
+        Array that is changed in place.
     array : ndarray (..., P)
+        Array to add, times `factor`.
     factor : float or ndarray (..., 1)
         One factor, or one for each row.
     """
@@ -341,21 +358,22 @@ def add_scaled(into: Array, array: Array, factor: Any) -> None:
 
 
 def for_outputs(cotangent: Array) -> Array:
-    """View a cotangent, (S,) or one for each row (S, B), so that it multiplies (S, B, K) (D45)."""
+    """Return a view of a cotangent (S,) or (S, B) that broadcasts with outputs (S, B, K) (D45)."""
     return cotangent[:, None, None] if cotangent.ndim == 1 else cotangent[..., None]
 
 
 def write_gradient(into: Array, cotangent: Array, slopes: Array) -> None:
-    """Write the gradient of K learned numbers that S samples share, or that each has (D33).
+    """Write the gradient by K learned numbers, summed over the samples that share them (D33).
 
     Parameters
     ----------
     into : ndarray (K,) or (S, K)
-        Receives sum_s cotangent_s slopes_s, or for each sample its own term.
+        Overwritten by sum_s cotangent_s slopes_s if all samples share the K numbers, or by the term
+        of each sample if each has its own.
     cotangent : ndarray (S,) or (S, B)
         Cotangent of each sample, or of each row of each sample (D45).
     slopes : ndarray (S, K) or (S, B, K)
-        Derivatives with respect to the K numbers.
+        Derivatives of the outputs by the K numbers, for each sample or each row of it.
     """
     if cotangent.ndim == 2:
         slopes = np.add.reduce(cotangent[..., None] * slopes, axis=1)  # (S, K)
@@ -369,9 +387,9 @@ def write_gradient(into: Array, cotangent: Array, slopes: Array) -> None:
 def standard_normal(rng: np.random.Generator, out: Array) -> Array:
     """Fill the contiguous `out` with independent N(0, 1) numbers and return it (K1, D11).
 
-    float64, and short vectors, by NumPy's ziggurat. Long float32 vectors by the transform of
-    Box and Muller (1958), which NumPy does with vector instructions, three to four times
-    faster: for u uniform on (0, 1] and v on [0, 1) ::
+    Numbers in float64, and short vectors, are drawn by NumPy's ziggurat. Long vectors in float32
+    are drawn by the transform of Box and Muller (1958), which NumPy computes with vector
+    instructions, three to four times faster: for u uniform on (0, 1] and v on [0, 1) ::
 
         sqrt(-2 log u) cos(2 pi v)   and   sqrt(-2 log u) sin(2 pi v)
 
@@ -391,7 +409,8 @@ def standard_normal(rng: np.random.Generator, out: Array) -> Array:
     for start in range(0, half, CACHE_BLOCK):
         stop = min(start + CACHE_BLOCK, half)
         radius, angle = flat[start:stop], flat[half + start : half + stop]
-        np.subtract(1.0, radius, out=radius)  # (0, 1], so that the logarithm is finite
+        # uniform numbers in [0, 1) become numbers in (0, 1], whose logarithm is finite
+        np.subtract(1.0, radius, out=radius)
         np.log(radius, out=radius)
         radius *= -2.0  # D11
         np.sqrt(radius, out=radius)

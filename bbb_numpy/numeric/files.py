@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Functions that write a file as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ __all__ = [
     "write_text",
 ]
 
-ABANDONED_AFTER_S = (
-    600.0  # an unfinished file of this age has no process that writes it
-)
+# Age from which on an unfinished file counts as left by a process that was killed
+ABANDONED_AFTER_S = 600.0
 
 
 def check_regular(path: Path) -> None:
@@ -59,7 +58,8 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     of the older file, or what the system gives a new one; until the file is complete only its
     owner can read it.
     """
-    target = path.resolve()  # a link stays one
+    # a symbolic link is followed, so that it is not replaced by a file
+    target = path.resolve()
     for leftover in target.parent.glob(
         f".{glob.escape(target.name)}.{'[0-9a-f]' * 32}"
     ):
@@ -71,7 +71,8 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         with path_in_errors(path), open(unfinished, "xb") as file:
             permissions_of = target if target.exists() else unfinished
             mode = S_IMODE(permissions_of.stat().st_mode)
-            unfinished.chmod(S_IRUSR | S_IWUSR)  # still empty
+            # the permissions are restricted while the file is still empty
+            unfinished.chmod(S_IRUSR | S_IWUSR)
             yield file
             file.flush()
             unfinished.chmod(mode)
@@ -84,7 +85,8 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
 def check_writable(path: Path) -> None:
     """Raise OSError, with the name of `path`, if `atomic_write` could not write it.
 
-    An empty file is made beside it and removed, because permissions alone do not tell.
+    The test creates an empty file in the same folder and removes it, because permissions alone do
+    not tell whether a file can be written.
     """
     target = path.resolve()
     trial = target.with_name(f".{target.name}.{uuid4().hex}")
@@ -97,25 +99,25 @@ def check_writable(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` by `atomic_write`: whole, or not at all."""
+    """Write `text` as UTF-8 to the file `path`, as a whole or not at all (`atomic_write`)."""
     with atomic_write(path) as file:
         file.write(text.encode())
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write `arrays`, by name, as .npz by `atomic_write`: whole, or not at all."""
+    """Write `arrays` by name to the .npz file `path`, as a whole or not at all (`atomic_write`)."""
     with atomic_write(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write a table as JSON by `atomic_write`.
+    """Write `content` as JSON to the file `path`, as a whole or not at all (`atomic_write`).
 
     Parameters
     ----------
     path : Path
     content : object
-        Text, numbers, and lists and dicts of them.
+        Text, numbers, or lists and dicts of them.
 
     Raises
     ------

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 __all__ = ["Array", "Blocks", "Layout", "Params"]
 
 Array = NDArray[Any]
-Params = dict[str, Array]  # blocks by name
-Blocks = tuple[tuple[str, tuple[int, ...]], ...]  # their names and shapes
+Params = dict[str, Array]  # arrays of blocks, by name
+Blocks = tuple[tuple[str, tuple[int, ...]], ...]  # name and shape of each block
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Layout:
         """Return every block of `flat` (..., size) as a view (..., *shape); nothing is copied."""
         if flat.shape[-1] != self.size:
             raise ValueError(
-                f"flat has {flat.shape[-1]} numbers in its last axis, this layout needs "
-                f"{self.size} ({', '.join(name for name, _ in self.blocks)}); "
-                "build the vector with the same network and likelihood"
+                f"flat must have {self.size} numbers in its last axis, for the blocks "
+                f"{', '.join(name for name, _ in self.blocks)}; got {flat.shape[-1]}. "
+                "Build the vector with the same network and likelihood"
             )
         lead = flat.shape[:-1]
         return {
@@ -53,7 +53,10 @@ class Layout:
         }
 
     def coordinate(self, index: int) -> str:
-        """Return the name of a flat index, block and index in the block, e.g. ``'W1[0, 3]'``."""
+        """Return the block's name and the index in the block for a flat index, as ``'W1[0, 3]'``.
+
+        IndexError is raised if `index` is negative or not less than `size`.
+        """
         for name, shape in self.blocks:
             block = self.slices[name]
             if block.start <= index < block.stop:

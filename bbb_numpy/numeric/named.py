@@ -1,8 +1,8 @@
-"""Tables NAMED, in which modules list what they define, by family and name.
+"""Tables NAMED, in which modules list the objects that they define, by family and name.
 
 For example ``NAMED = {"prior": {"laplace": (LaplacePrior(0.35), LaplacePrior(0.25))}}``. The name
 stands for the first object; the second has numbers of about unit size, for checks. A single object
-is both. A name whose first object is None is known to checks alone.
+stands for both. If the first object is None, only checks use the name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Names = dict[str, dict[str, tuple[Any, Any]]]
 
 
 def names_in(package: ModuleType) -> Names:
-    """Return the entries of the tables NAMED of a package's modules, by family, sorted by name."""
+    """Return the pairs of the tables NAMED in a package's modules, by family, sorted by name."""
     names: Names = {}
     for module in iter_modules(package.__path__, f"{package.__name__}."):
         for family, table in getattr(import_module(module.name), "NAMED", {}).items():

@@ -1,17 +1,18 @@
-"""Names that files of earlier versions hold, and the names of today.
+"""Names in files of earlier versions, and the present names for the same things.
 
-Files hold classes, functions and fields by name. **Whoever renames one appends a row here**, and
-files of before go on loading: ``tests/numeric/test_former_files.py`` loads some of every kind.
-Versions of formats stay as they are. For example, where ``Memory`` has become ``OptimizerState``,
-its field ``steps`` ``n_steps``, and the schedule ``'cosine'`` of a field of it ``'half-cosine'``::
+Files hold classes, functions and fields by name. **Whoever renames one appends a row here**, so
+that earlier files can still be loaded: ``tests/numeric/test_former_files.py`` loads some of every
+kind. Versions of formats stay the same. For example, if ``Memory`` was renamed to
+``OptimizerState``, its field ``steps`` to ``n_steps``, and the value ``'cosine'`` of its field
+``schedule`` to ``'half-cosine'``::
 
     CLASSES = {"Memory": "OptimizerState"}
     FIELDS = {"OptimizerState": {"steps": "n_steps"}}
     VALUES = {"OptimizerState.schedule": {"cosine": "half-cosine"}}
 
-Old names stand on the left. All others are of today, the owners too: whoever renames a second
-time changes the rows that lead to the name, and adds one. A name that means something today, in
-the same place, is never replaced.
+Old names are on the left. All other names are present ones, owners included: whoever renames a
+second time changes the rows that contain the name, and adds one. A name that is in use at present,
+in the same place, is never replaced.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from typing import Any
 
 __all__ = ["OLD_NAMES", "OldNames"]
 
-# Classes and functions; a learner's class is a value of "Stored.learner"
+# Classes and functions by old name; a learner's class is a value of "Stored.learner" instead
 CLASSES: dict[str, str] = {
     "Memory": "OptimizerState",
     "Moving": "SGHMCState",
     "Paced": "ChEESState",
 }
 
-# Fields of a class, or keys of a dict in a field of it: "Draws.stats", "Run.draws" (statistics),
-# "Stored.parameters", "Stored.fitted" (of a learner), "Stored.settings" (of a run).
-# None: there is no such field any more, and what it held is left out
+# Fields of a class, or keys of a dict in a field of a class: "Draws.stats", "Run.draws"
+# (statistics), "Stored.parameters", "Stored.fitted" (of a learner), "Stored.settings" (of a run).
+# None stands for a field that was removed, whose value is ignored
 FIELDS: dict[str, dict[str, str | None]] = {
     "FitReport": {
         "rows": "n_rows",
@@ -55,31 +56,32 @@ FIELDS: dict[str, dict[str, str | None]] = {
     },
 }
 
-# Text in a field, or under a key of a dict in it: "MLP.activation", "Stored.parameters.inference"
+# Text values of a field, or of a key of a dict in a field, such as "MLP.activation" or
+# "Stored.parameters.inference"
 VALUES: dict[str, dict[str, str]] = {}
 
-# A file holds a named tuple as a list, without the names of its fields. For a tuple that has gained
-# or lost fields since, by class: each earlier order of the fields, in today's names, with None for
-# a removed field. A new field needs a default. The number of items tells which order a file has,
-# so an earlier order must not have as many fields as today's
+# A file holds a named tuple as a list, without the names of its fields. For each class of tuples
+# that has gained or lost fields, this table has every earlier order of the fields, in present
+# names, with None for a removed field. A new field needs a default. The number of items tells which
+# order a file has, so that no earlier order may have as many fields as the present one
 ORDERS: dict[str, tuple[tuple[str | None, ...], ...]] = {}
 
 
 @dataclass(frozen=True)
 class OldNames:
-    """Tables of what files may hold by an earlier name.
+    """Tables of old names in files, with the present name of each.
 
     Parameters
     ----------
     classes : mapping
-        From old names of classes and functions to those of today.
+        Present name of each class or function, by old name.
     fields : mapping
-        By class, or by the field ``Class.field`` that holds a dict, from old names of fields or
-        keys to those of today, or to None for what is left out.
+        For each class, or each field ``Class.field`` that holds a dict, the present names of
+        fields or keys by old name; None for a name whose value is ignored.
     values : mapping
-        By ``Class.field``, or ``Class.field.key`` of a dict, from old text to that of today.
+        For each ``Class.field``, or ``Class.field.key`` of a dict, the present text by old text.
     orders : mapping
-        By named tuple, earlier orders of its fields, told apart by their lengths.
+        For each class of named tuples the earlier orders of its fields, of different lengths.
     """
 
     classes: Mapping[str, str] = field(default_factory=dict)
@@ -88,25 +90,26 @@ class OldNames:
     orders: Mapping[str, Sequence[Sequence[str | None]]] = field(default_factory=dict)
 
     def rename_field(self, owner: str, name: Any) -> Any:
-        """Return today's name of a field or a key; None if there is no such field any more.
+        """Return the present name of a field or a key, or None if it was removed.
 
         Parameters
         ----------
         owner : str
             Name of the class, or ``Class.field`` for a key of a dict in a field.
         name : object
-            Name in the file.
+            Name in the file; a present name is returned unchanged.
         """
         return self.fields.get(owner, {}).get(name, name)
 
     def rename_value(self, location: str, text: str) -> str:
-        """Return today's text for a text in a file.
+        """Return the present text for a text value in a file.
 
         Parameters
         ----------
         location : str
             ``Class.field``, or ``Class.field.key`` for a key of a dict in a field.
         text : str
+            Text in the file; a present text is returned unchanged.
         """
         return self.values.get(location, {}).get(text, text)
 
@@ -120,9 +123,9 @@ class OldNames:
         owner : str
             Name of the class.
         names : sequence of str
-            Its fields of today.
+            Present names of its fields.
         count : int
-            Length of the list.
+            Length of the list in the file.
         """
         if count == len(names):
             return names
@@ -130,7 +133,7 @@ class OldNames:
         return by_length.get(count, names)
 
     def rename_text(self, text: str) -> str:
-        """Return the repr of an object of today's class from that of an earlier one."""
+        """Return the repr `text` of an object with all old names in it replaced by present ones."""
         owners = [""]
 
         def rename(match: re.Match[str]) -> str:

@@ -19,11 +19,12 @@ PARENT_POLL_INTERVAL_S = 0.5
 
 @contextmanager
 def starting_processes() -> Iterator[None]:
-    """Block Ctrl-C, which a terminal sends to all processes, in those started in this context.
+    """Start child processes in this context, so that they ignore the Ctrl-C of a terminal.
 
-    They inherit the signal mask of this thread, and so do threads started here and processes that
-    replace others. Where there is no standard output or error, as under ``pythonw``, a null device
-    stands in for it, because joblib flushes both.
+    A terminal sends Ctrl-C to all processes. Those started here inherit the signal mask of this
+    thread, in which it is blocked, as do threads started here and processes that replace others. If
+    there is no standard output or error, as under ``pythonw``, a null device takes its place,
+    because joblib flushes both.
     """
     with ExitStack() as stack:
         for name, redirect in (
@@ -41,11 +42,12 @@ def starting_processes() -> Iterator[None]:
 
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
-    """Block Ctrl-C (SIGINT) in this thread for the block of a with statement; not on Windows."""
+    """Block Ctrl-C (SIGINT) in this thread within a with statement; do nothing on Windows."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    resource_tracker.ensure_running()  # later it would unblock the signal as it starts
+    # the resource tracker is started now, because its start unblocks the signal
+    resource_tracker.ensure_running()
     former_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -56,8 +58,8 @@ def _sigint_blocked() -> Iterator[None]:
 def exit_with_parent(parent: int) -> None:
     """End this process within a second of the end of `parent`, the process that started it.
 
-    Processes of a pool would otherwise wait for work of a parent that was killed. `parent` is the
-    number of the process, an argument because the parent may have ended before this is called.
+    Processes of a pool would otherwise wait for work from a parent that was killed. `parent` is the
+    process id; it is an argument because the parent may have ended before this is called.
     """
     Thread(
         target=_end_with, args=(parent,), name="exit_with_parent", daemon=True
@@ -65,7 +67,9 @@ def exit_with_parent(parent: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    if os.name == "nt":  # where the number of an ended parent stays
+    """Wait until the process with the id `parent` has ended, then end this process."""
+    # on Windows the parent's id does not change when the parent ends
+    if os.name == "nt":
         if (process := multiprocessing.parent_process()) is not None:
             process.join()
             os._exit(1)

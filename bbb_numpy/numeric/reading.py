@@ -1,4 +1,4 @@
-"""Reading files that may be damaged or foreign, without using more memory than they have bytes."""
+"""Functions that read files which may be damaged, with no more memory than the files' size."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ Array = NDArray[Any]
 
 
 def damaged(error: Exception) -> str:
-    """Return the message for an error that a damaged file has caused, of whatever class."""
+    """Return the end of a message about a file, after its name, for any error in reading it."""
     cause = textwrap.shorten(
         f"{type(error).__name__}: {error}", 300, placeholder=" ..."
     )
-    return f"is damaged or not ours: {cause}"
+    return f"is damaged or not written by bbb_numpy: {cause}"
 
 
 @contextmanager
 def array_reader(file: BinaryIO) -> Iterator[Callable[[str], Array]]:
-    """Yield a function that reads an array by its name from a file of `write_arrays`.
+    """Yield a function that returns an array by its name from a file of `write_arrays`.
 
     No array takes more memory than its bytes in the file: compressed archives, which can unpack to
-    a thousand times their size, are refused. An array that is missing, or whose length is not that
-    of its header, raises an error.
+    a thousand times their size, are refused. The function raises an error if the array is missing,
+    or if its length differs from that in its header.
     """
     with zipfile.ZipFile(file) as archive:
         unpacked_size = sum(entry.file_size for entry in archive.infolist())
@@ -51,29 +51,30 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> Array:
     entry = archive.getinfo(f"{name}.npy")
     with archive.open(entry) as file:
         if npy.read_magic(file) != (1, 0):
-            raise ValueError(f"array {name} is of another version")
+            raise ValueError(f"array {name} must be in version 1.0 of the npy format")
         shape, _, dtype = npy.read_array_header_1_0(file)
-        # NumPy would trust the header and allocate that much
+        # NumPy would trust the header, and allocate an array of the size that it states
         if file.tell() + prod(shape) * dtype.itemsize != entry.file_size:
-            raise ValueError(f"array {name} is not as long as it says")
-    with archive.open(entry) as file:  # read to its end, where the checksum is compared
+            raise ValueError(f"array {name} is not as long as its header says")
+    # reading to the end of the member compares its checksum
+    with archive.open(entry) as file:
         array: Array = npy.read_array(file, allow_pickle=False)
     return array
 
 
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, Array]:
-    """Return arrays, by name, from a file of `write_arrays`.
+    """Return the arrays of some names from a file of `write_arrays`.
 
     Parameters
     ----------
     path : Path
     names : sequence of str
-        Names of the arrays to read; others in the file are not read.
+        Names of the arrays to read; other arrays in the file are ignored.
 
     Raises
     ------
     ValueError
-        If it is no such file, with its name.
+        If the file is damaged or has no array of a name; the message begins with its path.
     """
     check_regular(path)
     with open(path, "rb") as file:
@@ -85,13 +86,13 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, Array]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the table in a file of `write_json`; a ValueError names a file without one."""
+    """Return the dict in a file of `write_json`; raise ValueError with the path if it has none."""
     check_regular(path)
     content = path.read_bytes()
     try:
         table = json.loads(content)
         if not isinstance(table, dict):
-            raise TypeError("no table")
+            raise TypeError("it must hold a JSON object")
     except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} {damaged(error)}") from None
     return table

@@ -1,4 +1,4 @@
-"""Shift and scale of columns, for training in standard units."""
+"""Means and standard deviations of columns, for training in standard units."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ Array = NDArray[Any]
 def moments(
     array: Array, standardize: bool, weights: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return mean and standard deviation of each column, 1 where a column is constant.
+    """Return mean and standard deviation of each column; 1 as that of a constant column.
 
     Parameters
     ----------
     array : ndarray (N, d)
+        Numbers whose columns are summarised.
     standardize : bool
-        If False, return means of 0 and standard deviations of 1.
+        If False, means of 0 and standard deviations of 1 are returned.
     weights : ndarray (N,), optional
-        Weight > 0 of each row, which counts as so many rows (D45); by default 1.
+        Weight > 0 of each row in both averages (D45); by default 1.
 
     Returns
     -------
@@ -34,7 +35,8 @@ def moments(
     if not standardize:
         return np.zeros(array.shape[1]), np.ones(array.shape[1])
     largest = np.abs(array).max(axis=0)
-    unit = np.where(largest > 0, largest, 1.0)  # squares of 1e200 would overflow
+    # columns are divided by their largest number, because squares of 1e200 would overflow
+    unit = np.where(largest > 0, largest, 1.0)
     scaled = array / unit
     if weights is None:
         mean = scaled.mean(axis=0)
@@ -43,7 +45,7 @@ def moments(
         shares = weights / weights.sum()
         mean = shares @ scaled
         scale = np.sqrt(shares @ (scaled - mean) ** 2)  # D45
-    # A constant column leaves rounding errors of the mean, which must not be blown up.
+    # the deviations of a constant column are rounding errors, which must not be scaled up to 1
     constant = scale <= 10 * np.finfo(float).eps
     mean = np.where(constant, scaled[0], mean)
     return mean * unit, np.where(constant, 1.0, scale * unit)
@@ -57,11 +59,13 @@ def standardise(
     Parameters
     ----------
     array : ndarray (N, d)
+        Numbers in the units of the data.
     mean, scale : ndarray (d,)
-        Results of `moments`.
+        Mean and standard deviation of each column, from `moments`.
     dtype : dtype
+        Dtype of the result.
     name : str
-        Name of the array, for errors.
+        Name of the array, for error messages.
 
     Raises
     ------

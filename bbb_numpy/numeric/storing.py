@@ -1,11 +1,11 @@
 """States on disk: a tree of values, arrays and objects of given classes, as one ``.npz`` file.
 
 The file holds plain arrays, each named by its path in the tree (``fitted.training_.theta``), and
-one JSON header. The header holds values that JSON holds exactly, tuples as lists, and all other
-values as a table of one key, which says what the value is: ``{"Cosine": {"final": 0.0}}``.
+one JSON header. In the header values that JSON represents exactly are stored directly, tuples as
+lists, and all other values as a dict with one key, their type: ``{"Cosine": {"final": 0.0}}``.
 
 Nothing that is read is executed: there is no pickle, and classes and functions are looked up among
-those of the `Format`. Objects that are read make their own checks of their fields.
+those of the `Format`. Objects check their own fields as they are made.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ from .validation import short_repr
 __all__ = ["CheckpointError", "Format", "read_state", "write_state"]
 
 Array = NDArray[Any]
-ARRAY_KINDS = "biufU"  # dtypes of arrays that a file holds: truth values, numbers, text
+# Kinds of dtypes that a file may hold: booleans, integers, unsigned integers, floats, text
+ARRAY_KINDS = "biufU"
+# Classes that are stored as the name of a dtype
 FLOAT_TYPES = (float, np.float64, np.float32)
+# Functions that make a value from the tuple of its items, by the key in the header
 MAKERS: dict[str, Any] = {
     "list": list,
     "dict": dict,
@@ -41,24 +44,24 @@ GENERATORS = {cls.__name__: cls for cls in (np.random.PCG64, np.random.PCG64DXSM
 
 
 class CheckpointError(ValueError):
-    """A file does not hold what it should, or a state cannot be stored."""
+    """Raised if a file cannot be read as the expected state, or a state cannot be stored."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """Format of a file: its name, version, and the classes of which it may hold objects.
+    """Format of a file: its name, its version, and the classes whose objects it may contain.
 
     Parameters
     ----------
     name : str
-        E.g. 'bbb_numpy.learner'.
+        Name of the format, e.g. 'bbb_numpy.learner'.
     version : int
-        Files of other versions are refused.
+        Version of the format; files of other versions are refused.
     known : tuple
-        Dataclasses and named tuples of which a file may hold objects, and functions and classes
-        that it may hold as values.
+        Dataclasses and named tuples whose objects a file may contain, and functions and classes
+        that it may contain as values.
     old_names : OldNames
-        Names in files of earlier versions.
+        Table of the names in files of earlier versions; by default `OLD_NAMES`.
     """
 
     name: str
@@ -72,30 +75,31 @@ class Format:
         return {known.__name__: known for known in self.known}
 
     def named(self, name: str) -> Any:
-        """Return the class or function that a name in a file stands for, current or earlier."""
+        """Return the known class or function of a present or old `name` in a file."""
         if name not in self.names:
             name = self.old_names.classes.get(name, name)
         if name not in self.names:
             raise CheckpointError(
                 f"cannot be read; it holds {short_repr(name)}, which is no registered class or "
-                "function; one of your own is registered first (bbb_numpy.register)"
+                "function; register your own with bbb_numpy.register before loading"
             )
         return self.names[name]
 
 
 def write_state(path: Path, state: Any, form: Format) -> None:
-    """Write a state, replacing an older file only when it is complete.
+    """Write `state` to the file `path`, replacing an older file only when the new one is complete.
 
     Parameters
     ----------
     path : Path
     state : named tuple
+        Tree of values, arrays and objects of the classes of `form`.
     form : Format
 
     Raises
     ------
     CheckpointError
-        If a value cannot be stored, with its path in `state`.
+        If a value cannot be stored; the message names its place in `state`.
     """
     arrays: dict[str, Array] = {"header": np.zeros(0, np.uint8)}
     content = {
@@ -115,13 +119,13 @@ def read_state(path: Path, state_class: type, form: Format) -> Any:
     ----------
     path : Path
     state_class : type
-        Named tuple of the state.
+        Class of the state, a named tuple.
     form : Format
 
     Raises
     ------
     CheckpointError
-        If it is no file of this format and version, with its name.
+        If the file is damaged, or of another format or version; the message begins with `path`.
     """
     try:
         check_regular(path)
@@ -147,9 +151,10 @@ def read_state(path: Path, state_class: type, form: Format) -> Any:
 
 
 def _pack(location: str, value: Any, form: Format, arrays: dict[str, Array]) -> Any:
-    """Return the JSON form of `value`, and add its arrays to `arrays`; `_read` is the inverse.
+    """Return `value` in the form of the JSON header, and add its arrays to the dict `arrays`.
 
-    `location` is its path in the tree. NumPy's scalars become Python's; paths and dtypes text.
+    `location` is the path of the value in the tree; `_read` is the inverse. NumPy scalars become
+    Python numbers, paths and dtypes become text.
     """
     pack = partial(_pack, form=form, arrays=arrays)
     if isinstance(value, np.generic):
@@ -207,9 +212,10 @@ def _pack(location: str, value: Any, form: Format, arrays: dict[str, Array]) -> 
 def _read(
     value: Any, location: str, form: Format, read_array: Callable[[str], Array]
 ) -> Any:
-    """Return the value of a JSON form, the inverse of `_pack`; damage raises various errors.
+    """Return the value whose form in the JSON header is `value`; `_pack` is the inverse.
 
-    `location`, such as ``Class.field.key``, is where `old_names` looks earlier names up.
+    `location`, such as ``Class.field.key``, is the place by which old names are looked up;
+    `read_array` returns an array by its name. A damaged form raises an error of any class.
     """
     if isinstance(value, str):
         return form.old_names.rename_value(location, value)
@@ -237,7 +243,8 @@ def _read(
     if label in MAKERS:
         return MAKERS[label](_read(content, location, form, read_array))
     cls = form.named(label)
-    names = _stored_fields(cls)  # a class of these: no function is called
+    # field names in their order, by which the list of a named tuple becomes a dict
+    names = _stored_fields(cls)
     if isinstance(content, list):
         order = form.old_names.order(cls.__name__, names, len(content))
         content = dict(zip(order, content, strict=True))
@@ -257,16 +264,15 @@ def _read_fields(
     cls : type
         A dataclass or named tuple.
     stored : mapping
-        Stored values by field name, as in JSON; arrays are names for `read_array`.
+        Forms of the values in the JSON header, by field name.
     form : Format
-        Classes that the file may hold, and names of fields in earlier versions.
+        Classes that the file may contain, and old names of fields.
     read_array : callable
-        Returns the array of a name.
+        Function that returns an array by its name.
     """
     field_names = getattr(cls, "__match_args__", ())
-    local = set(field_names) - set(
-        _stored_fields(cls)
-    )  # files of earlier versions have them
+    # fields that are not stored any more are ignored in files of earlier versions
+    local = set(field_names) - set(_stored_fields(cls))
     owner = cls.__name__
     values = {}
     for stored_name, item in stored.items():
@@ -279,9 +285,10 @@ def _read_fields(
 
 
 def _stored_fields(cls: Any) -> list[str]:
-    """Return the names of the fields of a dataclass or named tuple that a file holds.
+    """Return the names of the fields of a dataclass or named tuple that are stored in files.
 
-    Fields of ``metadata={"local": True}``, such as paths, belong to this machine and are left out.
+    Fields with ``metadata={"local": True}``, such as paths, belong to one machine and are not
+    stored.
     """
     known = fields(cls) if is_dataclass(cls) else ()
     local = {item.name for item in known if item.metadata.get("local")}

@@ -1,7 +1,8 @@
-"""One thread for BLAS.
+"""A function that limits BLAS to one thread.
 
-Two threads may sum a product of matrices in a different order than one. Where the products are
-small or the cores are busy they wait for each other, up to ten times slower (measured).
+Two threads may add the terms of a matrix product in another order than one thread. If the products
+are small, or the cores are busy, two threads wait for each other, and are up to ten times slower
+(measured).
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ __all__ = ["one_blas_thread"]
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Set each loaded BLAS library to one thread: in a ``with`` block, or for good when called.
+    """Limit each loaded BLAS library to one thread; return a context manager that ends the limit.
 
-    Nothing happens without threadpoolctl, which scikit-learn installs; nor, since its version 3.8,
-    while another Python thread that has set the number is alive.
+    The limit begins with the call; without a ``with`` block it stays. The function does nothing
+    without threadpoolctl, which scikit-learn installs; nor, since version 3.8 of threadpoolctl,
+    while another Python thread is alive that has set the number.
     """
     try:
         from threadpoolctl import threadpool_limits

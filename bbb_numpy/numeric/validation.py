@@ -27,9 +27,9 @@ Returned = TypeVar("Returned")
 
 INFINITY = float("inf")
 SMALLEST_POSITIVE = float(np.nextafter(0.0, 1.0))
-MAX_SAMPLES = 10**6  # weight samples of a step or a prediction; chains
-MAX_STEPS = 10**9  # epochs, draws, leapfrog steps
-# NumPy converts these to numbers
+MAX_SAMPLES = 10**6  # largest number of weight samples, or of chains
+MAX_STEPS = 10**9  # largest number of epochs, draws or leapfrog steps
+# Types that NumPy would convert to numbers, and that are refused
 NON_NUMERIC_TYPES = str | bytes | np.datetime64 | np.timedelta64
 MAX_INT64 = 2**63 - 1
 
@@ -63,15 +63,18 @@ def accepts(
 
 
 def check_fields(owner: Any, description: str = "", /, **checks: Check) -> None:
-    """Check fields of a frozen dataclass, and store what the checks return: 2.0 as 2.
+    """Check fields of a frozen dataclass, and replace each by the result of its check.
+
+    So a field of 2.0 becomes 2 if its check returns whole numbers.
 
     Parameters
     ----------
     owner : object
+        The dataclass object, whose fields are changed in place.
     description : str
-        Owner of the fields, for errors: "the prior" makes "scale of the prior".
+        Description of the owner for messages: "the prior" gives "scale of the prior".
     **checks
-        The check of each field by its name.
+        Check of each field by its name.
     """
     for name, check in checks.items():
         label = f"{name} of {description}" if description else name
@@ -79,7 +82,10 @@ def check_fields(owner: Any, description: str = "", /, **checks: Check) -> None:
 
 
 def short_repr(value: Any) -> str:
-    """Return what was given, in a few words; of a class, how to make an object of it."""
+    """Return a short description of `value` for messages, as the end of "...; got ".
+
+    A class is followed by advice to make an object of it, an array by its shape and dtype.
+    """
     if isinstance(value, type):
         return f"the class {value.__name__}; make an object of it: {value.__name__}()"
     if isinstance(value, np.ndarray):
@@ -97,8 +103,9 @@ def _single(value: Any) -> Any:
 
 
 def _number(name: str, value: Any, expected: str) -> float:
+    """Return `value` as a float, or raise an error: "`name` must be `expected`; got ..."."""
     number = _single(value)
-    # NumPy takes time spans for whole numbers
+    # Python's bool and NumPy's time spans count as real numbers, but are refused
     not_a_number = isinstance(number, bool | np.bool_ | np.timedelta64)
     if not_a_number or not isinstance(number, Real):
         raise TypeError(f"{name} must be {expected}; got {value!r}")
@@ -106,7 +113,7 @@ def _number(name: str, value: Any, expected: str) -> float:
         return float(number)
     except OverflowError:
         raise ValueError(
-            f"{name} must be {expected}; got a number beyond floats"
+            f"{name} must be {expected}; got a number too large for a float"
         ) from None
 
 
@@ -117,20 +124,22 @@ def whole(
     maximum: int | None = MAX_INT64,
     expected: str = "",
 ) -> int:
-    """Return `value` as an int, if minimum <= value <= maximum.
+    """Return `value` as an int if minimum <= value <= maximum, else raise an error.
 
     Parameters
     ----------
     name : str
-        Name of the argument, for errors.
+        Name of the argument, for messages.
     value : object
+        Value to check; floats without a fraction are accepted.
     minimum, maximum : int
-        Bounds, both of them accepted; None for no upper bound.
+        Smallest and largest accepted number; with `maximum` None there is no largest one.
     expected : str
-        Words for the accepted values, for errors.
+        Description of the accepted values, for messages; by default "a whole number >= minimum".
     """
     upper = MAX_INT64 if maximum is None else maximum
-    if type(value) is int and minimum <= value <= upper:  # a fast path
+    # a fast path for the most frequent case
+    if type(value) is int and minimum <= value <= upper:
         return value
     expected = expected or f"a whole number >= {minimum}"
     number = _number(name, value, expected)
@@ -143,17 +152,18 @@ def whole(
 
 
 def real(name: str, value: Any, low: float, high: float, expected: str = "") -> float:
-    """Return `value` as a float, if ``low <= value < high``.
+    """Return `value` as a float if ``low <= value < high``, else raise an error.
 
     Parameters
     ----------
     name : str
-        Name of the argument, for errors.
+        Name of the argument, for messages.
     value : object
+        Value to check.
     low, high : float
         Bounds; `low` is accepted and `high` is not.
     expected : str
-        Words for the accepted values, for errors.
+        Description of the accepted values, for messages; by default the two bounds.
     """
     if type(value) is float and low <= value < high:
         return value
@@ -170,9 +180,9 @@ positive = partial(
 not_negative = partial(real, low=0.0, high=INFINITY, expected="finite and >= 0")
 fraction = partial(real, low=0.0, high=1.0)
 proper_fraction = partial(real, low=SMALLEST_POSITIVE, high=1.0, expected="> 0 and < 1")
-# A scale that may be 0, whose square is finite
+# Check of a scale that may be 0, and whose square is finite
 spread = partial(real, low=0.0, high=1e150, expected="finite and >= 0, and below 1e150")
-# A scale whose square, and the inverse of the square, are finite
+# Check of a scale whose square, and the inverse of the square, are finite
 standard_deviation = partial(
     real,
     low=1e-150,
@@ -188,7 +198,7 @@ SAMPLES = partial(whole, minimum=1, maximum=MAX_SAMPLES)
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return `value` as a bool; raise TypeError for others, such as 'no' and 1."""
+    """Return `value` as a bool; raise TypeError for values that are no bool, such as 'no' and 1."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; got {value!r}")
     return bool(value)
@@ -204,15 +214,15 @@ class Numbers:
     Parameters
     ----------
     shape : tuple of int or None, optional
-        Required shape, None for any length of an axis; by default any shape.
+        Required shape, with None for an axis of any length; by default any shape.
     finite : bool
-        Refuse nan and infinity.
+        True to refuse nan and infinity.
     low, high : float
         Smallest and largest accepted number.
     min_length : int
-        Smallest number of rows, or of numbers of a vector.
+        Smallest accepted number of rows, or of the numbers of a vector.
     whole : bool
-        Refuse fractions.
+        True to refuse fractions.
     """
 
     shape: tuple[int | None, ...] | None = None
@@ -223,7 +233,7 @@ class Numbers:
     whole: bool = False
 
     def __call__(self, name: str, value: Any) -> NDArray[Any]:
-        """Return `value` as an array of real numbers."""
+        """Return `value` as an array of real numbers, or raise an error about argument `name`."""
         array = _real_array(name, value)
         if self.shape is not None and not self._fits(array.shape):
             expected = ", ".join(
@@ -238,7 +248,7 @@ class Numbers:
                 f"{name} must hold {self.min_length} or more {items}; got shape {array.shape}"
             )
         if (self.low, self.high) != (-np.inf, np.inf):
-            # as float64: beside a float32, Python's 1e-150 would be 0
+            # the bounds are float64, because Python's 1e-150 would become 0 beside a float32
             inside = (array >= np.float64(self.low)) & (array <= np.float64(self.high))
             if not inside.all():
                 if self.high < np.inf:
@@ -255,18 +265,20 @@ class Numbers:
         return array
 
     def _fits(self, shape: tuple[int, ...]) -> bool:
+        """Return whether `shape` is the required one."""
         pattern = self.shape or ()
         pairs = zip(pattern, shape, strict=False)
         return len(shape) == len(pattern) and all(a in (None, b) for a, b in pairs)
 
 
 def contains_instance(array: Any, classes: Any) -> bool:
-    """Return whether `array` is an array of objects, one of them of these classes."""
+    """Return whether `array` is an object array with an entry that is an instance of `classes`."""
     objects = isinstance(array, np.ndarray) and array.dtype == object
     return objects and any(isinstance(item, classes) for item in array.flat)
 
 
 def _real_array(name: str, value: Any) -> NDArray[Any]:
+    """Return `value` as an array of real numbers, or raise an error about the argument `name`."""
     if np.ma.is_masked(value):
         raise ValueError(f"{name} has masked entries; remove such rows or fill them in")
     try:
@@ -274,7 +286,8 @@ def _real_array(name: str, value: Any) -> NDArray[Any]:
         if contains_instance(array, NON_NUMERIC_TYPES):
             array = np.array("")
         if array.dtype.kind == "O" or array.dtype in (np.float16, np.longdouble):
-            with np.errstate(over="ignore"):  # infinity is refused later
+            # numbers too large for float64 become infinity, which is refused later
+            with np.errstate(over="ignore"):
                 array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         array = np.array("")
@@ -291,9 +304,9 @@ MATRIX = Numbers((None, None))
 
 
 def FLOATS(name: str, value: Any) -> NDArray[Any]:
-    """Return `value` as an array, if it is of dtype float64 or float32."""
+    """Return `value` as a finite array if its dtype is float64 or float32, else raise an error."""
     array = NUMBERS(name, value)
-    # the dtype before `NUMBERS` converted objects to float64
+    # the value's own dtype counts, because `NUMBERS` converts objects to float64
     dtype = getattr(value, "dtype", array.dtype)
     if dtype not in (np.float32, np.float64):
         raise TypeError(f"{name} must be of dtype float64 or float32; got {dtype}")
@@ -301,10 +314,11 @@ def FLOATS(name: str, value: Any) -> NDArray[Any]:
 
 
 def DTYPE(name: str, value: Any) -> np.dtype[Any]:
-    """Return the dtype, if it is float32 or float64, by name, class or dtype."""
+    """Return the dtype that `value` is or names, or raise ValueError unless it is float32 or 64."""
     dtype = np.dtype(object)
     if isinstance(value, str | type | np.dtype):
-        with suppress(TypeError, ValueError):  # ValueError: text with a number in it
+        # np.dtype raises TypeError for other text, and ValueError for text with a number in it
+        with suppress(TypeError, ValueError):
             dtype = np.dtype(value)
     if dtype not in (np.float32, np.float64):
         raise ValueError(
@@ -317,7 +331,7 @@ def DTYPE(name: str, value: Any) -> np.dtype[Any]:
 
 
 def _checked_by(predicate: Callable[[Any], Any], expected: str) -> Check:
-    """Return a check that raises TypeError unless the predicate is true of the value."""
+    """Return a check that raises TypeError ("must be `expected`") unless `predicate(value)`."""
 
     def check(name: str, value: Any) -> Any:
         if not predicate(value):
@@ -328,7 +342,10 @@ def _checked_by(predicate: Callable[[Any], Any], expected: str) -> Check:
 
 
 def InstanceOf(*classes: type, expected: str = "") -> Check:
-    """Return a check for an object of one of these classes."""
+    """Return a check that a value is an instance of one of `classes`.
+
+    `expected` describes such values in the message; by default it names the classes.
+    """
     names = " or ".join(cls.__name__ for cls in classes)
     expected = expected or f"an object of type {names}"
 
@@ -341,18 +358,18 @@ def InstanceOf(*classes: type, expected: str = "") -> Check:
 
 
 def HasMethods(example: str, *methods: str) -> Check:
-    """Return a check that a value has some methods, and is no class or module.
+    """Return a check that a value has certain methods, and is no class or module.
 
     Parameters
     ----------
     example : str
-        Words for an accepted object, for the error: "must be an object such as ``example``".
+        Example of an accepted object for the message: "must be an object such as ``example``".
     *methods : str
         Names of the methods that the object must have.
     """
 
     def check(name: str, value: Any) -> Any:
-        # a module such as np.random has functions of these names, too
+        # classes and modules are refused, because np.random has functions of such names too
         if isinstance(value, type | ModuleType) or not set(methods) <= set(dir(value)):
             raise TypeError(
                 f"{name} must be an object such as {example}; got {short_repr(value)}"
@@ -363,12 +380,12 @@ def HasMethods(example: str, *methods: str) -> Check:
 
 
 def OneOf(*choices: str) -> Check:
-    """Return a check for one of these strings."""
+    """Return a check that a value is one of the strings `choices`."""
     return KeyOf(dict.fromkeys(choices))
 
 
 def KeyOf(table: Mapping[str, Any]) -> Check:
-    """Return a check for a key of a table, to which keys may be added later."""
+    """Return a check that a value is a key of `table`, to which keys may be added later."""
 
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, str) or value not in table:
@@ -382,12 +399,12 @@ def KeyOf(table: Mapping[str, Any]) -> Check:
 
 
 def Optional(check: Check) -> Check:
-    """Return a check that accepts None and what another check accepts."""
+    """Return a check that accepts None and every value that `check` accepts."""
     return lambda name, value: None if value is None else check(name, value)
 
 
 def ListOf(check_item: Check) -> Check:
-    """Return a check for a list, each item of which another check accepts."""
+    """Return a check for a list, tuple or array whose items `check_item` accepts."""
 
     def is_list(value: Any) -> bool:
         return (
@@ -406,14 +423,14 @@ def ListOf(check_item: Check) -> Check:
 
 
 def MappingOf(check_item: Check, example: str = "") -> Check:
-    """Return a check for a mapping from text to items, each of which another check accepts.
+    """Return a check for a mapping with text as keys and values that `check_item` accepts.
 
     Parameters
     ----------
     check_item : callable
-        Check of an item.
+        Check of each value of the mapping.
     example : str
-        An accepted mapping, for errors.
+        Example of an accepted mapping, for messages; by default the message has none.
     """
 
     def has_names(value: Any) -> bool:
@@ -432,10 +449,10 @@ def MappingOf(check_item: Check, example: str = "") -> Check:
 
 
 def PathOf(content: str) -> Check:
-    """Return a check for a path, a str or os.PathLike that is not empty.
+    """Return a check for a path: a str or os.PathLike that is not empty.
 
-    `content` says what the path leads to, for the message, such as 'file'. An empty path would be
-    the working folder.
+    `content` names the target of the path in the message: 'file' or 'folder'. An empty path is
+    refused because it would be the working folder.
     """
     expected = f"the path of a {content}"
 
@@ -450,7 +467,7 @@ def PathOf(content: str) -> Check:
 
 
 def FUNCTION(name: str, value: Any) -> Any:
-    """Return `value`, if it can be called and is no class."""
+    """Return `value` if it can be called and is no class, else raise TypeError."""
     if not callable(value) or isinstance(value, type):
         raise TypeError(f"{name} must be a function; got {short_repr(value)}")
     return value
@@ -458,7 +475,7 @@ def FUNCTION(name: str, value: Any) -> Any:
 
 PATH = PathOf("file")
 FOLDER = PathOf("folder")
-# A seed is refused: with it every call would draw the same numbers
+# Check for a generator; a seed is refused, because every call would draw the same numbers
 GENERATOR = InstanceOf(
     np.random.Generator,
     expected="a numpy.random.Generator, e.g. numpy.random.default_rng(0)",
@@ -468,21 +485,22 @@ GENERATOR = InstanceOf(
 def check_generator(
     random_state: Any, name: str = "random_state"
 ) -> np.random.Generator:
-    """Return a new generator for None, a whole number >= 0 or a generator.
+    """Return a new generator that is seeded by `random_state`.
 
-    The seed is drawn from an object (`numpy.random.Generator` or the older `RandomState`), whose
-    state changes: the next call returns a different generator.
+    From a generator (`numpy.random.Generator` or the older `RandomState`) the seed is drawn, which
+    changes the state of that generator: the next call returns a different result.
 
     Parameters
     ----------
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        Seed or source of a seed; with None the seed is taken from the operating system.
     name : str
-        Name of the argument, for errors.
+        Name of the argument, for messages.
 
     Raises
     ------
     TypeError
-        If it is of another type.
+        If `random_state` is of another type.
     ValueError
         If the number is negative.
     """

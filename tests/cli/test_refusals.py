@@ -45,7 +45,7 @@ TYPED = [
     (["fit", "none.csv", "--target", "price"], "fit: none.csv: No such file or directory\n"),
     (["predict", "none.npz", "d.csv"], "predict: none.npz: No such file or directory\n"),
     (["predict", "d.csv", "of classes.npz"], "MODEL must come before DATA: bbb-numpy predict"),
-    (["predict", "d.csv", "d.csv"], "d.csv is damaged or not ours: "),
+    (["predict", "d.csv", "d.csv"], "d.csv is damaged or not written by bbb_numpy: "),
     (["predict", "of classes.npz", "d.csv", "--keep", "mean"], "has no column 'mean'"),
     (["predict", "of classes.npz", "d.csv", "--keep", "entropy"], "the predictions have a column"),
     (["predict", "of an array.npz", "d.csv"], "was fitted without column names; use it from"),

@@ -29,7 +29,7 @@ def test_every_coordinate_has_a_name(index, name):
 
 
 def test_a_vector_of_another_length_is_refused_with_both_lengths():
-    with pytest.raises(ValueError, match=r"11 numbers.*needs 10 \(W0, b0, log_noise\)"):
+    with pytest.raises(ValueError, match=r"10 numbers.*W0, b0, log_noise; got 11"):
         LAYOUT.views(np.zeros(11))
     with pytest.raises(IndexError, match="index 10 is outside"):
         LAYOUT.coordinate(10)

@@ -154,7 +154,7 @@ def test_a_damaged_array_and_one_that_claims_to_be_shorter_are_refused(old, new,
     write_state(path, Tree(np.arange(1e4)), FORM)
     before, after = path.read_bytes().split(b"anything.npy", 1)
     path.write_bytes(before + b"anything.npy" + after.replace(old, new, 1))
-    with pytest.raises(CheckpointError, match=r"anything is not as long as it says|Bad CRC"):
+    with pytest.raises(CheckpointError, match=r"anything is not as long as its header|Bad CRC"):
         read_state(path, Tree, FORM)
 
 
@@ -183,5 +183,7 @@ def test_a_message_has_a_line_of_its_own_and_no_megabytes(tmp_path):
     for content in ('{"Scale": {"value": -1}}', '{"%s": 1}' % ("x" * 10**6)):
         header = text[: text.index('{"dict"')] + content + "}}"
         np.savez(path, header=np.frombuffer(header.encode(), np.uint8))
-        with pytest.raises(CheckpointError, match=r"t.npz(:| is damaged or not ours:) .{,350}$"):
+        with pytest.raises(
+            CheckpointError, match=r"t.npz(:| is damaged or not written.*:) .{,350}$"
+        ):
             read_state(path, Tree, FORM)

@@ -139,7 +139,7 @@ BAD = [
     (flag, 1, TypeError, "a must be True or False; got 1"),
     (seed, -1, ValueError, "a must be None, a whole number >= 0, .* got -1"),
     (seed, "seed", TypeError, "a must be None, a whole number >= 0, .* got 'seed'"),
-    (seed, 10**400, ValueError, "got a number beyond floats"),
+    (seed, 10**400, ValueError, "got a number too large for a float"),
 ]
 
 NUMBER = [

@@ -120,7 +120,7 @@ def test_a_damaged_file_is_refused_and_nothing_in_it_executed(damage, tmp_path):
         np.savez(path, allow_pickle=True, header=np.array([{"a": 1}], object))
     else:
         path.write_text("mine")
-    with pytest.raises(ValueError, match=r"^checkpoint .*run.npz is damaged or not ours: "):
+    with pytest.raises(ValueError, match=r"^checkpoint .*run.npz is damaged or not written.*: "):
         run(tmp_path, 6)
 
 
@@ -154,7 +154,9 @@ def test_a_changed_file_is_refused_by_its_name_whatever_has_been_changed(tmp_pat
         if not number:
             assert len(run(tmp_path, 6).positions) == 6, "to be written again does no harm"
             continue
-        with pytest.raises(ValueError, match=r"^checkpoint \S+run.npz is damaged or not ours: "):
+        with pytest.raises(
+            ValueError, match=r"^checkpoint \S+run.npz is damaged or not written.*: "
+        ):
             run(tmp_path, 9)
 
 
