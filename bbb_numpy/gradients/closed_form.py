@@ -102,7 +102,20 @@ class ClosedFormKL(Sampled):
     needs: ClassVar[frozenset[str]] = frozenset({"density", "closed form"})
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        """Return the objective and its terms, and write the gradient (D18, D19)."""
+        """Return the objective and its terms, and write the gradient (D18, D19).
+
+        Parameters
+        ----------
+        batch : Batch
+            Arguments of the step; `batch.d_blocks` is overwritten by the gradient.
+
+        Returns
+        -------
+        value : float
+            The objective on the minibatch, in nats.
+        terms : LogDensities
+            Log densities from which it was computed, (S,) each.
+        """
         sample = self.posterior.sample(batch.blocks, batch.noise, batch.buffers)
         evaluation = self.model.evaluate(
             sample.w, batch.blocks, batch.x, batch.y, batch.buffers, batch.sample_weight

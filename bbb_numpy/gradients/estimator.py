@@ -484,7 +484,13 @@ class GradientEstimator:
         raise NotImplementedError
 
     def forward(self, batch: Batch) -> Step:
-        """Return the objective on one minibatch, with the parts of its gradient (K1-K18)."""
+        """Return the objective on one minibatch, with the parts of its gradient (K1-K18).
+
+        Parameters
+        ----------
+        batch : Batch
+            Arguments of the step.
+        """
         sample = self.posterior.sample(
             batch.blocks, batch.noise, batch.buffers
         )  # K1-K4

@@ -49,6 +49,18 @@ class DoublyReparameterised(Frozen):
         .. math:: -\sum_s u_s^2 \log w(w_s(\theta); \text{frozen}) - \sum_s u_s \log P(D, w_s)
 
         in whose second part only the learned numbers of prior and likelihood vary.
+
+        Parameters
+        ----------
+        batch : Batch
+            Arguments of the step; `batch.d_blocks` is overwritten by the gradient.
+
+        Returns
+        -------
+        value : float
+            The objective on the minibatch, in nats.
+        terms : LogDensities
+            Log densities from which it was computed, (S,) each.
         """
         step = self.forward(batch)
         c = step.cotangents
@@ -62,7 +74,15 @@ class DoublyReparameterised(Frozen):
         return step.value, step.terms
 
     def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
-        """Return the surrogate, in which u and the density of log w are frozen at `frozen`."""
+        """Return the surrogate, in which u and the density of log w are frozen at `frozen`.
+
+        Parameters
+        ----------
+        batch : Batch
+            Minibatch with the theta at which the surrogate is evaluated.
+        frozen : Batch
+            The same minibatch with the theta at which the frozen parts are evaluated.
+        """
         frozen_step = self.forward(frozen)
         w = self.posterior.sample(batch.blocks, batch.noise, batch.buffers).w
         path = self.densities(w, frozen.blocks, frozen)
@@ -102,6 +122,18 @@ class SelfNormalised(Frozen):
         .. math:: -\sum_s \hat w_s [\log q(w_s; \theta) + \log P(D, w_s)]
 
         with the samples :math:`w_s` and their normalised importance weights :math:`\hat w` frozen.
+
+        Parameters
+        ----------
+        batch : Batch
+            Arguments of the step; `batch.d_blocks` is overwritten by the gradient.
+
+        Returns
+        -------
+        value : float
+            The objective on the minibatch, in nats.
+        terms : LogDensities
+            Log densities from which it was computed, (S,) each.
         """
         step = self.forward(batch)
         c = step.cotangents
@@ -113,7 +145,15 @@ class SelfNormalised(Frozen):
         return step.value, step.terms
 
     def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
-        """Return the surrogate, in which samples and importance weights are frozen at `frozen`."""
+        """Return the surrogate, in which samples and importance weights are frozen at `frozen`.
+
+        Parameters
+        ----------
+        batch : Batch
+            Minibatch with the theta at which the surrogate is evaluated.
+        frozen : Batch
+            The same minibatch with the theta at which the frozen parts are evaluated.
+        """
         frozen_step = self.forward(frozen)
         c = frozen_step.cotangents
         w = frozen_step.sample.w.astype(batch.grad.dtype)

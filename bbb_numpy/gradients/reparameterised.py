@@ -109,6 +109,18 @@ class Reparameterised(Sampled):
             \partial F/\partial\rho &= \Big[\pi_i \Big(-\frac1\sigma
                 + \frac{w}{\sigma_{data}^2}\epsilon\Big) + g_w \epsilon\Big]
                 \frac{1}{1 + e^{-\rho}}                                             && (K30)
+
+        Parameters
+        ----------
+        batch : Batch
+            Arguments of the step; `batch.d_blocks` is overwritten by the gradient.
+
+        Returns
+        -------
+        value : float
+            The objective on the minibatch, in nats.
+        terms : LogDensities
+            Log densities from which it was computed, (S,) each.
         """
         step = self.forward(batch)  # K1-K18
         c = step.cotangents
@@ -210,7 +222,20 @@ class StickingTheLanding(Frozen):
     needs: ClassVar[frozenset[str]] = frozenset({"density", "linear"})
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        """Return the objective and its terms, and write the gradient of the surrogate (D20)."""
+        """Return the objective and its terms, and write the gradient of the surrogate (D20).
+
+        Parameters
+        ----------
+        batch : Batch
+            Arguments of the step; `batch.d_blocks` is overwritten by the gradient.
+
+        Returns
+        -------
+        value : float
+            The objective on the minibatch, in nats.
+        terms : LogDensities
+            Log densities from which it was computed, (S,) each.
+        """
         step = self.forward(batch)
         c = step.cotangents
         # d_w = pi d(-log P(w))/dw + g_w + pi d log q(w; frozen)/dw, the last term -pi eps / sigma
@@ -223,7 +248,15 @@ class StickingTheLanding(Frozen):
         return step.value, step.terms
 
     def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
-        """Return the objective with log q(w; frozen) in place of log q(w; theta) (D20)."""
+        """Return the objective with log q(w; frozen) in place of log q(w; theta) (D20).
+
+        Parameters
+        ----------
+        batch : Batch
+            Minibatch with the theta at which the surrogate is evaluated.
+        frozen : Batch
+            The same minibatch with the theta at which the frozen parts are evaluated.
+        """
         w = self.posterior.sample(batch.blocks, batch.noise, batch.buffers).w
         return self.objective(self.densities(w, frozen.blocks, batch), batch.kl_weight)[
             0

@@ -39,7 +39,20 @@ class Rowwise(GradientEstimator):
             )
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        """Return the objective and its terms, and write its gradient (D21, D22)."""
+        """Return the objective and its terms, and write its gradient (D21, D22).
+
+        Parameters
+        ----------
+        batch : Batch
+            Arguments of the step; `batch.d_blocks` is overwritten by the gradient.
+
+        Returns
+        -------
+        value : float
+            The objective on the minibatch, in nats.
+        terms : LogDensities
+            Log densities from which it was computed, (S,) each.
+        """
         likelihood = self.model.likelihood
         factor = self.posterior.factor(batch.blocks, batch.buffers)
         z, tape = self._forward(batch, factor.softplus)

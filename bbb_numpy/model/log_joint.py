@@ -41,7 +41,15 @@ MAX_ACTIVATIONS = 2**16
 
 
 def _float_array(name: str, value: Any) -> Array:
-    """Return `value` unchanged; raise an error that names it unless it is an array of floats."""
+    """Return `value` unchanged; raise an error that names it unless it is an array of floats.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for error messages.
+    value : object
+        Value that is checked.
+    """
     return FLOATS(name, InstanceOf(np.ndarray)(name, value))
 
 
@@ -278,7 +286,13 @@ class LogJoint:
         return value, gradient
 
     def rowwise(self, position: Array) -> Array:
-        """Return log P(y|x, w, u) (S, N) of every row, without row weights, for S positions."""
+        """Return log P(y|x, w, u) (S, N) of every row, without row weights, for S positions.
+
+        Parameters
+        ----------
+        position : ndarray (S, D)
+            Weights and learned numbers, one row per chain.
+        """
         f = self.model.predict(np.ascontiguousarray(self.weights(position)), self.x)
         return self.model.likelihood.log_density(self.params(position), f, self.y)[0]
 
@@ -286,6 +300,11 @@ class LogJoint:
         """Return log P(D|w, u) (S,) for positions (S, D), with row weights.
 
         The exponent `power` does not enter.
+
+        Parameters
+        ----------
+        position : ndarray (S, D)
+            Weights and learned numbers, one row per chain.
         """
         log_likelihood = self.rowwise(position)
         if self.sample_weight is not None:

@@ -82,7 +82,7 @@ class FullRank(GaussianPosterior):
             )
 
     def blocks(self, size: int) -> Blocks:
-        """Return the blocks mu (P,), rho (P,) and lower (P (P - 1) / 2,) of theta."""
+        """Return the blocks mu (P,), rho (P,), lower (P (P - 1) / 2,) of theta, for P = `size`."""
         return (*super().blocks(size), ("lower", (size * (size - 1) // 2,)))  # M1
 
     def pack(self, mean: Array, covariance: Array) -> Array:
@@ -176,6 +176,11 @@ class FullRank(GaussianPosterior):
 
         :math:`-\sum_j \log C_{jj} - \tfrac12 |\epsilon|^2 - \tfrac P2 \log 2\pi`, since
         :math:`|\det C|` is the product of the diagonal.
+
+        Parameters
+        ----------
+        sample : object
+            Weights, noise and scales: the result of `sample` or `from_weights`.
         """
         logs = np.add.reduce(sample.parts.diagonal.log_softplus)
         return (
@@ -233,7 +238,21 @@ class FullRank(GaussianPosterior):
     def entropy(
         self, factor: Factor, group_starts: tuple[int, ...] | None = None
     ) -> Entropy:
-        r"""Return the entropy, :math:`\sum_j \log C_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19)."""
+        r"""Return the entropy, :math:`\sum_j \log C_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19).
+
+        Parameters
+        ----------
+        factor : object
+            The scales of q: the result of `factor`.
+        group_starts : tuple of int, optional
+            Index of the first weight of each group, whose variances are summed separately; by
+            default all weights are one group.
+
+        Returns
+        -------
+        Entropy
+            The entropy in nats, and the sum of the variances of the weights.
+        """
         constant = 0.5 * (1.0 + LOG_2PI) * len(factor.lower)
         value = np.add.reduce(factor.diagonal.log_softplus) + constant  # M4
         squares = factor.lower * factor.lower  # (P, P), whose row j sums to Var w_j
@@ -277,6 +296,15 @@ def _solve(lower: Array, rows: Array, transposed: bool = False) -> Array:
     """Return C^-1, or C^-T, times each row of `rows` (S, P), for `lower` C (P, P).
 
     The result is nan if C is singular, as where a standard deviation has underflowed to 0.
+
+    Parameters
+    ----------
+    lower : ndarray (P, P)
+        Cholesky factor C.
+    rows : ndarray (S, P)
+        Vectors, one per row.
+    transposed : bool
+        If true, multiply by C^-T, else by C^-1.
     """
     matrix = lower.T if transposed else lower
     try:

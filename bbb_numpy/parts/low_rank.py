@@ -76,7 +76,7 @@ class LowRank(GaussianPosterior):
         check_fields(self, rank=COUNT, v_scale=spread)
 
     def blocks(self, size: int) -> Blocks:
-        """Return the blocks mu (P,), rho (P,) and v (P, R) of theta."""
+        """Return the blocks mu (P,), rho (P,) and v (P, R) of theta, for P = `size` weights."""
         return (*super().blocks(size), ("v", (size, self.rank)))  # D59: V
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
@@ -95,7 +95,7 @@ class LowRank(GaussianPosterior):
         return theta
 
     def noise_size(self, size: int) -> int:
-        """Return P + R, one noise number for each weight and one for each column of V."""
+        """Return P + R for P = `size` weights: noise for each weight and each column of V."""
         return size + self.rank
 
     def factor(self, blocks: Params, buffers: Buffers) -> LowRankFactor:
@@ -167,6 +167,11 @@ class LowRank(GaussianPosterior):
 
         With c = M^-1 V^T a: :math:`-\sum_j \log\sigma_j - \tfrac12 \log|M| - \tfrac12 a^T (a - V c)
         - \tfrac P2 \log 2\pi`, by Woodbury's identity and the determinant lemma.
+
+        Parameters
+        ----------
+        sample : object
+            Weights, noise and scales: the result of `sample` or `from_weights`.
         """
         a = sample.eps
         parts = sample.parts
@@ -229,6 +234,19 @@ class LowRank(GaussianPosterior):
 
         The entropy is :math:`\sum_j \log\sigma_j + \tfrac12 \log|M| + \tfrac P2 (1 + \log 2\pi)`,
         the variance of w_j is ``sigma_j^2 (1 + |V_j|^2)``.
+
+        Parameters
+        ----------
+        parts : object
+            The scales of q: the result of `factor`.
+        group_starts : tuple of int, optional
+            Index of the first weight of each group, whose variances are summed separately; by
+            default all weights are one group.
+
+        Returns
+        -------
+        Entropy
+            The entropy in nats, and the sum of the variances of the weights.
         """
         diagonal = MEAN_FIELD.entropy(parts.diagonal, group_starts)
         # (P,), the part of each variance that V adds

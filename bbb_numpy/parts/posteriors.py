@@ -85,7 +85,7 @@ class Posterior:
         raise NotImplementedError
 
     def noise_size(self, size: int) -> int:
-        """Return the length of the N(0, 1) noise of one weight vector, by default P (K1, D11)."""
+        """Return the length of the noise of `size` weights: P by default (K1, D11)."""
         return size
 
     def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> Any:
@@ -155,7 +155,7 @@ class GaussianPosterior(Posterior):
         check_fields(self, mu_scale=spread, rho_offset=offset, rho_halfwidth=spread)
 
     def blocks(self, size: int) -> Blocks:
-        """Return the blocks mu (P,) and rho (P,) of theta, and those that a subclass adds."""
+        """Return the blocks mu (P,) and rho (P,) of theta, for P = `size` weights."""
         return (("mu", (size,)), ("rho", (size,)))  # K2
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
@@ -441,7 +441,21 @@ class MeanField(GaussianPosterior):
     def entropy(
         self, parts: SoftplusParts, group_starts: GroupStarts = None
     ) -> Entropy:
-        r"""Return the entropy, :math:`\sum_j \log\sigma_j + \tfrac P2 (1 + \log 2\pi)` (D18)."""
+        r"""Return the entropy, :math:`\sum_j \log\sigma_j + \tfrac P2 (1 + \log 2\pi)` (D18).
+
+        Parameters
+        ----------
+        parts : object
+            The scales of q: the result of `factor`.
+        group_starts : tuple of int, optional
+            Index of the first weight of each group, whose variances are summed separately; by
+            default all weights are one group.
+
+        Returns
+        -------
+        Entropy
+            The entropy in nats, and the sum of the variances of the weights.
+        """
         sigma = parts.softplus
         value = np.add.reduce(parts.log_softplus) + 0.5 * (1.0 + LOG_2PI) * len(sigma)
         if group_starts is None:
@@ -494,7 +508,7 @@ class PointMass(Posterior):
         check_fields(self, mu_scale=spread)
 
     def blocks(self, size: int) -> Blocks:
-        """Return the only block of theta, mu (P,)."""
+        """Return the only block of theta, mu (P,), for P = `size` weights."""
         return (("mu", (size,)),)
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
@@ -515,7 +529,7 @@ class PointMass(Posterior):
         return np.array(mean)
 
     def noise_size(self, size: int) -> int:
-        """Return 0, as a point mass takes no noise."""
+        """Return 0 for any `size`, as a point mass takes no noise."""
         return 0
 
     def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> PointSample:

@@ -519,12 +519,30 @@ class LaplacePrior(Prior):
 
 
 def _check_widths(name: str, value: Any) -> tuple[int, ...]:
-    """Return the widths of a network as a tuple of int; raise an error unless all are >= 1."""
+    """Return the widths of a network as a tuple of int; raise an error unless all are >= 1.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for error messages.
+    value : object
+        Value that is checked.
+    """
     return tuple(Numbers((None,), low=1, whole=True)(name, value).astype(int).tolist())
 
 
 def _check_scales(name: str, value: Any, layers: int | None) -> tuple[float, ...]:
-    """Return one scale per layer as a tuple of float; raise an error unless all are valid."""
+    """Return one scale per layer as a tuple of float; raise an error unless all are valid.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for error messages.
+    value : object
+        Value that is checked.
+    layers : int or None
+        Number of layers; None if it is not known yet.
+    """
     check = Numbers((layers,), low=1e-150, high=1e150, min_length=1)
     return tuple(check(name, value).astype(float).tolist())
 

@@ -36,7 +36,15 @@ MAX_DF = 1e9
 
 
 def _check_df(name: str, value: Any) -> float:
-    """Return degrees of freedom as a float; raise an error unless they are valid."""
+    """Return degrees of freedom as a float; raise an error unless they are valid.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for error messages.
+    value : object
+        Value that is checked.
+    """
     expected = f">= {MIN_DF:g} and < {MAX_DF:g} (for more use a Gaussian)"
     return real(f"{name}, the degrees of freedom,", value, MIN_DF, MAX_DF, expected)
 
