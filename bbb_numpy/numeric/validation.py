@@ -314,7 +314,7 @@ def FLOATS(name: str, value: Any) -> NDArray[Any]:
 
 
 def DTYPE(name: str, value: Any) -> np.dtype[Any]:
-    """Return the dtype that `value` is or names, or raise ValueError unless it is float32 or 64."""
+    """Return the dtype that `value` is or names; raise ValueError unless float32 or float64."""
     dtype = np.dtype(object)
     if isinstance(value, str | type | np.dtype):
         # np.dtype raises TypeError for other text, and ValueError for text with a number in it

@@ -364,7 +364,7 @@ class _Job:
 
     settings: Settings
     rng: Generator
-    start: Array  # (S, D)
+    start: Array  # (S, D)  initial positions of all chains
     repeatable: bool  # whether the same call has the same `start` again
     n_groups: int
     n_processes: int

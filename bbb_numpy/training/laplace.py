@@ -512,7 +512,7 @@ def _sum_curvature(
         x, y, v = rows.at(batch)
         if v is None:
             v = np.ones(len(x))
-        f, slopes, tape = jacobian(net, mu, x)  # (B, K), (B, K, P)
+        f, slopes, tape = jacobian(net, mu, x)  # outputs (B, K), Jacobian (B, K, P)
         slopes *= scale
         curvature = model.likelihood.curvature(params, f[None])[0]  # (B, K, K)
         curvature = curvature * v[:, None, None]

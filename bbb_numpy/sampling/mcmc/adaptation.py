@@ -275,8 +275,8 @@ class Adaptation(NamedTuple):
     n_draws: int  # number of draws made so far
     warm_up: int  # number of draws of the whole warm-up
     target_accept: float | None  # None if the kernel accepts everything
-    averaging: DualAveraging  # of the step size
-    moments: Moments  # of the draws of the present window
+    averaging: DualAveraging  # dual averaging of the step size
+    moments: Moments  # moments of the draws of the present window
     length: Any  # a `LengthAdaptation`, or None where paths have no length to learn
 
     def update(

@@ -45,7 +45,7 @@ CENTER_MEMORY = 100  # number of draws in the running mean of a chain's position
 class ChEESState(NamedTuple):
     """A `State` of S chains, and the quantities from which ChEES learns the path length."""
 
-    position: Array  # (S, D)
+    position: Array  # (S, D)  positions of S chains
     log_density: Array  # (S,)  in nats, up to a constant
     gradient: Array  # (S, D)  gradient of the log density
     # (S,) int  number of steps made so far, the same in all chains: index of Halton's sequence

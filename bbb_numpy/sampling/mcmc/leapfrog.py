@@ -27,8 +27,8 @@ MAX_ENERGY_ERROR = 1000.0
 class Phase(NamedTuple):
     """Positions and momenta of S chains, with log density and gradient at the positions."""
 
-    position: Array  # (S, D)
-    momentum: Array  # (S, D)
+    position: Array  # (S, D)  positions of S chains
+    momentum: Array  # (S, D)  momenta of S chains
     log_density: Array  # (S,)  in nats, up to a constant
     gradient: Array  # (S, D)  gradient of the log density
 

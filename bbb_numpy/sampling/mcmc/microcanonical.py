@@ -103,7 +103,7 @@ def kick(
     length = np.sqrt(2.0 * metric.kinetic(gradient))
     # a gradient of 0 turns nothing: its e is set to 0, so that c = 0
     e = gradient / np.where(length == 0.0, 1.0, length)[:, None]
-    along = inner(e, metric.velocity(momentum))  # c
+    along = inner(e, metric.velocity(momentum))  # c of the docstring
     delta = step_size * length / freedom
     share = -0.5 * np.expm1(-2.0 * delta) + 0.5 * along * np.expm1(-delta) ** 2
     new = momentum * np.exp(-delta)[:, None] + e * share[:, None]

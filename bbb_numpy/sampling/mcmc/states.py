@@ -35,7 +35,7 @@ class Target(Protocol):
 class State(NamedTuple):
     """Positions of S chains, with the log density and its gradient at each position."""
 
-    position: Array  # (S, D)
+    position: Array  # (S, D)  positions of S chains
     log_density: Array  # (S,)  in nats, up to a constant
     gradient: Array  # (S, D)  gradient of the log density
 
@@ -154,7 +154,7 @@ def finite(value: Array, gradient: Array) -> tuple[Array, Array]:
 
 
 def init(target: Target, position: Array) -> State:
-    """Return the initial state of chains at `position`, of which a copy is taken.
+    """Return the initial state of chains at `position`, which is copied.
 
     Parameters
     ----------

@@ -53,10 +53,10 @@ def _friction(name: str, value: Any) -> float:
 class SGHMCState(NamedTuple):
     """A `State` of S chains with their momenta."""
 
-    position: Array  # (S, D)
+    position: Array  # (S, D)  positions of S chains
     log_density: Array  # (S,)  log density given all rows
     gradient: Array  # (S, D)  gradient of the log density given all rows
-    momentum: Array  # (S, D)
+    momentum: Array  # (S, D)  momenta of S chains
     # (S,) int  number of draws made in this cycle, the same for all chains
     draw_in_cycle: Array
 
