@@ -295,7 +295,7 @@ def test_what_a_sampled_model_has(sampled):
     assert (model.theta_.shape, model.n_iter_) == ((40, 14), 20)
     noise = np.exp(draws.block("log_noise")).mean(axis=(0, 1))
     np.testing.assert_allclose(model.noise_scale_, noise * model.y_scale_, rtol=1e-12)
-    with pytest.raises(AttributeError, match=r"has no epochs; draws_\.stats"):
+    with pytest.raises(AttributeError, match=r"has no epochs: use draws_\.stats"):
         _ = model.history_
     assert not hasattr(model, "training_")
     assert draws.target.hyperpriors == {"log_noise": HalfCauchy(1.0)}
