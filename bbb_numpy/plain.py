@@ -118,7 +118,7 @@ def fit(
     net: Net, theta: Array, x: Array, y: Array, prior: float, noise: float,
     eta: float, epochs: int, batch_size: int, samples: int, rng: np.random.Generator
 ) -> Array:
-    """Descend from theta over shuffled minibatches, fresh noise at every step; return theta."""
+    """Return theta after descent with rate eta: shuffled minibatches, fresh noise at every step."""
     for _ in range(epochs):
         order = rng.permutation(len(x))
         for rows in np.split(order, range(batch_size, len(x), batch_size)):

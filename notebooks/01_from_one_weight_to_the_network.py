@@ -657,7 +657,7 @@ assert np.isclose(parts, cost(theta)[0], rtol=1e-13)
 
 # %%
 def fit(net, theta, x, y, prior, noise, eta, epochs, batch_size, samples, rng):
-    """Descend from theta over shuffled minibatches, fresh noise at every step; return theta."""
+    """Return theta after descent with rate eta: shuffled minibatches, fresh noise at every step."""
     for _ in range(epochs):
         order = rng.permutation(len(x))
         for rows in np.split(order, range(batch_size, len(x), batch_size)):

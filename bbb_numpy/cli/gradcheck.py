@@ -346,7 +346,7 @@ def _network_problem(args: argparse.Namespace) -> GradientProblem:
 
 
 def _plain_problem(args: argparse.Namespace) -> GradientProblem:
-    """Return the gradient of `bbb_numpy.plain`, the implementation on one page."""
+    """Return the problem of checking the gradient in `bbb_numpy.plain` on random data."""
     network = MLP(tuple(args.layers))
     sizes = network.sizes
     n_weights = network.layout.size

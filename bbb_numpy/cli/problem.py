@@ -409,7 +409,11 @@ def _categories(table: DataFrame, name: str) -> tuple[str, ...]:
 
 
 def _choose_task(table: DataFrame, args: argparse.Namespace) -> tuple[str, str]:
-    """Return the task and the reason for it: text is classification, numbers are regression."""
+    """Return the task, and in brackets the reason for it, which is "" if --task is set.
+
+    Without --task the likelihood decides if it is one for classes or counts. Otherwise the target
+    does: text is classification, numbers are regression.
+    """
     if args.task is not None:
         return args.task, ""
     for task in ("classification", "counts"):

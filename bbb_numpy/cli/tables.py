@@ -184,7 +184,8 @@ def _drop_empty_cells(row: list[str], count: int) -> list[str]:
 def _read_text(path: str, source: str, encoding: str | None) -> str:
     """Return the text of the file `path`, or of standard input for ``-``, decompressed.
 
-    `source` is its name in error messages; `encoding` None is UTF-8.
+    `source` is its name in error messages. `encoding` None is UTF-8; a byte order mark at the
+    beginning of the text overrides it.
     """
     try:
         if path != "-":

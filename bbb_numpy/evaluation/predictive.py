@@ -363,6 +363,7 @@ def mixture(
     Returns
     -------
     means, scales : ndarray (S, N, K)
+        In units of the y on which the estimator was trained.
     """
     shape = (2, samples, len(x), estimator.model.outputs)
     means, variances = np.empty(shape, theta.dtype)

@@ -158,7 +158,7 @@ def quantiles(
     proba=Numbers((None, None), min_length=1), coverage=Numbers((), low=0.0, high=1.0)
 )
 def likely_classes(proba: Array, coverage: float) -> Array:
-    """Return the smallest prediction set of each row with probability `coverage` as a mask (N, C).
+    """Return a mask (N, C) of the fewest classes whose probabilities sum to `coverage` or more.
 
     Classes are added from the most probable one on until their probabilities sum to `coverage`
     (D46). Of equally probable classes the first is added first. A set holds at least one class.

@@ -498,7 +498,7 @@ class GradientEstimator:
         joint = self.model.forward(
             sample.w, batch.blocks, batch.x, batch.y, batch.buffers, batch.sample_weight
         )
-        log_q = self.posterior.log_density(sample)  # K6-K10
+        log_q = self.posterior.log_density(sample)  # K6-K10: log q(w)
         terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
         value, cotangents = self.objective(terms, batch.kl_weight)  # K5, K17, K18
         return Step(value, terms, cotangents, sample, joint)
@@ -562,7 +562,7 @@ class GradientEstimator:
 
     @cached_property
     def _step_shapes(self) -> StepShapes:
-        """Lengths by which `make_batch` checks its arguments."""
+        """Shapes and lengths that `make_batch` requires of its arguments."""
         return StepShapes(
             (self.layout.size,),
             (*self.model.lead, self.model.network.sizes[0]),

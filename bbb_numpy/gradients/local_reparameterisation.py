@@ -128,8 +128,8 @@ class LocalReparameterisation(Rowwise):
         d_z : ndarray (S, B, heads)
             Derivative of the loss for the outputs of the network.
         """
-        # The block of rho first holds 2 d_sigma^2, as with 2 delta_v instead of delta_v two factors
-        # of the formulas cancel
+        # The block of rho first holds twice the derivative for sigma^2, so that two factors cancel:
+        # 1/2 in d sqrt(v)/dv, and 2 in d sigma^2/d sigma
         buffers = batch.buffers
         d_sigma = batch.d_blocks["rho"]
         d_means = buffers.views(batch.d_blocks["mu"], self.pairs)

@@ -243,6 +243,7 @@ class StickingTheLanding(Frozen):
         d_w = self.model.vjp(
             step.joint, c.prior, c.likelihood, batch.d_blocks, batch.buffers
         )
+        # log q is differentiated through the weights only, and not for theta with w fixed
         self.posterior.add_density_slope(step.sample, c.posterior, d_w)  # D20
         self.posterior.pull_back(step.sample, d_w, None, batch.d_blocks)
         return step.value, step.terms

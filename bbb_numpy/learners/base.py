@@ -616,7 +616,7 @@ class Learner(Fitted):
         """Return rows `x` (N, d_in) standardised, and rotated, as those of training were."""
         x = standardise(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
         if hasattr(self, "x_axes_"):
-            x = (x @ self.x_axes_).astype(x.dtype)  # D60
+            x = (x @ self.x_axes_).astype(x.dtype)  # D60: principal axes
         return x
 
     def _check_predicts(self) -> None:
@@ -634,11 +634,11 @@ class Learner(Fitted):
         `quantity` is their name in the message, `x` (N, d_in) the inputs in training's units.
         """
         if hasattr(self, "x_axes_") and not np.isfinite(values).all():
-            x = x @ self.x_axes_.T  # D60
+            x = x @ self.x_axes_.T  # D60: back from the principal axes
         check_finite(quantity, values, x)
 
     def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
-        """Return `X` (N, d_in) and `y` as (N, K), checked and in training's units."""
+        """Return `X` (N, d_in) and `y` as (N, K), checked, and standardised as in training."""
         check_is_fitted(self)
         x, targets = check_pair(
             self, X, y, first=False, labels=self.task == "classification"

@@ -297,7 +297,7 @@ class Evidence:
 
     @property
     def usual_optimizer(self) -> str:
-        """Default optimizer as the code of an argument."""
+        """Default optimizer as text, such as "optimizer=Adam(0.01, schedule=Cosine())"."""
         rate = self.learner.defaults["optimizer"].learning_rate
         return f"optimizer=Adam({rate:g}, schedule=Cosine())"
 

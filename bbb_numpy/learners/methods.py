@@ -303,7 +303,18 @@ class Variational(Method):
             )
 
     def build(self, model: Model, parts: Mapping[str, Any]) -> GradientEstimator:
-        """Return the gradient estimator of the model, by default the one for its objective."""
+        """Return the gradient estimator of the model, ``parts["gradient_estimator"]``.
+
+        If that is None, it is the default for the objective, the optimizer and the prior in
+        `parts` and `model`.
+
+        Parameters
+        ----------
+        model : Model
+            Network, prior and likelihood.
+        parts : mapping
+            Parts and numbers that the constructor arguments stand for, by name.
+        """
         estimator_class = parts["gradient_estimator"]
         objective = parts["objective"]
         if estimator_class is None:

@@ -104,7 +104,7 @@ class Fitted(Stateful, BaseEstimator):
             flat = self.estimator_.layout.views(theta)["mu"]
         means = list(layout.views(np.array(flat, np.float64)).values())
         if hasattr(self, "x_axes_"):
-            means[0] = self.x_axes_ @ means[0]  # D60
+            means[0] = self.x_axes_ @ means[0]  # D60: back from the principal axes
         return means
 
     @property
@@ -149,7 +149,7 @@ class Fitted(Stateful, BaseEstimator):
         # (d_in,) sum of the squared ratios of each input
         power = np.square(layout.views(ratio)["W0"]).sum(axis=1)
         # Weights of the original inputs are sums of independent rotated ones: variances add up
-        if hasattr(self, "x_axes_"):  # D60
+        if hasattr(self, "x_axes_"):  # D60: the inputs were rotated
             rho = layout.views(estimator.layout.views(theta)["rho"])["W0"]
             sigma = softplus(np.asarray(rho, np.float64))
             variance = np.square(self.x_axes_) @ np.square(sigma)

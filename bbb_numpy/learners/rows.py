@@ -362,7 +362,7 @@ def prepare_rows(
         "y_scale_": y_scale,
     }
     if rotate and (axes := principal_axes(x[training], counts)) is not None:
-        x = (x @ axes).astype(dtype)  # D60
+        x = (x @ axes).astype(dtype)  # D60: principal axes
         units["x_axes_"] = axes
     rows = Rows(x, y, weights)
     held_out = rows.at(validation) if n_held_out else None

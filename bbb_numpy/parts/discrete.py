@@ -147,6 +147,7 @@ class BernoulliLikelihood(_Discrete):
         rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(
             parts.softplus, axis=-1
         )
+        # the second result is the derivative y - sigmoid(f)
         return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)  # D13
 
     def mean(self, params: Params, f: Array) -> Array:

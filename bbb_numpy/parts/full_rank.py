@@ -95,6 +95,11 @@ class FullRank(GaussianPosterior):
         covariance : ndarray (P, P)
             Covariance of the weights, symmetric and positive definite.
 
+        Returns
+        -------
+        ndarray (2 P + P (P - 1) / 2,)
+            The blocks mu, rho and lower of theta.
+
         Raises
         ------
         ValueError

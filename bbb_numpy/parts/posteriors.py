@@ -367,6 +367,7 @@ class MeanField(GaussianPosterior):
             np.add.reduce(sample.parts.log_softplus)
             + 0.5 * LOG_2PI * sample.eps.shape[-1]
         )
+        # log N(w; mu, sigma^2) with w = mu + sigma eps
         return -0.5 * sums_of_squares(sample.eps) - constant  # K6-K10
 
     def pull_back(

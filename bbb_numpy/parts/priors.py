@@ -539,9 +539,9 @@ def _check_scales(name: str, value: Any, layers: int | None) -> tuple[float, ...
     name : str
         Name of the argument, for error messages.
     value : object
-        Value that is checked.
+        Value that is checked: it must be a sequence of numbers from 1e-150 to 1e150.
     layers : int or None
-        Number of layers; None if it is not known yet.
+        Required length of `value`; None, if the network is not known yet, accepts any length >= 1.
     """
     check = Numbers((layers,), low=1e-150, high=1e150, min_length=1)
     return tuple(check(name, value).astype(float).tolist())

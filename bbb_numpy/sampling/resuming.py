@@ -103,7 +103,7 @@ class Checkpoint:
             )
 
     def load(self, settings: Settings, groups: int, seed: int | None) -> None:
-        """Read the run that an earlier call stored, and check that its settings are these.
+        """Read the run that an earlier call stored, and check that it had the same settings.
 
         The initial positions are compared later, by `resume`.
 

@@ -518,11 +518,11 @@ def _advance_all(
         )
         return False
     except BrokenProcessPool as error:
-        outlook = "starts again"
+        outlook = "start again"
         if checkpoint is not None:
-            outlook = "goes on from its checkpoint"
+            outlook = "continue from the checkpoint"
         raise ChildProcessError(
-            f"{error} The same call {outlook}; cores=1 needs no other process."
+            f"{error} Repeat the call to {outlook}; cores=1 needs no other process."
         ) from error
     finally:
         bar.close()

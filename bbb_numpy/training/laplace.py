@@ -162,7 +162,11 @@ class Linearised(GradientEstimator):
 
     @cached_property
     def layout(self) -> Layout:
-        """Blocks of theta: mu, sd, bases, then the learned numbers of prior and likelihood."""
+        """Blocks of theta: mu, sd, bases A and B, learned numbers of prior and likelihood.
+
+        mu and sd have P numbers each. A and B, of each block of correlated weights, are the square
+        matrices of the basis in which sd is given.
+        """
         size = self.model.layout.size
         blocks: list[Any] = [("mu", (size,)), ("sd", (size,))]
         for first, rows, columns in self.correlated:
@@ -353,7 +357,7 @@ class Spectrum(NamedTuple):
 def log_evidence(
     log_alpha: Any, log_beta: Array, spectrum: Spectrum
 ) -> tuple[Any, Any, Array]:
-    r"""Return the log evidence up to a constant, and its derivatives by log alpha, log beta (D55).
+    r"""Return the log evidence up to a constant, and its gradient in log alpha and log beta (D55).
 
     alpha is a factor on the precision of the prior, beta (M,) are factors on the precisions of the
     noise. With d_m the curvature and :math:`s = \sum_m \beta_m d_m + \alpha` the log evidence is
@@ -362,8 +366,8 @@ def log_evidence(
         \tfrac12 \Big[ N \sum_m \log\beta_m - \sum_m \beta_m E_m
             + p \log\alpha - \alpha |v|^2 - \sum_i \log s_i \Big]
 
-    and with :math:`\gamma_m = \sum_i \beta_m d_{mi} / s_i` its derivatives by log alpha and log
-    beta_m are :math:`\tfrac12 (\sum_m \gamma_m - \alpha |v|^2)` and
+    and with :math:`\gamma_m = \sum_i \beta_m d_{mi} / s_i` its derivatives with respect to log
+    alpha and log beta_m are :math:`\tfrac12 (\sum_m \gamma_m - \alpha |v|^2)` and
     :math:`\tfrac12 (N - \beta_m E_m - \gamma_m)`.
 
     Parameters

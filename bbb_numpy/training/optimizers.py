@@ -225,7 +225,7 @@ class SGD(Optimizer):
         """Take one step of gradient descent in place; see `Optimizer.update`."""
         state.steps += 1
         grad *= self.learning_rate * factor
-        theta -= grad  # K43, K44, G3
+        theta -= grad  # K43, K44, G3: theta - rate * gradient
 
 
 @dataclass(frozen=True)

@@ -266,8 +266,8 @@ def schedule_for(
 
     Parameters
     ----------
-    task : {'regression', 'classification'}
-        Kind of the targets.
+    task : {'regression', 'classification', 'any'}
+        Kind of the targets; 'any' for inferences whose schedule is the same for both.
     inference : str
         A key of `INFERENCES`.
     n_rows : int
@@ -279,6 +279,11 @@ def schedule_for(
     Returns
     -------
     TrainingSchedule
+
+    Raises
+    ------
+    KeyError
+        If there is no schedule for the task and the inference.
 
     Examples
     --------

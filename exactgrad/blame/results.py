@@ -62,9 +62,9 @@ class BatchedPrime(Prime):
         return np.repeat(super().draw(shape), self.n_channels, axis=-1)
 
     def variable(self, floats: Array) -> Array:
-        """Return random residues for arguments, and record the position in theta of each.
+        """Return random residues for the numbers in `floats`, and record the position of each.
 
-        `theta_positions` holds those of the last call, which is the one for theta.
+        The last call is the one for theta, so that `theta_positions` then holds positions in theta.
         """
         residues = super().variable(floats)
         numbers = residues[..., 0].ravel().tolist()

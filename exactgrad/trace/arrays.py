@@ -1290,7 +1290,7 @@ def uninitialized(field: Field, shape: Any) -> Exact:
 
 
 def _empty_like(x: Exact, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
-    """Return np.empty_like(x); with a dtype, an empty array of NumPy's."""
+    """Return an exact array shaped like x, not initialized; a NumPy array if a dtype is given."""
     shape = x.shape if shape is None else shape
     if dtype is not None:
         return np.empty(shape, dtype)

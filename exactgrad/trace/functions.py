@@ -66,7 +66,7 @@ def sqrt(x: Any) -> Exact:
 
 
 def cos_and_sin(x: Any) -> tuple[Exact, Exact]:
-    """Return the pair (cos x, sin x), with derivatives -sin x x' and cos x x'."""
+    """Return the pair (cos x, sin x), with derivatives -x' sin x and x' cos x."""
     (x,) = lift_all(x)
     cos, sin = x.field.cos_and_sin(x.primal)
     return (

@@ -281,9 +281,14 @@ class ChEES(Adaptable):
     def init_path(self, step_size: float) -> float:
         """Return the path length with which learning begins under a new metric (D47).
 
-        It is a quarter period pi/2 of a Gaussian that the metric fits, but at most 16 steps of
-        `step_size`, because the metric may still fit badly: a path that is too short can grow to
-        the first maximum of the criterion.
+        It is pi/2, a quarter of the period of a Gaussian that the metric fits, but at most 16 steps
+        and at least one step. The metric may still fit badly, and a path that is too short can be
+        lengthened by learning until it reaches the first maximum of the criterion.
+
+        Parameters
+        ----------
+        step_size : float
+            Step size in units of the new metric, like the path length.
         """
         return max(min(0.5 * pi, MAX_FIRST_STEPS * step_size), step_size)
 

@@ -238,13 +238,13 @@ class Scaled:
         return tuple(getattr(self, name) for name in self.tuned_fields)
 
     def tuned(self, *tuning: Any) -> Self:
-        """Return a copy with new values of the first fields of `tuned_fields`.
+        """Return a copy in which the fields named in `tuned_fields` have new values.
 
         Parameters
         ----------
         *tuning
             Step size, metric, and a path length if the kernel learns one; fewer values leave the
-            other fields as they are.
+            later fields as they are.
         """
         values = dict(zip(self.tuned_fields, tuning, strict=False))
         return replace(self, **values)  # type: ignore[type-var]

@@ -61,10 +61,10 @@ def is_turning(metric: Metric, first: Array, last: Array, total: Array) -> Array
 def join_spans(
     metric: Metric, a: Span, b: Span, leaves: bool = False
 ) -> tuple[Span, Array]:
-    """Return the joined stretch of `a` followed by `b`, and whether it turns back.
+    """Return the stretch of trajectory `a` followed by `b`, and whether it makes a U-turn.
 
-    Neither half may turn back while the U-turn lies between them; so each half is also checked
-    together with the nearest point of the other.
+    A U-turn may lie between the halves although neither of them makes one; so each half is also
+    checked together with the nearest point of the other.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def join_spans(
     span : Span
         The joined stretches.
     turning : ndarray (A,) of bool
-        Whether a joined stretch turns back, as a whole or where its halves meet.
+        Whether a joined stretch makes a U-turn, as a whole or where its halves meet.
     """
     total = a.total + b.total
     turning = is_turning(metric, a.first, b.last, total)

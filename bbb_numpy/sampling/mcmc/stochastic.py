@@ -129,7 +129,7 @@ class SGHMC(Adaptable):
 
     @property
     def max_bias(self) -> float:  # type: ignore[override]
-        """Relative bias above which a warning is emitted, twice the bias the warm-up aims at."""
+        """Relative bias of variances above which a warning is emitted: twice the field `bias`."""
         return 2.0 * self.bias
 
     def __post_init__(self) -> None:
