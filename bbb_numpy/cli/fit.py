@@ -222,7 +222,10 @@ def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str,
 
 
 def _class_probabilities(model: Any, inputs: DataFrame) -> dict[str, Array]:
-    """Return the most probable class, all probabilities, epistemic part and entropy, by column."""
+    """Return the most probable class, all probabilities and uncertainties, by column name.
+
+    The uncertainties are the entropy of the predictive and its epistemic part, in nats.
+    """
     distribution = model.predict_distribution(inputs)
     proba = distribution.proba
     columns = {"prediction": model.classes_[np.argmax(proba, axis=1)]}

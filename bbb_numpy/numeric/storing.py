@@ -113,7 +113,7 @@ def write_state(path: Path, state: Any, form: Format) -> None:
 
 
 def read_state(path: Path, state_class: type, form: Format) -> Any:
-    """Return the state in a file of `write_state`.
+    """Return the state that `write_state` has stored in a file.
 
     Parameters
     ----------

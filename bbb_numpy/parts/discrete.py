@@ -198,7 +198,7 @@ class CategoricalLikelihood(_Discrete):
             )
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
-        """Return log P(y|x, w) (S, B) of every row: sum_k y_k log softmax(z)_k (D14).
+        """Return log P(y|x, w) (S, B) of every row: sum_k y_k log softmax(f)_k (D14).
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class CategoricalLikelihood(_Discrete):
         value : ndarray (S, B)
             log P(y|x, w) of each sample and row in nats, summed over targets.
         saved : ndarray (S, B, K)
-            The derivative d log P/dz = y - softmax(z), which `vjp` takes.
+            The derivative d log P/df = y - softmax(f), which `vjp` takes.
         """
         check_shape(f, y)
         # In this copy the numbers of one class are contiguous in memory, so that a sum over classes

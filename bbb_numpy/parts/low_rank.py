@@ -283,7 +283,10 @@ class LowRank(GaussianPosterior):
 
 
 def _solve(sample: LowRankSample) -> tuple[Array, Array]:
-    """Return u = (I + V V^T)^-1 a (S, P) = a - V c, and c = M^-1 V^T a (S, R) (D59)."""
+    """Return u = (I + V V^T)^-1 a (S, P) = a - V c, and c = M^-1 V^T a (S, R) (D59).
+
+    Here a is ``sample.eps`` (S, P), and M = I + V^T V.
+    """
     v = sample.parts.v
     c = sample.eps @ v @ sample.parts.inverse
     return sample.eps - c @ v.T, c

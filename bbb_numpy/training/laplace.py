@@ -162,7 +162,12 @@ class Linearised(GradientEstimator):
 
     @cached_property
     def layout(self) -> Layout:
-        """Blocks of theta: mu, sd, bases, then the learned numbers of prior and likelihood."""
+        """Blocks of theta: mu, sd in a basis, the bases, and the learned numbers.
+
+        The basis of each block of correlated weights is two matrices, such as ``'A0'`` and
+        ``'B0'``, with the index of its first weight. The learned numbers are those of the prior,
+        then those of the likelihood.
+        """
         size = self.model.layout.size
         blocks: list[Any] = [("mu", (size,)), ("sd", (size,))]
         for first, rows, columns in self.correlated:

@@ -196,7 +196,8 @@ class ZeroTest:
     n_points: int = 0  # points tried in the present field
     n_zero: int = 0  # points at which the excess was 0
     is_zero: bool = False  # whether the excess was 0 at the last point
-    zero_levels: Array | bool = True  # levels of the field on which no point excludes 0
+    # for each level of the field, whether no point so far has shown that the excess is not 0
+    zero_levels: Array | bool = True
 
     def start(self) -> None:
         """Reset what was recorded in the last field, before points of another field are tried."""
