@@ -390,7 +390,8 @@ def sample_targets(
     x : ndarray (N, d_in)
         Inputs at which to predict.
     rng : numpy.random.Generator
-        Draws the weight samples; the same state gives the same functions for any rows.
+        Draws the weight samples, then the targets; the same state gives the same weights for
+        any rows.
     samples : int
         Number of draws S, each with weights of its own.
     """

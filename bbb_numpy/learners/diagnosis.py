@@ -424,7 +424,7 @@ def _remedy_for_narrow_prior(evidence: Evidence) -> str:
 
 
 def _state_of_chains(evidence: Evidence) -> str:
-    """Return R-hat of the log density as text, or that the chains stand still."""
+    """Return a phrase: R-hat of the log density, or that the chains stand still."""
     r_hat = evidence.report.density_r_hat
     if isinf(r_hat):
         return "stand still"

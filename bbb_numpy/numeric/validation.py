@@ -98,7 +98,7 @@ def short_repr(value: Any) -> str:
 
 
 def _single(value: Any) -> Any:
-    """Return the number in an array without axes, and other values unchanged."""
+    """Return the number in a zero-dimensional array, and other values unchanged."""
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 

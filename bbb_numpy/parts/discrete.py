@@ -154,7 +154,7 @@ class BernoulliLikelihood(_Discrete):
         return softplus_parts(f).sigmoid
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw targets 0 or 1 from P(y|x, w), (S, B, K) of the dtype of `f`.
+        """Draw targets (S, B, K), each 0 or 1, from P(y|x, w), in the dtype of `f`.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class CategoricalLikelihood(_Discrete):
         )  # D54
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw classes from P(y|x, w) as one-hot rows, (S, B, K) of the dtype of `f`.
+        """Draw classes from P(y|x, w) as one-hot rows (S, B, K), in the dtype of `f`.
 
         Parameters
         ----------
@@ -336,7 +336,7 @@ class PoissonLikelihood(_Discrete):
         return np.where(y < 0, float(upper), probability)
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw counts, (S, B, K) of the dtype of `f`; raise ValueError for a rate above 9e18.
+        """Draw counts (S, B, K), in the dtype of `f`; raise ValueError for a rate above 9e18.
 
         Parameters
         ----------

@@ -241,7 +241,7 @@ class Likelihood:
         raise NotImplementedError
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw targets from P(y|x, w), (S, B, K) of the dtype of `f`.
+        """Draw targets (S, B, K) from P(y|x, w), in the dtype of `f`.
 
         Parameters
         ----------
@@ -330,7 +330,7 @@ class _Gaussian(Likelihood):
         return self.components(params, f)[1] ** 2
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw targets from P(y|x, w), (S, B, K) of the dtype of `f`.
+        """Draw targets (S, B, K) from P(y|x, w), in the dtype of `f`.
 
         Parameters
         ----------

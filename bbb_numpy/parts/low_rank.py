@@ -261,7 +261,7 @@ class LowRank(GaussianPosterior):
     def add_entropy_vjp(
         self, parts: LowRankFactor, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add the gradient of the entropy and of the variances for rho and V to `d_theta` (D59).
+        """Add to `d_theta` the gradient for rho, V through the entropy and variances of q (D59).
 
         Parameters
         ----------

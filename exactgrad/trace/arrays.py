@@ -759,7 +759,7 @@ def select(condition: Any, x: Any, y: Any) -> Exact:
 
 
 def _where(condition: Any, *branches: Any) -> Any:
-    """Return np.where(condition, x, y), or np.where(condition) without branches."""
+    """Return np.where(condition, x, y), or np.where(condition) if `branches` is empty."""
     if field_of(branches) is not None:
         return select(condition, *branches)
     return np.where(comparison_of(np.not_equal)(condition, 0), *branches)

@@ -72,7 +72,7 @@ def _unit(metric: Metric, momentum: Array) -> Array:
 def kick(
     metric: Metric, momentum: Array, gradient: Array, step_size: Any
 ) -> tuple[Array, Array]:
-    r"""Return the directions after a gradient has turned them for a time eps, exactly (D49).
+    r"""Return the momentum after an exact gradient update for a time eps, and the work (D49).
 
     With :math:`e = g / |g|`, :math:`c = e^T M^{-1} r` and
     :math:`\delta = \varepsilon |g| / (D - 1)` ::
