@@ -73,7 +73,7 @@ class Case(NamedTuple):
 
 
 def combinations() -> Iterator[Combination]:
-    """Yield every combination of short names of registered parts, also those that do not fit."""
+    """Yield every combination of short names of registered parts, including invalid ones."""
     tables = (POSTERIORS, PRIORS, LIKELIHOODS, ESTIMATORS, CHECKED_OBJECTIVES)
     for names in product(*tables):
         yield Combination(*names)

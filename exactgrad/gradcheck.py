@@ -318,7 +318,7 @@ def _relative_error(analytic: Array, numeric: Array, bound: Array) -> Array:
 def check_vjp(
     f: Function, vjp: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a hand-written vector-Jacobian product by measured slopes, with a random vector.
+    """Check a hand-written vector-Jacobian product by finite differences, with a random vector.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ def check_vjp(
 def check_jvp(
     f: Function, jvp: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a hand-written Jacobian-vector product by measured slopes, with a random vector.
+    """Check a hand-written Jacobian-vector product by finite differences, with a random vector.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ def check_jvp(
 def check_jacobian(
     f: Function, jacobian: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a hand-written Jacobian by measured slopes.
+    """Check a hand-written Jacobian by finite differences.
 
     Parameters
     ----------
@@ -377,7 +377,7 @@ def check_jacobian(
 def check_hvp(
     gradient: Function, hvp: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a hand-written Hessian-vector product by measured slopes, with a random vector.
+    """Check a hand-written Hessian-vector product by finite differences, with a random vector.
 
     Parameters
     ----------
@@ -397,7 +397,7 @@ def check_hvp(
 def check_hessian(
     gradient: Function, hessian: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a hand-written Hessian by measured slopes.
+    """Check a hand-written Hessian by finite differences.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ class DeferredErrors:
         self, proof: Proof | None, owner: Any = None
     ) -> tuple[WrongDerivative, ...]:
         if proof is None:
-            return ()  # default of the dataclass field
+            return ()  # `dataclass` reads the default of the field from the class
         wrong = vars(proof)["wrong"]
         if callable(wrong):
             wrong = vars(proof)["wrong"] = wrong()

@@ -74,7 +74,11 @@ def fit(args: argparse.Namespace) -> int:
 
 
 def _store_unfinished(model: Any, path: Path) -> int:
-    """Store a fit that Ctrl-C has interrupted, without replacing a file; return the exit status."""
+    """Store a fit that Ctrl-C has interrupted, and return the exit status.
+
+    If `path` exists, its file is kept, and the fit is stored beside it, with ``-unfinished`` added
+    to the name. Nothing is stored if no epoch was finished.
+    """
     from ..learners.checkpoint import save
 
     if not model.n_iter_:
@@ -202,7 +206,8 @@ def predict(args: argparse.Namespace) -> int:
 def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str, Array]:
     """Return the mean and standard deviations, by column name, of each row's prediction.
 
-    Unless `coverage` is None, the ends of the interval of that coverage are added.
+    Unless `coverage` is None, the ends of the interval of that coverage are added. Each column is
+    (N,); several outputs have columns such as ``mean_0`` and ``mean_1``.
     """
     distribution = model.predict_distribution(inputs)
     # Each column is (N,), or (N, K) for several outputs
@@ -222,7 +227,10 @@ def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str,
 
 
 def _class_probabilities(model: Any, inputs: DataFrame) -> dict[str, Array]:
-    """Return the most probable class, all probabilities, epistemic part and entropy, by column."""
+    """Return the most probable class, all probabilities and uncertainties, by column name.
+
+    The uncertainties are the entropy of the predictive and its epistemic part, in nats.
+    """
     distribution = model.predict_distribution(inputs)
     proba = distribution.proba
     columns = {"prediction": model.classes_[np.argmax(proba, axis=1)]}

@@ -71,7 +71,7 @@ def check_folder(path: str) -> Path:
 
 
 def _check_format(picture: str) -> None:
-    """Raise ValueError unless a picture's path ends in a format that matplotlib can write."""
+    """Raise ValueError unless matplotlib can write the format that ends a picture's path."""
     from matplotlib.backend_bases import FigureCanvasBase
 
     formats = FigureCanvasBase.get_supported_filetypes()

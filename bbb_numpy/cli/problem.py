@@ -110,7 +110,7 @@ class Problem(NamedTuple):
         Raises
         ------
         TableError
-            If there are fewer rows, or if the target is the same in all rows.
+            If there are fewer rows, in total or of a class, or if all targets are the same.
         """
         labels, counts = np.unique(self.y, return_counts=True)
         complaint = ""
@@ -323,7 +323,8 @@ def _number_cells(
 ) -> Series:
     """Return the numbers of the column `name`, NaN where a value is missing.
 
-    Raise TableError for a cell that is not a number; `advice` follows this in the message.
+    `args` holds the options --decimal and --thousands. Raise TableError for a cell that is not a
+    number; `advice` follows this in the message.
     """
     cells = get_column(table, name)
     numbers = parse_numbers(cells, args.decimal, args.thousands)

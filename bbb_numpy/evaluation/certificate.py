@@ -151,29 +151,37 @@ def certificate(
     delta: float = 0.025,
     delta_draws: float = 0.01,
 ) -> Certificate:
-    """Return a bound on the share of wrong classes to come, certain but for two probabilities.
+    """Return a PAC-Bayes bound on the error rate of networks drawn from q, for new cases (D57).
 
-    It speaks of networks that are drawn from q anew for every case; a vote of many makes at most
-    twice as many mistakes. Of the network with the mean weights it says nothing.
+    It holds with probability 1 - delta - delta_draws, and for a network that is drawn from q anew
+    for every case. A majority vote of many networks makes at most twice as many errors. The bound
+    says nothing of the network with the mean weights.
 
     Parameters
     ----------
     estimator : GradientEstimator
-        Its prior has to be one of fixed numbers, of which KL(q || P(w)) has a closed form, and
-        has to be chosen *without the rows*: that is the user's promise. `CentredGaussianPrior`
-        stands around weights that other rows have taught.
-    theta : ndarray
-        q, which may have been trained on the rows in any way, `PACBayes` the best of them.
+        Model and posterior. The scales of the prior must be fixed, not learned, and KL(q || P(w))
+        must have a closed form. The prior must have been chosen *without the rows*, which cannot be
+        checked. `CentredGaussianPrior` is centred at weights that were learned from other rows.
+    theta : ndarray (D,)
+        Flat parameters of q. They may have been trained on the rows with any objective, best with
+        `PACBayes`.
     x, y : ndarray (N, d_in), (N, K)
         Inputs and classes of the rows, drawn independently from the distribution of the new cases.
         y is one-hot, or one column of 0 and 1.
     rng : numpy.random.Generator
         Draws the networks.
     samples : int
-        Number of networks drawn for each row, for it alone: N x samples independent draws.
+        Number of networks drawn for each row; no two rows share one, so that N x samples networks
+        are drawn.
     delta, delta_draws : float
-        Probabilities in (0, 1) that the bound fails because of the rows, and because of the
-        networks that were drawn.
+        Probabilities in (0, 1) that the bound fails because of the choice of the rows, and because
+        of the networks that were drawn.
+
+    Returns
+    -------
+    Certificate
+        The bound, and the error rate on the rows and the KL divergence from which it is computed.
 
     Raises
     ------

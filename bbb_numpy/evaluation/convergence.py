@@ -367,8 +367,8 @@ def convergence(draws: Any, x: Any = None, *, weights: bool = True) -> Convergen
     ImportError
         If ArviZ is not installed.
     ValueError
-        For fewer chains or draws, for `x` with a target that has no model, or if no number of the
-        chains ever changes.
+        If there are fewer chains or draws, if `x` is given but the target of the chains has no
+        model with inputs (a `LogJoint` has one), or if no number of the chains ever changes.
     """
     flag("weights", weights)
     az = import_arviz()

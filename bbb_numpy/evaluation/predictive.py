@@ -58,7 +58,9 @@ __all__ = [
 Source = GradientEstimator | DrawnWeights  # distribution from which weights are drawn
 Function = TypeVar("Function", bound=Callable[..., Any])
 BAND = 2.0  # bands are mean +- 2 standard deviations: 95.4 % of a Gaussian
-BLOCK_NUMBERS = 4_000_000  # a block of activations holds about as many numbers at most
+BLOCK_NUMBERS = (
+    4_000_000  # approximate maximum of the numbers in a block of activations
+)
 
 
 ARGUMENTS: dict[str, Check] = {
@@ -385,11 +387,12 @@ def sample_targets(
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
         Model with its approximate posterior, or with draws.
     theta : ndarray
-        What the estimator learned; for `DrawnWeights` the draws (T, D).
+        Flat parameters (D,) that the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
         Inputs at which to predict.
     rng : numpy.random.Generator
-        Draws the weight samples; the same state gives the same functions for any rows.
+        Draws the weight samples, then the targets; the same state gives the same weights for
+        any rows.
     samples : int
         Number of draws S, each with weights of its own.
     """
@@ -498,7 +501,7 @@ def log_predictive_density(
             # In units of the noise the covariance to invert has no eigenvalue below 1
             slopes /= noise[:, None]
             z = ((y[rows] - f) / noise)[..., None]
-            # (B, K, K) covariance of the outputs at each row
+            # (B, K, K) covariance of y at each row, in units of the noise
             y_covariance = np.eye(len(noise)) + slopes @ slopes.swapaxes(1, 2)
             squares = np.sum(z * np.linalg.solve(y_covariance, z), axis=(1, 2))
             log_det = np.linalg.slogdet(2.0 * pi * y_covariance)[1]

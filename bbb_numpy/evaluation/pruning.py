@@ -159,7 +159,8 @@ def prune(
     share : float
         Share of the eligible weights to remove, between 0 and 1; their number is rounded.
     eligible : ndarray (P,) of bool, optional
-        Weights that may be removed; by default all, biases too. `matrices` leaves these alone.
+        Weights that may be removed; by default all weights and biases. The mask that `matrices`
+        returns excludes the biases.
 
     Returns
     -------

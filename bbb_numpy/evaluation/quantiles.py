@@ -30,7 +30,7 @@ BRACKET_WIDTHS = (*(2.0 ** (2**k) for k in range(9)), 2.0**511)
 
 
 def check_levels(name: str, value: Any) -> Array:
-    """Return probabilities as a float64 array: () for a number, (Q,) for a list.
+    """Return probabilities in [0, 1] as a float64 array: () for a number, (Q,) for a list.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def check_levels(name: str, value: Any) -> Array:
     Raises
     ------
     ValueError
-        If one is not between 0 and 1, or the list is empty.
+        If one is not in [0, 1], or the list is empty.
     """
     levels = ANY_NUMBERS(name, value).astype(np.float64)
     if levels.ndim > 1 or not levels.size or not ((levels >= 0) & (levels <= 1)).all():

@@ -33,7 +33,8 @@ class DoublyReparameterised(Frozen):
         if not isinstance(self.objective, Renyi) or self.objective.alpha != 0.0:
             raise ValueError(
                 "the objective of DoublyReparameterised must be IWAE, Renyi(0.0); got "
-                f"{short_repr(self.objective)}. Use Reparameterised"
+                f"{short_repr(self.objective)}. Use Reparameterised, which differentiates "
+                "any objective"
             )
         if self.antithetic:
             raise ValueError(
@@ -113,7 +114,8 @@ class SelfNormalised(Frozen):
         if not isinstance(self.objective, EUBO):
             raise ValueError(
                 "the objective of SelfNormalised must be EUBO(); got "
-                f"{short_repr(self.objective)}. Use Reparameterised"
+                f"{short_repr(self.objective)}. Use Reparameterised, which differentiates "
+                "any objective"
             )
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:

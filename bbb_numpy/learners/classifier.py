@@ -218,9 +218,9 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         return ClassPredictive(proba, aleatoric.astype(np.float64))
 
     def _like_y(self, array: Array) -> Array:
-        """Return probabilities (N, C, ...) of all classes, given (N, C, ...) or (N, 1, ...).
+        """Return probabilities (N, C, ...) of all classes, given all or the second of two.
 
-        The latter are those of the second of two classes.
+        The latter have the shape (N, 1, ...).
         """
         if array.shape[1] == 1:
             return np.concatenate([1.0 - array, array], axis=1)

@@ -347,7 +347,7 @@ def likely_causes(evidence: Evidence) -> list[str]:
 
 
 def _causes(subject: str, evidence: Evidence) -> list[str]:
-    """Return all causes of a subject, a key of `CAUSES`, that apply, with their remedies."""
+    """Return the causes of a subject, a key of `CAUSES`, that apply, each with its remedy."""
     return [cause(evidence) for cause in CAUSES[subject] if cause.applies(evidence)]
 
 
@@ -390,7 +390,7 @@ def _remedy_for_outliers(evidence: Evidence) -> str:
 
 
 def _noise_is_too_small(evidence: Evidence) -> bool:
-    """Return whether fixed noise is too small for the residuals, or intervals hold too few rows."""
+    """Return whether fixed noise is too small for residuals, or intervals miss too many targets."""
     if "intervals" in evidence.findings:
         return True
     scale = inf
@@ -424,7 +424,7 @@ def _remedy_for_narrow_prior(evidence: Evidence) -> str:
 
 
 def _state_of_chains(evidence: Evidence) -> str:
-    """Return R-hat of the log density as text, or that the chains stand still."""
+    """Return a phrase: R-hat of the log density, or that the chains stand still."""
     r_hat = evidence.report.density_r_hat
     if isinf(r_hat):
         return "stand still"
@@ -505,7 +505,7 @@ def _length_of_training(evidence: Evidence) -> str:
 
 
 def _remedy_for_short_training(evidence: Evidence) -> str:
-    """Return the advice to train for longer, or with the usual optimizer if steps are small."""
+    """Return advice against short training: more epochs or patience, or the usual optimizer."""
     if evidence.learner.training_.stopped:
         patience = LONGER_FACTOR * evidence.parts["early_stopping"].patience
         patience = max(patience, EarlyStopping().patience)

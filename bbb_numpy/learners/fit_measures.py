@@ -99,7 +99,10 @@ class JudgedFit:
     n_samples: int
 
     def log_density(self) -> Array:
-        """Return log P(y|x, D) of each row (n,), in nats; -inf where the network overflows."""
+        """Return log P(y|x, D) of each row (n,), in nats and for y in training's units.
+
+        It is -inf where the network overflows.
+        """
         rng = np.random.default_rng(self.seed)
         density = log_predictive_density(
             self.estimator, self.theta, self.x, self.y, rng=rng, samples=self.n_samples

@@ -259,7 +259,7 @@ class Check:
         return not isnan(getattr(report, self.measure))
 
     def limits(self, report: FitReport) -> dict[str, float]:
-        """Return the thresholds for a report, by the keys 'at least' and 'at most'.
+        """Return the thresholds for a report, a dict with the keys 'at least' and 'at most'.
 
         A key is absent if there is no such threshold, or if the check does not apply.
         """

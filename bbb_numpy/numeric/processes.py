@@ -14,7 +14,7 @@ from threading import Thread
 
 __all__ = ["exit_with_parent", "starting_processes"]
 
-PARENT_POLL_INTERVAL_S = 0.5  # time between two looks whether the parent still runs
+PARENT_POLL_INTERVAL_S = 0.5  # time between two checks that the parent still runs
 
 
 @contextmanager

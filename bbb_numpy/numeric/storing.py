@@ -92,9 +92,11 @@ def write_state(path: Path, state: Any, form: Format) -> None:
     Parameters
     ----------
     path : Path
+        File to write.
     state : named tuple
         Tree of values, arrays and objects of the classes of `form`.
     form : Format
+        Name and version to write into the file, and the classes that it may contain.
 
     Raises
     ------
@@ -113,14 +115,16 @@ def write_state(path: Path, state: Any, form: Format) -> None:
 
 
 def read_state(path: Path, state_class: type, form: Format) -> Any:
-    """Return the state in a file of `write_state`.
+    """Return the state that `write_state` has stored in a file.
 
     Parameters
     ----------
     path : Path
+        File to read.
     state_class : type
         Class of the state, a named tuple.
     form : Format
+        Name and version that the file must have, and the classes that it may contain.
 
     Raises
     ------

@@ -98,7 +98,7 @@ def short_repr(value: Any) -> str:
 
 
 def _single(value: Any) -> Any:
-    """Return the number in an array without axes, and other values unchanged."""
+    """Return the number in a zero-dimensional array, and other values unchanged."""
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
@@ -265,7 +265,7 @@ class Numbers:
         return array
 
     def _fits(self, shape: tuple[int, ...]) -> bool:
-        """Return whether `shape` is the required one."""
+        """Return whether `shape` equals the required shape, in which None stands for any length."""
         pattern = self.shape or ()
         pairs = zip(pattern, shape, strict=False)
         return len(shape) == len(pattern) and all(a in (None, b) for a, b in pairs)

@@ -155,7 +155,7 @@ class BernoulliLikelihood(_Discrete):
         return softplus_parts(f).sigmoid
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw targets 0 or 1 from P(y|x, w), (S, B, K) of the dtype of `f`.
+        """Draw targets (S, B, K), each 0 or 1, from P(y|x, w), in the dtype of `f`.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class CategoricalLikelihood(_Discrete):
             )
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
-        """Return log P(y|x, w) (S, B) of every row: sum_k y_k log softmax(z)_k (D14).
+        """Return log P(y|x, w) (S, B) of every row: sum_k y_k log softmax(f)_k (D14).
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class CategoricalLikelihood(_Discrete):
         value : ndarray (S, B)
             log P(y|x, w) of each sample and row in nats, summed over targets.
         saved : ndarray (S, B, K)
-            The derivative d log P/dz = y - softmax(z), which `vjp` takes.
+            The derivative d log P/df = y - softmax(f), which `vjp` takes.
         """
         check_shape(f, y)
         # In this copy the numbers of one class are contiguous in memory, so that a sum over classes
@@ -240,7 +240,7 @@ class CategoricalLikelihood(_Discrete):
         )  # D54
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw classes from P(y|x, w) as one-hot rows, (S, B, K) of the dtype of `f`.
+        """Draw classes from P(y|x, w) as one-hot rows (S, B, K), in the dtype of `f`.
 
         Parameters
         ----------
@@ -337,7 +337,7 @@ class PoissonLikelihood(_Discrete):
         return np.where(y < 0, float(upper), probability)
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw counts, (S, B, K) of the dtype of `f`; raise ValueError for a rate above 9e18.
+        """Draw counts (S, B, K), in the dtype of `f`; raise ValueError for a rate above 9e18.
 
         Parameters
         ----------

@@ -119,7 +119,7 @@ class FullRank(GaussianPosterior):
         return np.concatenate([mean, inverse_softplus(np.diag(factor)), lower])
 
     def factor(self, blocks: Params, buffers: Buffers) -> Factor:
-        """Return C (P, P), with diagonal softplus(rho), and functions of rho (M1)."""
+        """Return C (P, P), with the diagonal softplus(rho), and the `SoftplusParts` of rho (M1)."""
         rho = blocks["rho"]
         lower = blocks["lower"]
         size = len(rho)
@@ -270,7 +270,7 @@ class FullRank(GaussianPosterior):
     def add_entropy_vjp(
         self, factor: Factor, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add the gradient of the entropy and of the variances for C to `d_theta` (D19).
+        """Add to `d_theta` the gradient for C through the entropy and the variances of q (D19).
 
         With the entropy H, ``d H/dC = diag(1/C_jj)``, and ``d Var w_j/dC = 2 C`` on row j of the
         lower triangle.

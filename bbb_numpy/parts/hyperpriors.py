@@ -58,7 +58,7 @@ class Hyperprior(Protocol):
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Draw learned numbers from the hyperprior, (S, K).
+        """Draw learned numbers (S, K) from the hyperprior.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class LogNormal:
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Draw learned numbers from the hyperprior, (S, K).
+        """Draw learned numbers (S, K) from the hyperprior.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class HalfNormal(_ScaleDensity):
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Draw learned numbers from the hyperprior, (S, K).
+        """Draw learned numbers (S, K) from the hyperprior.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class HalfCauchy(_ScaleDensity):
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Draw learned numbers from the hyperprior, (S, K).
+        """Draw learned numbers (S, K) from the hyperprior.
 
         Parameters
         ----------

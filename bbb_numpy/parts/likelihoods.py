@@ -43,8 +43,7 @@ class Likelihood:
     `log_density` and `vjp` look at each row alone, so that minibatches add up.
     """
 
-    # One of 'real', 'count' and 'class'; learners standardise real targets alone. Targets 0 and 1
-    # are classes
+    # 'real', 'count' or 'class' (which includes targets 0 and 1); learners standardise only 'real'
     target_kind: ClassVar[str] = "real"
     heavy_tails: ClassVar[bool] = False  # whether the variance of y may be infinite
     # Label under which `fit` prints `noise_scale`; empty if the noise is not one number per output
@@ -242,7 +241,7 @@ class Likelihood:
         raise NotImplementedError
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw targets from P(y|x, w), (S, B, K) of the dtype of `f`.
+        """Draw targets (S, B, K) from P(y|x, w), in the dtype of `f`.
 
         Parameters
         ----------
@@ -331,7 +330,7 @@ class _Gaussian(Likelihood):
         return self.components(params, f)[1] ** 2
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw targets from P(y|x, w), (S, B, K) of the dtype of `f`.
+        """Draw targets (S, B, K) from P(y|x, w), in the dtype of `f`.
 
         Parameters
         ----------

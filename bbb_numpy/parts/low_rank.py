@@ -261,7 +261,7 @@ class LowRank(GaussianPosterior):
     def add_entropy_vjp(
         self, parts: LowRankFactor, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add the gradient of the entropy and of the variances for rho and V to `d_theta` (D59).
+        """Add to `d_theta` the gradient for rho, V through the entropy and variances of q (D59).
 
         Parameters
         ----------
@@ -283,7 +283,10 @@ class LowRank(GaussianPosterior):
 
 
 def _solve(sample: LowRankSample) -> tuple[Array, Array]:
-    """Return u = (I + V V^T)^-1 a (S, P) = a - V c, and c = M^-1 V^T a (S, R) (D59)."""
+    """Return u = (I + V V^T)^-1 a (S, P) = a - V c, and c = M^-1 V^T a (S, R) (D59).
+
+    Here a is ``sample.eps`` (S, P), and M = I + V^T V.
+    """
     v = sample.parts.v
     c = sample.eps @ v @ sample.parts.inverse
     return sample.eps - c @ v.T, c

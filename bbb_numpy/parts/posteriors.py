@@ -254,7 +254,7 @@ class GaussianPosterior(Posterior):
     def add_entropy_vjp(
         self, parts: Any, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add the gradient of the entropy and of the variances for theta to `d_theta`.
+        """Add to `d_theta` the gradient for theta through the entropy and the variances of q.
 
         Parameters
         ----------
@@ -466,7 +466,7 @@ class MeanField(GaussianPosterior):
     def add_entropy_vjp(
         self, parts: SoftplusParts, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add the gradient of the entropy and of the variances for rho to `d_theta` (D18).
+        """Add to `d_theta` the gradient for rho through the entropy and the variances of q (D18).
 
         With the entropy H, ``d H/d rho = s(rho) / sigma`` and ``d sigma^2/d rho = 2 sigma s(rho)``.
 

@@ -148,7 +148,7 @@ class Prior:
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Draw weight vectors from the prior, (S, P) of float64.
+        """Draw weight vectors (S, P) from the prior, in float64.
 
         Parameters
         ----------
@@ -293,7 +293,7 @@ class GaussianPrior(ClosedFormPrior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Draw weight vectors from the prior, (S, P) of float64.
+        """Draw weight vectors (S, P) from the prior, in float64.
 
         Parameters
         ----------
@@ -390,7 +390,7 @@ class CentredGaussianPrior(GaussianPrior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Draw weight vectors from the prior, (S, P) of float64.
+        """Draw weight vectors (S, P) from the prior, in float64.
 
         Parameters
         ----------
@@ -505,7 +505,7 @@ class LaplacePrior(Prior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Draw weight vectors from the prior, (S, P) of float64.
+        """Draw weight vectors (S, P) from the prior, in float64.
 
         Parameters
         ----------
@@ -703,7 +703,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Draw weight vectors from the prior, (S, P) of float64.
+        """Draw weight vectors (S, P) from the prior, in float64.
 
         Parameters
         ----------

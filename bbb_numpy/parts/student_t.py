@@ -240,7 +240,7 @@ class StudentTPrior(_StudentT, Prior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Draw weight vectors from the prior, (S, P) of float64.
+        """Draw weight vectors (S, P) from the prior, in float64.
 
         Parameters
         ----------
@@ -391,7 +391,7 @@ class StudentTLikelihood(_StudentT, Likelihood):
         return probability
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw targets from P(y|x, w), (S, B, K) of the dtype of `f`.
+        """Draw targets (S, B, K) from P(y|x, w), in the dtype of `f`.
 
         Parameters
         ----------

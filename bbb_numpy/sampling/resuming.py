@@ -226,7 +226,7 @@ class Checkpoint:
 
 
 def _in_one_stretch(run: Run) -> Run:
-    """Return `run` with the stretches of its draws concatenated to one array for each name."""
+    """Return `run` with the blocks of its draws concatenated to one array for each name."""
     return run._replace(draws=(run.all_draws(),)) if run.draws else run
 
 
@@ -249,7 +249,7 @@ def _check_run(run: Run, settings: Settings, start: Array) -> None:
 
 
 def _check_shapes(arrays: dict[str, Array], shape: tuple[int, ...], size: int) -> None:
-    """Raise ValueError unless every array is numeric and has `shape`, or `shape` and `size`."""
+    """Raise ValueError unless each array is numeric, of the shape `shape` or ``(*shape, size)``."""
     for name, array in arrays.items():
         if array.dtype.kind not in "bif" or array.shape not in (shape, (*shape, size)):
             raise ValueError(f"{name} has the shape {array.shape}, of {array.dtype}")

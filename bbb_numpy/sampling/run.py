@@ -518,11 +518,11 @@ def _advance_all(
         )
         return False
     except BrokenProcessPool as error:
-        outlook = "start again"
+        outlook = "starts from the beginning"
         if checkpoint is not None:
-            outlook = "continue from the checkpoint"
+            outlook = "continues from its checkpoint"
         raise ChildProcessError(
-            f"{error} Repeat the call to {outlook}; cores=1 needs no other process."
+            f"{error} Repeating the call {outlook}; with cores=1 no other process is needed."
         ) from error
     finally:
         bar.close()
@@ -589,7 +589,7 @@ def _warn_of_bias(draws: Draws) -> None:
     """Emit a UserWarning if divergences or too large steps show that expectations are biased."""
     kernel = draws.kernel
     name = type(kernel).__name__
-    # a kernel that accepts everything says how to lower its bias
+    # a kernel without a rejection step has no target_accept; `remedy` names what lowers its bias
     remedy = getattr(kernel, "remedy", "")
     smaller_steps = "Raise target_accept (0.9, 0.95, 0.99)"
     if remedy:

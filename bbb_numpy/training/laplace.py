@@ -162,10 +162,11 @@ class Linearised(GradientEstimator):
 
     @cached_property
     def layout(self) -> Layout:
-        """Blocks of theta: mu, sd, bases A and B, learned numbers of prior and likelihood.
+        """Blocks of theta: mu, sd in a basis, the bases, and the learned numbers.
 
-        mu and sd have P numbers each. A and B, of each block of correlated weights, are the square
-        matrices of the basis in which sd is given.
+        The basis of each block of correlated weights is two matrices, such as ``'A0'`` and
+        ``'B0'``, with the index of its first weight. The learned numbers are those of the prior,
+        then those of the likelihood.
         """
         size = self.model.layout.size
         blocks: list[Any] = [("mu", (size,)), ("sd", (size,))]

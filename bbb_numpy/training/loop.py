@@ -260,7 +260,8 @@ class Descent:
         n_steps = len(self.minibatches.slices)
         beta = recipe.warm_up(epoch, n_epochs)
         self.beta = not_negative("the value of warm_up(epoch, epochs)", beta)
-        # factor from the cost of a minibatch to the cost of all data in units of the KL term (D62)
+        # A minibatch costs about kl_factor KL / n_steps plus the NLL of its rows; times `scale`
+        # this estimates KL + NLL / kl_factor of all data (D62)
         kl_factor = self.beta * getattr(self.estimator.objective, "beta", 1.0)
         scale = n_steps / (kl_factor or 1.0)
         objective = kl = nll = factor = 0.0

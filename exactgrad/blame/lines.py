@@ -122,7 +122,8 @@ class Blame:
             for k in influence.backward
             if self._numbers(k) not in self.forward_numbers
         ]
-        # by (j, k): the part of k that is linear in j, its derivative when j is scaled
+        # by (j, k): the derivative of result k for a factor on result j, which is the part of k
+        # that is linear in j
         linear_parts: dict[tuple[int, int], Array] = {}
 
         def observe(k: int, start: int, tangent: Array) -> None:

@@ -68,7 +68,7 @@ class Digits(Field):
         return np.array(numbers, object).reshape(*shape, 1)
 
     def _from_float(self, x: float) -> Array:
-        """Return the decimal (1,) of the number that the float x is rounded from."""
+        """Return as a decimal (1,) the number that was rounded to the float x."""
         if not math.isfinite(x) or abs(x) == SMALLEST_NORMAL:
             return self.one * Decimal(x)
         return super()._from_float(x)

@@ -169,7 +169,7 @@ def random_prime(rng: random.Random) -> int:
     """
     while True:
         p = rng.getrandbits(PRIME_BITS) | 1 << PRIME_BITS - 1 | 7
-        # p - 1 is twice an odd number, and these bases decide below 3e14 times 2^10
+        # one power per base is enough, since (p - 1) / 2 is odd; the test is exact below 3.8e18
         if all(
             pow(a, p >> 1, p) in (1, p - 1) for a in (2, 3, 5, 7, 11, 13, 17, 19, 23)
         ):
@@ -196,7 +196,8 @@ class ZeroTest:
     n_points: int = 0  # points tried in the present field
     n_zero: int = 0  # points at which the excess was 0
     is_zero: bool = False  # whether the excess was 0 at the last point
-    zero_levels: Array | bool = True  # levels of the field on which no point excludes 0
+    # for each level of the field, whether no point so far has shown that the excess is not 0
+    zero_levels: Array | bool = True
 
     def start(self) -> None:
         """Reset what was recorded in the last field, before points of another field are tried."""
@@ -546,7 +547,7 @@ class Field:
         return flat_roots.reshape(roots.shape)
 
     def root(self, u: Array) -> Array:
-        """Return a root of u, u^((p + 1) / 4); a random number where u has no root in the field."""
+        """Return a square root u^((p + 1) / 4) of u; a random number where the field has none."""
         r = self.power(u, (self.p + 1) // 4)
         wrong = self.mul(r, r) != u
         if wrong.any():
@@ -636,7 +637,7 @@ class Field:
         return np.stack([self.inv(u), self.neg(t), k], axis=-2)
 
     def scale_log_terms(self, log_terms: Array, a: Array) -> Array:
-        """Return the log terms of a x, from those of x.
+        """Return the log terms of the product a x, given those of x.
 
         Parameters
         ----------
@@ -652,16 +653,16 @@ class Field:
     # --- functions of which the field knows little
 
     def opaque(self, name: str, a: Array, odd: bool | None = None) -> Array:
-        """Return a random function of the residues that is odd, even or neither.
+        """Return the values of a random function of the residues that is odd, even or neither.
 
         Parameters
         ----------
         name : str
-            What the function is drawn by: the same name, the same function.
+            Name that determines the function: the same name gives the same function.
         a : array, shape (..., C)
             The arguments.
         odd : bool, optional
-            Whether the function is odd, or else even. By default it is neither.
+            Whether the function is odd (True) or even (False). By default it is neither.
         """
         self.transcendental = True
         if odd is None:
@@ -880,7 +881,7 @@ class Gauss(Prime):
         return concluded
 
     def draw(self, shape: tuple[int, ...]) -> Array:
-        """Return random nonzero real numbers (*shape, 2)."""
+        """Return random nonzero residues without imaginary part, (*shape, 2)."""
         return self._as_complex(super().draw(shape))
 
     def from_integers(self, integers: Any) -> Array:

@@ -263,7 +263,8 @@ class Exact(NDArrayOperatorsMixin):
         """
         if type is not np.ndarray or np.dtype(dtype) not in (np.float64, np.object_):
             raise Untraceable(
-                f"exact numbers cannot be viewed as dtype {dtype} and {type}"
+                "exact numbers can be viewed as float64 in an np.ndarray only; got dtype "
+                f"{dtype} and class {type}"
             )
         return self.map_views(lambda part, _: part[...])
 
@@ -703,12 +704,13 @@ def _refuse_ties(x: Exact, y: Exact) -> None:
     """
     if np.isnan(x.floats).any() or np.isnan(y.floats).any():
         raise Untraceable(
-            "a number that is nan in floats is compared, which chooses no branch"
+            "a number that is nan in floats is compared, which decides no branch: avoid the nan"
         )
     is_decimal = x.field.is_decimal
     if is_decimal and ((x.primal != x.primal).any() or (y.primal != y.primal).any()):
         raise Untraceable(
-            "the result of a division by 0 is compared, which chooses no branch"
+            "the result of a division by 0 is compared, which decides no branch: avoid the "
+            "division"
         )
     tie = x.floats == y.floats  # inf ties with inf where both overflow
     if tie.any() and not is_decimal:
@@ -719,7 +721,7 @@ def _refuse_ties(x: Exact, y: Exact) -> None:
 
 
 def comparison_of(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return the comparison of exact arrays that decides by `operation` on their floats.
+    """Return a comparison of exact arrays, which applies `operation` to their floats.
 
     Its results are appended to the path of the field.
     """
@@ -757,7 +759,7 @@ def select(condition: Any, x: Any, y: Any) -> Exact:
 
 
 def _where(condition: Any, *branches: Any) -> Any:
-    """Return np.where(condition, x, y), or np.where(condition) without branches."""
+    """Return np.where(condition, x, y), or np.where(condition) if `branches` is empty."""
     if field_of(branches) is not None:
         return select(condition, *branches)
     return np.where(comparison_of(np.not_equal)(condition, 0), *branches)

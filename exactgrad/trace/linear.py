@@ -99,7 +99,7 @@ def einsum(
 
 
 def _sum_own(x: Exact, term: str, used: str) -> tuple[Exact, str]:
-    """Return x and its letters after its repeated letters and its unused letters are removed.
+    """Return x and its letters, without repeated letters and letters that are not in `used`.
 
     `term` has one letter for each axis of x. A repeated letter becomes a diagonal; a letter that is
     not in `used` is summed over.

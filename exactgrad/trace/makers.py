@@ -211,7 +211,7 @@ STAND_INS: dict[int, Any] = {
     **{id(getattr(np, name)): stand_in for name, stand_in in REPLACED_NAMES.items()},
 }
 
-# --- what NumPy itself writes in Python runs as it is: copies, for which makers are exchanged
+# --- NumPy's own functions in Python: copies of them run, which call the stand-ins of makers
 
 # Helpers written in C, which take floats alone: functions that call them are not copied
 COMPILED_HELPERS = {

@@ -137,7 +137,7 @@ class GradientClaim(Claim):
         self.problem.value_and_grad(self.theta.copy(), *copy_leaves(self.arguments))
 
     def _wrong_names(self, data: tuple[Condition, ...], field: Field) -> str:
-        """Return a phrase on the wrong coordinates, or blocks of a large theta, in a field."""
+        """Return a phrase that counts and names what is wrong: coordinates, or blocks of theta."""
         problem = self.problem._replace(data=data)
         candidates = list(error_candidates(problem, self.theta, is_zero=True))
         wrong = []

@@ -310,7 +310,7 @@ def test_the_death_of_a_process_is_an_error_and_the_same_call_goes_on(tmp_path):
     options = {"draws": 20, "warm_up": 30, "seed": 0, "groups": 2, "checkpoint": tmp_path}
     with pytest.raises(ChildProcessError, match="unexpectedly terminated") as error:
         sample_target(target, START, cores=2, **options)
-    error.match("Repeat the call to continue from the checkpoint; cores=1 needs no other process")
+    error.match("Repeating the call continues from its checkpoint; with cores=1 no other process")
     draws = sample_target(target, START, cores=1, **options)
     same_bits(draws, sample_target(target, START, cores=1, **{**options, "checkpoint": None}))
 

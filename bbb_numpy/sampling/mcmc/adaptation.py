@@ -207,6 +207,11 @@ def first_step_size(
         State at which every trial step begins; the acceptance is averaged over its chains.
     step_size : float
         Step size at which the search begins, in units of the metric.
+
+    Returns
+    -------
+    float
+        The first step size on the other side of 80 %; the last one if 60 trials do not cross it.
     """
     momentum = metric.draw_momentum(rng, state.position)
     phase = Phase(state.position, momentum, state.log_density, state.gradient)

@@ -248,7 +248,7 @@ class MetropolisHastings(Adaptable):
         return replace(self, proposal=proposal.tuned(*tuning))
 
     def adapt(self, *arguments: Any, **options: Any) -> Any:
-        """Return the warm-up of `Adaptable.adapt`, or None if the proposal cannot be tuned."""
+        """Return the warm-up, as `Adaptable.adapt` does; None if the proposal cannot be tuned."""
         if not hasattr(self.proposal, "tuned"):
             return None
         return super().adapt(*arguments, **options)

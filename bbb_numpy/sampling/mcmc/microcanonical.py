@@ -72,7 +72,7 @@ def _unit(metric: Metric, momentum: Array) -> Array:
 def kick(
     metric: Metric, momentum: Array, gradient: Array, step_size: Any
 ) -> tuple[Array, Array]:
-    r"""Return the directions after a gradient has turned them for a time eps, exactly (D49).
+    r"""Return the momentum after an exact gradient update for a time eps, and the work (D49).
 
     With :math:`e = g / |g|`, :math:`c = e^T M^{-1} r` and
     :math:`\delta = \varepsilon |g| / (D - 1)` ::
@@ -283,7 +283,10 @@ class _Microcanonical(Adaptable):
         return self.decoherence_length
 
     def steps(self, size: int) -> int:
-        """Return the number of steps of a path of two decoherence lengths in `size` dimensions."""
+        """Return the number of steps of a path of two decoherence lengths in `size` dimensions.
+
+        It is rounded up, and is at most `max_steps`.
+        """
         return steps_for(
             PATH_LENGTHS * self.length(size), self.step_size, self.max_steps
         )
@@ -588,9 +591,10 @@ def energy_variance(acceptance: float, size: int) -> float:
 
 
 def excess(errors: Array, size: int, target_variance: float) -> float:
-    """Return the ratio of the energy variance per dimension to its target, from 0 to 10 (D50).
+    """Return the mean squared energy error per dimension over its target, from 0 to 10 (D50).
 
-    If an error is not finite the ratio is 10, the largest.
+    The mean square stands for the variance: the mean error is not subtracted. If an error is not
+    finite the ratio is 10, the largest.
 
     Parameters
     ----------

@@ -427,9 +427,9 @@ def _copy(arrays: Any) -> Any:
 
 
 def _swap_ends(span: Span, which: Array) -> Span:
-    """Return `span` with first and last point exchanged where `which` (A,) is true.
+    """Return `span` with its first and last momenta exchanged where `which` (A,) is true.
 
-    The U-turn criterion is the same in both directions.
+    The span is then read backwards in time, which leaves the U-turn criterion unchanged.
     """
     swap = which[:, None]
     return Span(

@@ -277,7 +277,7 @@ class SGHMC(Adaptable):
         return 0.1 * (ratio - 1.0)
 
     def expected_bias(self, draws: Any) -> float:
-        """Return the mean relative bias of variances, estimated from the heat of the momenta (D65).
+        """Return the mean relative bias of variances, estimated from the kinetic energy (D65).
 
         Parameters
         ----------
