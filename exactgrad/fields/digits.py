@@ -21,7 +21,8 @@ Array = NDArray[Any]
 N_DIGITS = 60
 GUARD_DIGITS = 10  # digits beyond the context's precision, for pi and for angles
 MIN_ROUNDED_BITS = 30  # significant bits; a float with fewer is taken to be exact
-STIRLING_START = 50  # smallest x at which Stirling's series is used: 40 terms give 80 digits
+# Smallest x at which Stirling's series is used: from there on 40 terms give 80 digits
+STIRLING_START = 50
 N_STIRLING_TERMS = 40
 
 
@@ -62,7 +63,7 @@ class Digits(Field):
         self.log_2 = self.one * Decimal(2).ln()
 
     def variable(self, floats: Array) -> Array:
-        """Return floats as decimals (..., 1), or numbers that round to them (see `rounding_seed`)."""
+        """Return floats, or numbers that round to them (see `rounding_seed`), as decimals."""
         return _elementwise(self._unrounded, floats)[..., None]
 
     def draw(self, shape: tuple[int, ...]) -> Array:
@@ -109,7 +110,8 @@ class Digits(Field):
             return Decimal(x)
         if x.as_integer_ratio()[0].bit_length() < MIN_ROUNDED_BITS:
             return Decimal(x)
-        size = abs(math.frexp(x)[0])  # the mantissa, so that x, -x and 2 x get the same sign
+        # the mantissa, so that x, -x and 2 x get the same sign
+        size = abs(math.frexp(x)[0])
         sign = random.Random(size * self.rounding_seed).choice((-1, 1))
         return Decimal(x) * (1 + Decimal(sign) / 2**53)
 

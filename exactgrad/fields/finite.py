@@ -704,7 +704,8 @@ class Field:
 
         So cos^2 a + sin^2 a = 1, cos(-a) = cos a and sin(-a) = -sin a hold.
         """
-        t = self.opaque("tan", a, odd=True)  # a random odd function in place of tan(a / 2)
+        # a random odd function in place of tan(a / 2)
+        t = self.opaque("tan", a, odd=True)
         square = self.mul(t, t)
         reciprocal = self.inv(self.add(self.one, square))
         cos = self.mul(self.sub(self.one, square), reciprocal)
