@@ -43,7 +43,7 @@ class DoublyReparameterised(Frozen):
             )
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        r"""Return the objective, and write the doubly reparameterised gradient (D26).
+        r"""Return the objective and its log densities; write the gradient into `batch` (D26).
 
         With :math:`u = \mathrm{softmax}(\log w)`, frozen, the surrogate is
 
@@ -68,14 +68,16 @@ class DoublyReparameterised(Frozen):
         d_w = self.model.vjp(
             step.joint, c.prior, c.likelihood, batch.d_blocks, batch.buffers
         )
-        # adds u times d log q/dw
+        # adds u d log q/dw, with the normalised importance weights u
         self.posterior.add_density_slope(step.sample, c.posterior, d_w)
-        d_w *= -c.likelihood[:, None]  # D26: u once more, u^2 in all
+        d_w *= -c.likelihood[:, None]  # multiplied by u once more: u^2 in all (D26)
         self.posterior.pull_back(step.sample, d_w, None, batch.d_blocks)
         return step.value, step.terms
 
     def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
-        """Return the surrogate, in which u and the density of log w are frozen at `frozen`.
+        """Return the surrogate of IWAE, with importance weights fixed at `frozen` (D26).
+
+        In its first part the parameters of q, prior and likelihood are fixed there as well.
 
         Parameters
         ----------
@@ -119,7 +121,9 @@ class SelfNormalised(Frozen):
             )
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        r"""Return the objective, and write the gradient of the surrogate of the EUBO (G8, D27).
+        r"""Return the objective and its log densities; write the gradient into `batch` (G8, D27).
+
+        The gradient is that of the surrogate
 
         .. math:: -\sum_s \hat w_s [\log q(w_s; \theta) + \log P(D, w_s)]
 
@@ -139,15 +143,16 @@ class SelfNormalised(Frozen):
         """
         step = self.forward(batch)
         c = step.cotangents
+        # gradient of log q(w; theta) for theta, with the samples w fixed
         self.posterior.pull_back_direct(step.sample, c.posterior, batch.d_blocks)  # G8
-        if self.model.learned():  # D27
+        if self.model.learned():  # gradient for learned scales (D27)
             self.model.vjp(
                 step.joint, c.prior, c.likelihood, batch.d_blocks, batch.buffers
             )
         return step.value, step.terms
 
     def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
-        """Return the surrogate, in which samples and importance weights are frozen at `frozen`.
+        """Return the surrogate of the EUBO, with samples and importance weights fixed at `frozen`.
 
         Parameters
         ----------

@@ -40,7 +40,7 @@ def check_regular(path: Path) -> None:
 
 @contextmanager
 def path_in_errors(path: Path) -> Iterator[None]:
-    """Add `path` to an OSError that names no file, such as that of a full disk."""
+    """Add `path` to any OSError of a with block that names no file, such as a full disk's."""
     try:
         yield
     except OSError as error:

@@ -136,6 +136,13 @@ def whole(
         Smallest and largest accepted number; with `maximum` None there is no largest one.
     expected : str
         Description of the accepted values, for messages; by default "a whole number >= minimum".
+
+    Raises
+    ------
+    TypeError
+        If `value` is not a number.
+    ValueError
+        If it is not whole, or out of bounds.
     """
     upper = MAX_INT64 if maximum is None else maximum
     # a fast path for the most frequent case
@@ -164,6 +171,13 @@ def real(name: str, value: Any, low: float, high: float, expected: str = "") -> 
         Bounds; `low` is accepted and `high` is not.
     expected : str
         Description of the accepted values, for messages; by default the two bounds.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not a number.
+    ValueError
+        If it is out of bounds or nan.
     """
     if type(value) is float and low <= value < high:
         return value
@@ -272,7 +286,7 @@ class Numbers:
 
 
 def contains_instance(array: Any, classes: Any) -> bool:
-    """Return whether `array` is an object array with an entry that is an instance of `classes`."""
+    """Return whether `array` is an object array with an item of one of `classes`."""
     objects = isinstance(array, np.ndarray) and array.dtype == object
     return objects and any(isinstance(item, classes) for item in array.flat)
 

@@ -114,7 +114,7 @@ class Recipe:
     def shares(
         self, estimator: GradientEstimator, sizes: Sequence[float]
     ) -> list[float]:
-        """Return the shares pi_i of the KL term for the M minibatches of an epoch.
+        """Return the share of the KL term that each of an epoch's M minibatches gets.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ def checked_rows(
     *,
     which: str = "",
 ) -> Rows:
-    """Return rows in the dtype of theta after a check of their shapes and values.
+    """Check the shapes and values of data, and return them in the dtype of theta.
 
     Parameters
     ----------
