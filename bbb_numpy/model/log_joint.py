@@ -172,7 +172,7 @@ class LogJoint:
             d_in = x.shape[1]
             x = np.ascontiguousarray(unique_rows[:, :d_in])
             y = np.ascontiguousarray(unique_rows[:, d_in:])
-            v = counts.astype(y.dtype)  # D45
+            v = counts.astype(y.dtype)  # row weights: how often each row occurs (D45)
         block_size = max(1, MAX_ACTIVATIONS // max(self.model.network.sizes[1:]))
         blocks = []
         for first_row in range(0, max(1, len(x)), block_size):
@@ -264,14 +264,17 @@ class LogJoint:
 
         model = self.model
         (x, y, v), *other_blocks = blocks
+        # log P(w), and log P(D|w) of the first block of rows
         joint = model.forward(w, params, x, y, buffers, v)  # K11-K16, K31-K36
         value = joint.log_prior + power * joint.log_likelihood  # D33
         ones = np.ones(len(position), position.dtype)
+        # Gradient of the value for the weights; the cotangents of its two terms are 1 and `power`
         d_w = model.vjp(joint, ones, power * ones, d_params, buffers)  # K19, K37-K42
         np.copyto(self.weights(gradient), d_w)
         for x, y, v in other_blocks:  # the log likelihood is a sum over rows
             buffers = buffers_by_rows[len(x)].rewind()
             evaluation = model.evaluate(w, params, x, y, buffers, v)
+            # Add the tempered log likelihood of the next block of rows
             value = value + self.power * evaluation.log_likelihood  # D33
             block_gradient = np.zeros_like(position)
             d_w = model.likelihood_vjp(

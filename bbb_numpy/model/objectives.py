@@ -132,7 +132,7 @@ class FreeEnergy(Linear):
     @property
     def factors(self) -> Factors:
         """Factors of pi_i log q, pi_i log P(w) and log P(D_i|w), in this order."""
-        return self.beta, -self.beta, -1.0  # K17, R1-R3, D8, D24
+        return self.beta, -self.beta, -1.0  # beta KL - log P(D|w) (K17, R1-R3, D8, D24)
 
 
 free_energy = FreeEnergy()
@@ -142,14 +142,14 @@ free_energy = FreeEnergy()
 class MLE(Linear):
     """Maximum likelihood, -log P(D|w): the point estimate without a prior (W1)."""
 
-    factors = (0.0, 0.0, -1.0)  # W1
+    factors = (0.0, 0.0, -1.0)  # the loss is -log P(D|w) (W1)
 
 
 @dataclass(frozen=True)
 class MAP(Linear):
     """Maximum a posteriori, -log P(D|w) - log P(w): the point estimate with a prior (W2)."""
 
-    factors = (0.0, -1.0, -1.0)  # W2
+    factors = (0.0, -1.0, -1.0)  # the loss is -log P(w) - log P(D|w) (W2)
 
 
 @dataclass(frozen=True)
@@ -222,6 +222,7 @@ class PACBayes:
         total = root_k + root_rk
         # The derivatives of total^2 are total / root_rk for r and total^2 / (root_k root_rk) for k
         slope = 0.5 * kl_weight * log(2.0) * (total * total / (root_k * root_rk))
+        # Derivative of the bound for log q - log P(w) of each sample
         d_kl = mean * slope  # D58
         d_likelihood = mean * -(total / root_rk)
         return scale * total * total, Cotangents(d_kl, -d_kl, d_likelihood)
@@ -307,6 +308,7 @@ class Renyi:
             bound = np.mean(logs) + mean / order
         else:
             bound = (logsumexp(order * logs) - log(len(logs))) / order
+        # Each sample's share in the gradient of the bound
         share = _self_normalised(order * logs.real)  # D25
         return -kl_weight * bound, Cotangents(
             kl_weight * share, -kl_weight * share, -share
@@ -347,10 +349,12 @@ class EUBO:
             Derivatives of the surrogate with respect to the log densities, (S,) each.
         """
         logs = log_weights(terms, kl_weight)
-        share = _self_normalised(logs.real)  # G7
+        share = _self_normalised(logs.real)  # normalised importance weights (G7)
         # A sample of density 0 has share 0, and its product 0 (-inf) is to be 0
         finite_logs = np.where(share > 0, logs, 0.0)
+        # Derivatives for log q, log P(w) and log P(D|w) of each sample
         cotangents = Cotangents(-kl_weight * share, -kl_weight * share, -share)  # G4
+        # The surrogate: a mean of log weights in which the shares count as constants
         return kl_weight * (share @ finite_logs), cotangents  # G2, G6
 
 

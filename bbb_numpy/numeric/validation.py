@@ -136,6 +136,13 @@ def whole(
         Smallest and largest accepted number; with `maximum` None there is no largest one.
     expected : str
         Description of the accepted values, for messages; by default "a whole number >= minimum".
+
+    Raises
+    ------
+    TypeError
+        If `value` is not a number.
+    ValueError
+        If it is not whole, or out of bounds.
     """
     upper = MAX_INT64 if maximum is None else maximum
     # a fast path for the most frequent case
@@ -164,6 +171,13 @@ def real(name: str, value: Any, low: float, high: float, expected: str = "") -> 
         Bounds; `low` is accepted and `high` is not.
     expected : str
         Description of the accepted values, for messages; by default the two bounds.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not a number.
+    ValueError
+        If it is out of bounds or nan.
     """
     if type(value) is float and low <= value < high:
         return value
@@ -272,7 +286,7 @@ class Numbers:
 
 
 def contains_instance(array: Any, classes: Any) -> bool:
-    """Return whether `array` is an object array with an entry that is an instance of `classes`."""
+    """Return whether `array` is an object array with an item of one of `classes`."""
     objects = isinstance(array, np.ndarray) and array.dtype == object
     return objects and any(isinstance(item, classes) for item in array.flat)
 
@@ -342,7 +356,7 @@ def _checked_by(predicate: Callable[[Any], Any], expected: str) -> Check:
 
 
 def InstanceOf(*classes: type, expected: str = "") -> Check:
-    """Return a check that a value is an instance of one of `classes`.
+    """Return a check that raises TypeError unless a value is an instance of one of `classes`.
 
     `expected` describes such values in the message; by default it names the classes.
     """
@@ -358,7 +372,9 @@ def InstanceOf(*classes: type, expected: str = "") -> Check:
 
 
 def HasMethods(example: str, *methods: str) -> Check:
-    """Return a check that a value has certain methods, and is no class or module.
+    """Return a check that raises TypeError unless a value is an object with certain methods.
+
+    Classes and modules are refused.
 
     Parameters
     ----------
@@ -380,12 +396,15 @@ def HasMethods(example: str, *methods: str) -> Check:
 
 
 def OneOf(*choices: str) -> Check:
-    """Return a check that a value is one of the strings `choices`."""
+    """Return a check that raises ValueError unless a value is one of the strings `choices`."""
     return KeyOf(dict.fromkeys(choices))
 
 
 def KeyOf(table: Mapping[str, Any]) -> Check:
-    """Return a check that a value is a key of `table`, to which keys may be added later."""
+    """Return a check that raises ValueError unless a value is a key of `table`.
+
+    Keys that are added to `table` later are accepted, too.
+    """
 
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, str) or value not in table:

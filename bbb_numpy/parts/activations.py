@@ -17,42 +17,42 @@ __all__ = ["ACTIVATIONS"]
 
 ROOT_HALF = sqrt(0.5)
 ERF_SLOPE = 2.0 / sqrt(pi)  # derivative of erf(x) at x = 0
-# Coefficients of the tanh form of GELU, whose gate is s(v) with v = RATE (z + CUBIC z^3)
+# Coefficients of the tanh form of GELU, z sigmoid(v) with v = RATE (z + CUBIC z^3)
 RATE = sqrt(8.0 / pi)
 CUBIC = 0.044715
 
 
 def relu(z: Array, slope: Array) -> None:
-    """Write a = z [z > 0] into `z`, and a' = [z > 0] into `slope` (K32, K34, K35)."""
-    np.greater(z.real, 0, out=slope)  # numbers 0 and 1 multiply faster than bools
+    """Write max(z, 0) into `z`, and its derivative, 0 or 1, into `slope` (K32, K34, K35)."""
+    np.greater(z.real, 0, out=slope)  # 0.0 and 1.0 multiply faster than bools
     z *= slope  # K32, K34, K35: a_l = ReLU(z_l) = z_l [z_l > 0]
 
 
 def tanh(z: Array, slope: Array) -> None:
-    """Write a = tanh z into `z`, and a' into `slope` (D10)."""
-    sech_squared(z, out=slope)  # D10: tanh'(z_l)
+    """Write tanh(z) into `z`, and its derivative 1 - tanh(z)^2 into `slope` (D10)."""
+    sech_squared(z, out=slope)  # D10: tanh'(z) = 1 / cosh(z)^2
     np.tanh(z, out=z)
 
 
 def sigmoid(z: Array, slope: Array) -> None:
-    """Write a = s(z) = 1 / (1 + e^-z) into `z`, and a' = s (1 - s) into `slope` (D51)."""
+    """Write s(z) = 1 / (1 + e^-z) into `z`, and its derivative s (1 - s) into `slope` (D51)."""
     z[...], slope[...] = logistic(z)
 
 
 def softplus(z: Array, slope: Array) -> None:
-    """Write a = log(1 + e^z) into `z`, and a' = s(z), the sigmoid, into `slope` (D51)."""
+    """Write log(1 + e^z) into `z`, and its derivative, the sigmoid, into `slope` (D51)."""
     parts = softplus_parts(z)
-    z[...] = parts.softplus  # D51
-    slope[...] = parts.sigmoid  # D51
+    z[...] = parts.softplus  # the activation log(1 + e^z) (D51)
+    slope[...] = parts.sigmoid  # its derivative, the sigmoid (D51)
 
 
 def silu(z: Array, slope: Array) -> None:
-    """Write a = z s(z) into `z`, with s the sigmoid, and a' into `slope` (D51)."""
+    """Write z sigmoid(z) into `z`, and its derivative into `slope` (D51)."""
     _gate(z, slope, *logistic(z))
 
 
 def gelu(z: Array, slope: Array) -> None:
-    """Write a = z Phi(z) into `z`, and a' into `slope` (D51).
+    """Write GELU(z) = z Phi(z), Phi the normal CDF, into `z`, its derivative into `slope` (D51).
 
     Phi(z) = erfc(-z / sqrt 2) / 2 is the cdf of N(0, 1).
     """
@@ -62,7 +62,7 @@ def gelu(z: Array, slope: Array) -> None:
 
 
 def gelu_tanh(z: Array, slope: Array) -> None:
-    """Write a = z s(v), the tanh form of GELU, into `z`, and a' into `slope` (D51).
+    """Write the tanh approximation of GELU(z) into `z`, and its derivative into `slope` (D51).
 
     Here v = 2 sqrt(2/pi) (z + 0.044715 z^3) and s is the sigmoid.
     """
@@ -72,7 +72,7 @@ def gelu_tanh(z: Array, slope: Array) -> None:
 
 
 def _gate(z: Array, slope: Array, gate: Array, d_gate: Array) -> None:
-    """Write a = z g(z) into `z`, and a' = g + z g' into `slope` (D51).
+    """Write z `gate` into `z`, and its derivative `gate` + z `d_gate` into `slope` (D51).
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def _gate(z: Array, slope: Array, gate: Array, d_gate: Array) -> None:
         g(z) and its derivative g'(z).
     """
     np.multiply(z, d_gate, out=slope)
-    slope += gate  # D51
+    slope += gate  # a' = g(z) + z g'(z) (D51)
     z *= gate
 
 

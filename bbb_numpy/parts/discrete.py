@@ -19,12 +19,12 @@ from .likelihoods import Likelihood, check_shape
 
 __all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "PoissonLikelihood"]
 
-# log of about 9e18, the largest Poisson rate for which NumPy can draw counts
+# exp(43.6), about 9e18, is the largest Poisson rate for which NumPy can draw counts
 MAX_LOG_RATE = 43.6
 
 
 def _check_all(y: Array, allowed: Array, requirement: str) -> None:
-    """Raise ValueError if any entry of `allowed` is False, naming the first such number of `y`.
+    """Raise ValueError if `allowed` is False for any target; the message shows the first of them.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class _Discrete(Likelihood):
     target_kind: ClassVar[str] = "class"
 
     def vjp(self, saved: Array, cotangent: Array, d_params: Params) -> Array:
-        """Return the gradient for the outputs: the cotangent times `saved`, which is y - E[y].
+        """Return the gradient for the network outputs, `cotangent` times `saved` = y - E[y].
 
         Parameters
         ----------
@@ -70,21 +70,21 @@ class _Discrete(Likelihood):
         return np.multiply(saved, for_outputs(cotangent), out=np.empty_like(saved))
 
     def curvature(self, params: Params, f: Array) -> Array:
-        """Return -d^2 log P/df df (S, B, K, K), a diagonal matrix of the variances of y (D54).
+        """Return minus the Hessian of log P(y|x, w) for each row's outputs: diag(Var[y]) (D54).
 
         That is so because f is the natural parameter of the distribution of y.
         """
         return self.variance(params, f)[..., None] * np.eye(f.shape[-1], dtype=f.dtype)
 
     def variance(self, params: Params, f: Array) -> Array:
-        """Return p (1 - p) (S, B, K), the variance of a target that is 1 with probability p."""
+        """Return the variance p (1 - p) of each target, where p is its probability of being 1."""
         p = self.mean(params, f)
         return p * (1.0 - p)
 
     def cdf(
         self, special: Any, y: Array, *components: Array, upper: bool = False
     ) -> Array:
-        """Return the probability of a target <= y, where targets are 1 with probability p, else 0.
+        """Return the probability that a target, 1 with probability p and else 0, is <= y.
 
         It is 0 for y < 0, 1 - p for 0 <= y < 1, and 1 from 1 on.
 
@@ -118,13 +118,13 @@ class BernoulliLikelihood(_Discrete):
     """
 
     def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise ValueError unless every number of `y` (B, K) is 0 or 1; `dtype` is not used."""
+        """Raise ValueError unless every target in `y` is 0 or 1; `dtype` is not used."""
         _check_all(
             y, (y == 0) | (y == 1), "targets of a Bernoulli likelihood must be 0 or 1"
         )
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
-        """Return log P(y|x, w) (S, B) of every row: sum_k [y_k z_k - softplus(z_k)] (D13).
+        """Return the Bernoulli log likelihood of each row, log P(y|x, w), for logits `f` (D13).
 
         Parameters
         ----------
@@ -147,15 +147,15 @@ class BernoulliLikelihood(_Discrete):
         rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(
             parts.softplus, axis=-1
         )
-        # the second result is the derivative y - sigmoid(f)
-        return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)  # D13
+        # The second result, which `vjp` takes, is the derivative y - sigmoid(f) for the logits
+        return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)  #  (D13)
 
     def mean(self, params: Params, f: Array) -> Array:
-        """Return the probabilities sigmoid(f) (S, B, K) that the targets are 1."""
+        """Return the probability that each target is 1, sigmoid(f), an array (S, B, K)."""
         return softplus_parts(f).sigmoid
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw targets (S, B, K), each 0 or 1, from P(y|x, w), in the dtype of `f`.
+        """Draw targets, each 0.0 or 1.0, from their Bernoulli distributions; (S, B, K) like `f`.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class CategoricalLikelihood(_Discrete):
     """
 
     def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise ValueError unless the rows of `y` (B, K) are probabilities that sum to 1.
+        """Raise ValueError unless each row of `y` holds class probabilities >= 0 that sum to 1.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class CategoricalLikelihood(_Discrete):
             )
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
-        """Return log P(y|x, w) (S, B) of every row: sum_k y_k log softmax(f)_k (D14).
+        """Return the log likelihood of each row's class, log P(y|x, w), for class logits `f` (D14).
 
         Parameters
         ----------
@@ -220,27 +220,27 @@ class CategoricalLikelihood(_Discrete):
         check_shape(f, y)
         # In this copy the numbers of one class are contiguous in memory, so that a sum over classes
         # adds whole columns, which is faster
-        z = f.swapaxes(-1, -2).copy().swapaxes(-1, -2)  # (S, B, K), logits
+        z = f.swapaxes(-1, -2).copy().swapaxes(-1, -2)  # logits (S, B, K)
         z -= np.max(z.real, axis=-1, keepdims=True)
-        p = np.exp(z)
+        p = np.exp(z)  # softmax(f), before division by its sum over classes
         total = np.add.reduce(p, axis=-1, keepdims=True)
         z -= np.log(total)  # z is now log softmax(f)
-        # The first result is the log likelihood, the second its derivative y - softmax(f)
+        # The log likelihood sum_k y_k log softmax(f)_k, and its derivative y - softmax(f)
         return np.add.reduce(z * y, axis=-1), np.subtract(y, p / total, out=p)  # D14
 
     def mean(self, params: Params, f: Array) -> Array:
-        """Return the class probabilities softmax(f) (S, B, K)."""
+        """Return the probabilities of the K classes, softmax(f), an array (S, B, K)."""
         return np.exp(log_softmax(f))
 
     def curvature(self, params: Params, f: Array) -> Array:
-        """Return diag(p) - p p^T (S, B, K, K), the covariance of a one-hot y (D54)."""
+        """Return the covariance diag(p) - p p^T of a one-hot target of probabilities p (D54)."""
         p = self.mean(params, f)
         return p[..., None] * (
             np.eye(f.shape[-1], dtype=f.dtype) - p[..., None, :]
-        )  # D54
+        )  # diag(p) - p p^T (D54)
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw classes from P(y|x, w) as one-hot rows (S, B, K), in the dtype of `f`.
+        """Draw one class for each sample and row, as one-hot vectors (S, B, K) in the dtype of `f`.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class PoissonLikelihood(_Discrete):
     target_kind: ClassVar[str] = "count"
 
     def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise ValueError unless `y` (B, K) holds whole numbers >= 0 that are exact in `dtype`."""
+        """Raise ValueError unless targets are whole numbers >= 0 that are exact in `dtype`."""
         _check_all(
             y, (y >= 0) & (y == np.floor(y)), "counts must be whole numbers >= 0"
         )
@@ -275,7 +275,7 @@ class PoissonLikelihood(_Discrete):
         _check_all(y, y <= exact, requirement)
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
-        """Return log P(y|x, w) (S, B) of every row: sum_k [y_k f_k - e^f_k - log y_k!] (D15, D31).
+        """Return the Poisson log likelihood of each row, log P(y|x, w), for log rates f (D15, D31).
 
         Parameters
         ----------
@@ -295,7 +295,7 @@ class PoissonLikelihood(_Discrete):
         """
         check_shape(f, y)
         rate = np.exp(f)
-        # (B,), sum of log y! over the targets of a row
+        # log y! summed over the K targets of each row, an array (B,)
         constant = np.add.reduce(log_factorial(y), axis=-1).astype(f.real.dtype)
         rowwise = (
             inner(f, np.broadcast_to(y, f.shape))
@@ -305,7 +305,7 @@ class PoissonLikelihood(_Discrete):
         return rowwise, np.subtract(y, rate, out=rate)  # D15
 
     def mean(self, params: Params, f: Array) -> Array:
-        """Return the rates e^f (S, B, K), the expected counts."""
+        """Return the expected counts, the rates e^f, an array (S, B, K)."""
         return np.exp(f)
 
     variance = mean
@@ -313,7 +313,7 @@ class PoissonLikelihood(_Discrete):
     def cdf(
         self, special: Any, y: Array, *components: Array, upper: bool = False
     ) -> Array:
-        """Return the probability of a count <= y, which is that of at most floor(y) events.
+        """Return the probability that a Poisson count is <= y, that is, of at most floor(y) events.
 
         Parameters
         ----------
@@ -337,7 +337,7 @@ class PoissonLikelihood(_Discrete):
         return np.where(y < 0, float(upper), probability)
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw counts (S, B, K), in the dtype of `f`; raise ValueError for a rate above 9e18.
+        """Draw Poisson counts (S, B, K) of rates e^f; raise ValueError if a rate is above 9e18.
 
         Parameters
         ----------

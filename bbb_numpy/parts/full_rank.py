@@ -28,15 +28,15 @@ from .posteriors import Entropy, GaussianPosterior, GaussianSample
 
 __all__ = ["Factor", "FullRank"]
 
-# number of P x P float64 arrays that a fit with Adam holds at its peak, as measured
+# Measured peak memory of a fit with Adam, in float64 arrays of shape (P, P)
 PEAK_COPIES = 12
 
 
 class Factor(NamedTuple):
     """Cholesky factor C of the covariance, and functions of the logits rho of its diagonal."""
 
-    lower: Array  # (P, P) matrix C, zero above the diagonal
-    diagonal: SoftplusParts  # (P,) each: C_jj, s(rho), log C_jj, s(rho) / C_jj
+    lower: Array  # (P, P) factor C, zero above its diagonal
+    diagonal: SoftplusParts  # diagonal C_jj (P,), and functions of it
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class FullRank(GaussianPosterior):
         check_fields(self, unit=standard_deviation, limit_gib=positive)
 
     def check_size(self, size: int) -> None:
-        """Raise ValueError, before allocating anything, if `size` weights need over `limit_gib`."""
+        """Raise ValueError if training `size` weights needs more than `limit_gib` GiB of memory."""
         needed = PEAK_COPIES * 8.0 * size**2 / 2**30
         if needed > self.limit_gib:
             raise ValueError(
@@ -82,7 +82,8 @@ class FullRank(GaussianPosterior):
             )
 
     def blocks(self, size: int) -> Blocks:
-        """Return the blocks mu (P,), rho (P,), lower (P (P - 1) / 2,) of theta, for P = `size`."""
+        """Return names and shapes of theta's blocks mu, rho and lower, for P = `size` weights."""
+        # `lower` holds the numbers of C below its diagonal, row by row
         return (*super().blocks(size), ("lower", (size * (size - 1) // 2,)))  # M1
 
     def pack(self, mean: Array, covariance: Array) -> Array:
@@ -119,20 +120,20 @@ class FullRank(GaussianPosterior):
         return np.concatenate([mean, inverse_softplus(np.diag(factor)), lower])
 
     def factor(self, blocks: Params, buffers: Buffers) -> Factor:
-        """Return C (P, P), with the diagonal softplus(rho), and the `SoftplusParts` of rho (M1)."""
+        """Return the Cholesky factor C of q's covariance, and its diagonal softplus(rho) (M1)."""
         rho = blocks["rho"]
         lower = blocks["lower"]
         size = len(rho)
         parts = softplus_parts(rho, buffers.softplus_parts(rho))
         factor = buffers.array((size, size), np.result_type(rho, lower))
         factor.fill(0.0)
-        # the mask selects row by row
+        # `lower` lists the numbers below the diagonal row by row, as the mask selects them
         factor[_strict_triangle(size)] = self.unit * lower
         factor.flat[:: size + 1] = parts.softplus
         return Factor(factor, parts)
 
     def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> GaussianSample:
-        """Return weights made from noise, w = mu + C eps (M1).
+        """Return S weight vectors w = mu + C eps, for standard normal noise `eps` (M1).
 
         Parameters
         ----------
@@ -150,14 +151,14 @@ class FullRank(GaussianPosterior):
         """
         factor = self.factor(blocks, buffers)
         w = buffers.array(eps.shape, np.result_type(factor.lower, eps))
-        np.matmul(eps, factor.lower.T, out=w)  # M1
+        np.matmul(eps, factor.lower.T, out=w)  # C eps, to which mu is added below (M1)
         w += blocks["mu"]
         return GaussianSample(w, eps, factor)
 
     def from_weights(
         self, blocks: Params, w: Array, buffers: Buffers
     ) -> GaussianSample:
-        """Return a sample of the given weights, with the noise C^-1 (w - mu) that makes them.
+        """Return the given weights as a sample, with the noise eps = C^-1 (w - mu) behind them.
 
         Parameters
         ----------
@@ -171,13 +172,13 @@ class FullRank(GaussianPosterior):
         Returns
         -------
         GaussianSample
-            The weights `w` (S, P), the noise that makes them, and the scales.
+            The weights `w` (S, P), the noise that yields them, and the scales.
         """
         factor = self.factor(blocks, buffers)
         return GaussianSample(w, _solve(factor.lower, w - blocks["mu"]), factor)
 
     def log_density(self, sample: GaussianSample) -> Array:
-        r"""Return log q(w|theta) (S,), with its constant (M1).
+        r"""Return the log density log q(w|theta) of each of S samples, in nats, normalised (M1).
 
         :math:`-\sum_j \log C_{jj} - \tfrac12 |\epsilon|^2 - \tfrac P2 \log 2\pi`, since
         :math:`|\det C|` is the product of the diagonal.
@@ -197,7 +198,7 @@ class FullRank(GaussianPosterior):
     def pull_back(
         self, sample: GaussianSample, d_w: Array, d_log_q: Array | None, d_theta: Params
     ) -> None:
-        """Write the gradient for mu and C, given cotangents of w (S, P) and of log q (S,).
+        """Write the gradients for mu, rho and lower, given those for the weights and for log q.
 
         ``d_mu = sum_s d_w`` (M2) and ``dC = tril(sum_s d_w eps^T) - (sum_s d_log_q) diag(1/C_jj)``
         (M3): entries above the diagonal are not parameters and have no gradient.
@@ -213,9 +214,9 @@ class FullRank(GaussianPosterior):
         d_theta : dict
             Gradients for the blocks of theta by name, each in its block's shape; overwritten.
         """
-        np.add.reduce(d_w, axis=0, out=d_theta["mu"])  # M2
+        np.add.reduce(d_w, axis=0, out=d_theta["mu"])  # w = mu + C eps (M2)
         diagonal = sample.parts.diagonal
-        d_factor = d_w.T @ sample.eps  # (P, P), before the mask of M3
+        d_factor = d_w.T @ sample.eps  # gradient for C; M3 keeps its lower half
         strict = _strict_triangle(len(d_factor))
         np.multiply(d_factor[strict], self.unit, out=d_theta["lower"])
         np.multiply(np.diagonal(d_factor), diagonal.sigmoid, out=d_theta["rho"])
@@ -225,7 +226,7 @@ class FullRank(GaussianPosterior):
     def add_density_slope(
         self, sample: GaussianSample, cotangent: Array, d_w: Array
     ) -> None:
-        """Add cotangent (S,) times d log q/dw = -C^-T eps, theta held fixed, to `d_w` (W3, D20).
+        """Add `cotangent` times d log q/dw = -C^-T eps, with theta held fixed, to `d_w` (W3, D20).
 
         Parameters
         ----------
@@ -243,7 +244,7 @@ class FullRank(GaussianPosterior):
     def entropy(
         self, factor: Factor, group_starts: tuple[int, ...] | None = None
     ) -> Entropy:
-        r"""Return the entropy, :math:`\sum_j \log C_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19).
+        r"""Return the entropy of q in nats, and the sum of the variances of the weights (M4, D19).
 
         Parameters
         ----------
@@ -260,7 +261,7 @@ class FullRank(GaussianPosterior):
         """
         constant = 0.5 * (1.0 + LOG_2PI) * len(factor.lower)
         value = np.add.reduce(factor.diagonal.log_softplus) + constant  # M4
-        squares = factor.lower * factor.lower  # (P, P), whose row j sums to Var w_j
+        squares = factor.lower * factor.lower  # C_jk^2 (P, P): row j sums to Var w_j
         if group_starts is None:
             return Entropy(value, np.add.reduce(squares, axis=None))
         return Entropy(
@@ -270,7 +271,7 @@ class FullRank(GaussianPosterior):
     def add_entropy_vjp(
         self, factor: Factor, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add to `d_theta` the gradient for C through the entropy and the variances of q (D19).
+        """Add to `d_theta` the gradients for rho and lower through q's entropy and variances (D19).
 
         With the entropy H, ``d H/dC = diag(1/C_jj)``, and ``d Var w_j/dC = 2 C`` on row j of the
         lower triangle.
@@ -292,13 +293,13 @@ class FullRank(GaussianPosterior):
             d_squares = (d_variance[:, None] * factor.lower)[strict]
         else:
             d_squares = d_variance * factor.lower[strict]
-        d_theta["lower"] += 2.0 * self.unit * d_squares  # D19
+        d_theta["lower"] += 2.0 * self.unit * d_squares  # d Var/dC = 2 C (D19)
         d_theta["rho"] += 2.0 * d_variance * parts.softplus * parts.sigmoid
         d_theta["rho"] += d_entropy * parts.ratio
 
 
 def _solve(lower: Array, rows: Array, transposed: bool = False) -> Array:
-    """Return C^-1, or C^-T, times each row of `rows` (S, P), for `lower` C (P, P).
+    """Solve C x = r, or C^T x = r, for each row r of `rows` (S, P); `lower` is C (P, P).
 
     The result is nan if C is singular, as where a standard deviation has underflowed to 0.
 
@@ -320,7 +321,7 @@ def _solve(lower: Array, rows: Array, transposed: bool = False) -> Array:
 
 @lru_cache(maxsize=4)
 def _strict_triangle(size: int) -> Array:
-    """Return a read-only mask (P, P), true below the diagonal, for `size` = P."""
+    """Return a read-only mask of shape (size, size), True below the diagonal."""
     mask = np.tri(size, k=-1, dtype=bool)
     mask.flags.writeable = False
     return mask

@@ -34,7 +34,7 @@ class Hyperprior(Protocol):
     """Interface of a hyperprior: `LogNormal`, `HalfNormal`, `HalfCauchy`, or your own."""
 
     def log_density(self, u: Array, start: Array) -> Array:
-        """Return the log density (S, K) of each learned number `u`.
+        """Return the log density in nats of each learned number in `u` under the hyperprior.
 
         Parameters
         ----------
@@ -45,7 +45,7 @@ class Hyperprior(Protocol):
         """
 
     def slope(self, u: Array, start: Array) -> Array:
-        """Return the derivative (S, K) of the log density of each learned number for that number.
+        """Return the derivative of each learned number's log density with respect to it, (S, K).
 
         Parameters
         ----------
@@ -58,7 +58,7 @@ class Hyperprior(Protocol):
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Draw learned numbers (S, K) from the hyperprior.
+        """Draw values of the learned numbers, such as log scales, from the hyperprior; (S, K).
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class Hyperprior(Protocol):
 
 
 def check_hyperpriors(hyperpriors: Any) -> dict[str, Hyperprior]:
-    """Return hyperpriors as a dict by name of the learned block, {} for None; raise if invalid."""
+    """Return `hyperpriors`, checked, as a dict of block name to hyperprior; {} if it is None."""
     density = HasMethods("HalfNormal(1.0)", "log_density", "slope", "draw")
     check = MappingOf(density, "{'log_noise': HalfNormal(1.0)}")
     return dict(check("hyperpriors", {} if hyperpriors is None else hyperpriors))
@@ -100,11 +100,11 @@ class LogNormal:
         check_fields(self, "the hyperprior", median=Optional(standard_deviation))
 
     def _centre(self, start: Array) -> Any:
-        """Return the mean m of u: log median, or `start` (K,) if the median is None."""
+        """Return the mean of u: log(median), or the starting values `start` if median is None."""
         return start if self.median is None else log(self.median)
 
     def log_density(self, u: Array, start: Array) -> Array:
-        """Return -(u - m)^2 / (2 width^2) - log width - log(2 pi) / 2 for each number u (D32).
+        """Return the log density of N(m, width^2) at each learned number u, (S, K) in nats (D32).
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class LogNormal:
         return -0.5 * z * z - log(self.width) - 0.5 * LOG_2PI
 
     def slope(self, u: Array, start: Array) -> Array:
-        """Return the derivative -(u - m) / width^2 of the log density for `u` (S, K) (D32).
+        """Return the derivative -(u - m) / width^2 of the log density for each number in `u` (D32).
 
         The mean m is the log median, or `start` (K,) if the median is None.
         """
@@ -126,7 +126,7 @@ class LogNormal:
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Draw learned numbers (S, K) from the hyperprior.
+        """Draw values of the learned numbers, such as log scales, from the hyperprior; (S, K).
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class _ScaleDensity:
         check_fields(self, "the hyperprior", scale=standard_deviation)
 
     def _log_ratio(self, u: Array) -> Array:
-        """Return log(s / c) = u - log c (S, K)."""
+        """Return the log of each scale e^u over the hyperprior's own scale: u - log(scale)."""
         return u - log(self.scale)
 
 
@@ -165,7 +165,7 @@ class HalfNormal(_ScaleDensity):
     """
 
     def log_density(self, u: Array, start: Array) -> Array:
-        """Return log(2/pi)/2 - log c - s^2 / (2 c^2) + u, the last term log ds/du (D32).
+        """Return the log density of u = log s, for a half-normal scale s, (S, K) in nats (D32).
 
         Parameters
         ----------
@@ -178,13 +178,13 @@ class HalfNormal(_ScaleDensity):
         return 0.5 * log(2.0 / np.pi) - log(self.scale) - 0.5 * ratio**2 + u
 
     def slope(self, u: Array, start: Array) -> Array:
-        """Return the derivative 1 - s^2 / c^2 of the log density; `start` is not used (D32)."""
+        """Return the derivative 1 - e^(2 u) / scale^2 of the log density for u (D32)."""
         return 1.0 - np.exp(self._log_ratio(u)) ** 2
 
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Draw learned numbers (S, K) from the hyperprior.
+        """Draw values of the learned numbers, such as log scales, from the hyperprior; (S, K).
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class HalfCauchy(_ScaleDensity):
     """
 
     def log_density(self, u: Array, start: Array) -> Array:
-        """Return log(2/pi) - log(2 cosh v), v = u - log c, the log density of u = log s (D32).
+        """Return the log density of u = log s, for a half-Cauchy scale s, (S, K) in nats (D32).
 
         It includes the Jacobian, log ds/du = u.
 
@@ -221,13 +221,13 @@ class HalfCauchy(_ScaleDensity):
         return log(2.0 / np.pi) - magnitude - np.log(1.0 + np.exp(-2.0 * magnitude))
 
     def slope(self, u: Array, start: Array) -> Array:
-        """Return the derivative -tanh(u - log c) of the log density; `start` is not used (D32)."""
+        """Return the derivative -tanh(u - log(scale)) of the log density for u (D32)."""
         return -np.tanh(self._log_ratio(u))
 
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Draw learned numbers (S, K) from the hyperprior.
+        """Draw values of the learned numbers, such as log scales, from the hyperprior; (S, K).
 
         Parameters
         ----------

@@ -27,7 +27,7 @@ __all__ = ["GaussianLikelihood", "HeteroscedasticLikelihood", "Likelihood"]
 
 
 def check_shape(f: Array, y: Array) -> None:
-    """Raise ValueError unless `y` has shape (B, K) or (S, B, K), for outputs `f` (S, B, K)."""
+    """Raise ValueError unless `y` has the shape (S, B, K) of the outputs `f`, or (B, K)."""
     if y.shape not in (f.shape[1:], f.shape):
         raise ValueError(
             f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}"
@@ -43,7 +43,7 @@ class Likelihood:
     `log_density` and `vjp` look at each row alone, so that minibatches add up.
     """
 
-    # 'real', 'count' or 'class' (which includes targets 0 and 1); learners standardise only 'real'
+    # Kind of the targets: 'real', 'count' or 'class'; learners standardise only real targets
     target_kind: ClassVar[str] = "real"
     heavy_tails: ClassVar[bool] = False  # whether the variance of y may be infinite
     # Label under which `fit` prints `noise_scale`; empty if the noise is not one number per output
@@ -56,19 +56,19 @@ class Likelihood:
         accept_old_methods(cls, {"_starts": "initial_values"})
 
     def initial_values(self) -> dict[str, float]:
-        """Return the unconstrained starting value of each learned block; all outputs share it."""
+        """Return the starting value, such as log(scale), of each learned block by block name."""
         return {}
 
     def heads(self, targets: int) -> int:
-        """Return the number of network outputs for `targets` target columns, or classes."""
+        """Return the number of network outputs needed for `targets` target columns or classes."""
         return targets
 
     def targets(self, heads: int) -> int:
-        """Return the number K of target columns, or classes, for `heads` network outputs."""
+        """Return how many target columns or classes a network with `heads` outputs can predict."""
         return heads
 
     def check_targets(self, y: Array, dtype: Any) -> None:
-        """Raise ValueError unless `y` holds valid targets; by default any finite numbers are valid.
+        """Raise ValueError unless `y` holds targets of this likelihood; by default any number is.
 
         Parameters
         ----------
@@ -79,11 +79,11 @@ class Likelihood:
         """
 
     def blocks(self, outputs: int) -> Blocks:
-        """Return (name, (K,)) of each learned block, K = `outputs`; () if nothing is learned."""
+        """Return name and shape (outputs,) of each learned block; () if nothing is learned."""
         return tuple((name, (outputs,)) for name in self.initial_values())
 
     def init(self, outputs: int, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks, concatenated to one flat vector.
+        """Return the starting values of all learned blocks, concatenated into one flat vector.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class Likelihood:
         return np.repeat(np.array([*self.initial_values().values()], dtype), outputs)
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
-        """Return the log density of the targets of every row, including its normalising constant.
+        """Return the normalised log likelihood of each row's targets, log P(y|x, w), in nats.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class Likelihood:
         raise NotImplementedError
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
-        """Return the gradient for the outputs; write the gradient for the learned blocks in place.
+        """Return the gradient for the network outputs; write that for learned blocks to `d_params`.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class Likelihood:
     def log_likelihood(
         self, params: Params, f: Array, y: Array, sample_weight: Array | None = None
     ) -> tuple[Array, Any]:
-        """Return log P(D|w), summed over rows, and the results that `log_likelihood_vjp` needs.
+        """Return log P(D|w), the log likelihood summed over rows, and what its VJP needs.
 
         With weights v it is sum_b v_b log P(y_b|x_b, w): a weight of 2 stands for a row that
         occurs twice, and a weight of 0 leaves the row out (D45).
@@ -167,13 +167,13 @@ class Likelihood:
         """
         rowwise, saved = self.log_density(params, f, y)
         if sample_weight is not None:
-            rowwise = rowwise * sample_weight  # D45
+            rowwise = rowwise * sample_weight  # v_b log P(y_b|x_b, w) (D45)
         return np.add.reduce(rowwise, axis=1), (saved, sample_weight)
 
     def log_likelihood_vjp(
         self, saved: Any, cotangent: Array, d_params: Params
     ) -> Array:
-        """Return the gradient for the outputs, given a cotangent of the sum over rows (D45).
+        """Return the gradient for the network outputs, given that for the log likelihood (D45).
 
         Parameters
         ----------
@@ -192,11 +192,12 @@ class Likelihood:
         """
         saved_rows, sample_weight = saved
         if sample_weight is not None:
+            # One cotangent for each sample and row
             cotangent = cotangent[:, None] * sample_weight  # D45
         return self.vjp(saved_rows, cotangent, d_params)
 
     def curvature(self, params: Params, f: Array) -> Array:
-        """Return -d^2 log P(y|x, w) / df df (S, B, K, K), which must not depend on y (D54).
+        """Return minus the Hessian of log P(y|x, w) with respect to the outputs of each row (D54).
 
         Parameters
         ----------
@@ -217,7 +218,7 @@ class Likelihood:
         )
 
     def mean(self, params: Params, f: Array) -> Array:
-        """Return the expected targets E[y|x, w] (S, B, K); by default the outputs themselves.
+        """Return the expected targets E[y|x, w], (S, B, K) in units of y; by default the outputs.
 
         Parameters
         ----------
@@ -229,7 +230,7 @@ class Likelihood:
         return f
 
     def variance(self, params: Params, f: Array) -> Array:
-        """Return Var[y|x, w], which broadcasts to (S, B, K); infinite if there is no variance.
+        """Return the variance of each target, in squared units of y; inf where it does not exist.
 
         Parameters
         ----------
@@ -241,7 +242,7 @@ class Likelihood:
         raise NotImplementedError
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw targets (S, B, K) from P(y|x, w), in the dtype of `f`.
+        """Draw targets from P(y|x, w) for each weight sample and row, (S, B, K) like `f`.
 
         Parameters
         ----------
@@ -254,7 +255,7 @@ class Likelihood:
         raise NotImplementedError
 
     def noise_scale(self, params: Params, outputs: int) -> Array:
-        """Return the scale of the noise of each output, (K,) or (S, K), in units of y.
+        """Return the scale of the noise of each target column, in units of y.
 
         It is the exponential of the learned block ``log_noise``, or the field `scale`. Likelihoods
         without a `noise_name` have no such scale.
@@ -271,7 +272,7 @@ class Likelihood:
         return np.full(outputs, self.scale)
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
-        """Return the parameters of the distribution of y, which `cdf` takes.
+        """Return the parameters of the distribution of each target, in the order that `cdf` takes.
 
         Each array broadcasts to (S, B, K). For real targets the first two are location and scale,
         between which quantiles are searched; for counts the first is the mean; for classes, or 0
@@ -292,7 +293,7 @@ class Likelihood:
     def cdf(
         self, special: Any, y: Array, *components: Array, upper: bool = False
     ) -> Array:
-        """Return the cumulative distribution function, the probability of a target <= y.
+        """Return the cumulative distribution function: the probability that a target is <= y.
 
         Parameters
         ----------
@@ -326,11 +327,11 @@ class _Gaussian(Likelihood):
     """Base class of Gaussian noise, whose `components` are the mean and standard deviation of y."""
 
     def variance(self, params: Params, f: Array) -> Array:
-        """Return the squared standard deviation of y, which broadcasts to (S, B, K)."""
+        """Return the variance of each target, in squared units of y; it broadcasts to (S, B, K)."""
         return self.components(params, f)[1] ** 2
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw targets (S, B, K) from P(y|x, w), in the dtype of `f`.
+        """Draw targets from P(y|x, w) for each weight sample and row, (S, B, K) like `f`.
 
         Parameters
         ----------
@@ -348,7 +349,7 @@ class _Gaussian(Likelihood):
     def cdf(
         self, special: Any, y: Array, *components: Array, upper: bool = False
     ) -> Array:
-        """Return the probability of a target <= y.
+        """Return the probability that a Gaussian target is <= y.
 
         Parameters
         ----------
@@ -399,11 +400,11 @@ class GaussianLikelihood(_Gaussian):
         check_fields(self, learn=flag)
 
     def initial_values(self) -> dict[str, float]:
-        """Return log(scale) by the block name ``log_noise`` if it is learned; otherwise {}."""
+        """Return {'log_noise': log(scale)} if the noise is learned, otherwise {}."""
         return {"log_noise": log(self.scale)} if self.learn else {}
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
-        r"""Return log P(y|x, w) (S, B) of every row, summed over outputs, with constants.
+        r"""Return the Gaussian log likelihood of each row, log P(y|x, w), summed over its targets.
 
         :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k-f_k)^2/(2\sigma_k^2)]`
         (K15, D1). With sigma_y = 1 and without the constant this is K16. Targets `y` may be
@@ -429,7 +430,7 @@ class GaussianLikelihood(_Gaussian):
         precision: Any
         log_scales: Any
         if self.learn:
-            # log noise scale, (1, K), or (S, 1, K) if each sample has its own
+            # log of the noise scale: (1, K), or (S, 1, K) if each weight sample has its own scale
             log_noise = params["log_noise"][..., None, :]
             precision = np.exp(-2.0 * log_noise)
             log_scales = np.add.reduce(log_noise, axis=-1)
@@ -439,11 +440,12 @@ class GaussianLikelihood(_Gaussian):
         residual = np.subtract(y, f, out=np.empty_like(f))
         scaled = np.multiply(residual, precision, out=np.empty_like(f))
         rowwise = -0.5 * inner(residual, scaled)
+        # The normalising constant of the Gaussian, summed over the K outputs
         rowwise -= log_scales + 0.5 * LOG_2PI * f.shape[-1]  # K14-K16
         return rowwise, (residual, scaled)
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
-        """Return the gradient for the outputs; write the gradient for a learned noise in place.
+        """Return the gradient for the network outputs; write that for learned noise to `d_params`.
 
         The derivative is ``d log P/df = (y - f) / sigma_y^2``, which with sigma_y = 1 and the minus
         sign of the loss is the report's ``-(y - yhat)`` (K37); and for the noise (D1)
@@ -463,23 +465,24 @@ class GaussianLikelihood(_Gaussian):
         ndarray (S, B, K)
             Derivative of the loss with respect to the network outputs, a new array.
         """
-        residual, scaled = saved  # (S, B, K) each, y - f and (y - f) / sigma_y^2
+        residual, scaled = saved  # y - f and (y - f) / sigma_y^2, (S, B, K) each
         if self.learn:
             if cotangent.ndim == 1:
                 squares = np.einsum("sbk,sbk->sk", residual, scaled) - residual.shape[1]
             else:
-                squares = residual * scaled - 1.0  # (S, B, K), derivative for log noise
+                squares = residual * scaled - 1.0  # derivative for log sigma_y
+            # d log P / d log sigma_y = (y - f)^2 / sigma_y^2 - 1 for each number of y
             write_gradient(d_params["log_noise"], cotangent, squares)  # D1
         return np.multiply(scaled, for_outputs(cotangent), out=np.empty_like(scaled))
 
     def curvature(self, params: Params, f: Array) -> Array:
-        """Return -d^2 log P/df df (S, B, K, K): diagonal, with 1 / sigma_y^2 (D54)."""
+        """Return minus the Hessian of log P(y|x, w) for each row's outputs: I / sigma_y^2 (D54)."""
         noise_scale = self.noise_scale(params, f.shape[-1])[..., None, :]
         precision = np.ones_like(f) * noise_scale**-2.0
         return precision[..., None] * np.eye(f.shape[-1], dtype=f.dtype)
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
-        """Return the mean f (S, B, K) and the noise scale (1, K) or (S, 1, K)."""
+        """Return mean `f` and standard deviation, (1, K) or (S, 1, K), of the targets."""
         return f, self.noise_scale(params, f.shape[-1])[..., None, :]
 
 
@@ -504,11 +507,11 @@ class HeteroscedasticLikelihood(_Gaussian):
         check_fields(self, floor=standard_deviation)
 
     def heads(self, targets: int) -> int:
-        """Return 2 K, a mean and a raw scale for each of K = `targets` target columns."""
+        """Return 2 * `targets`: one mean and one raw scale for each target column."""
         return 2 * targets
 
     def targets(self, heads: int) -> int:
-        """Return the number K of target columns, half of `heads`; raise ValueError if it is odd."""
+        """Return the number of target columns, `heads` / 2; raise ValueError if `heads` is odd."""
         if heads % 2:
             raise ValueError(
                 "a heteroscedastic likelihood needs two network outputs for each target, a mean "
@@ -517,13 +520,13 @@ class HeteroscedasticLikelihood(_Gaussian):
         return heads // 2
 
     def _heads(self, f: Array) -> tuple[Array, Array, SoftplusParts]:
-        """Return m and sigma, (S, B, K) each, and the softplus parts of h, for f (S, B, 2K)."""
+        """Return means, standard deviations and `SoftplusParts` of the raw scales in `f`."""
         outputs = f.shape[-1] // 2
         parts = softplus_parts(np.ascontiguousarray(f[..., outputs:]))
         return f[..., :outputs], parts.softplus + self.floor, parts
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
-        r"""Return log P(y|x, w) (S, B) of every row, summed over targets, with constants (D12).
+        r"""Return the Gaussian log likelihood of each row, summed over its targets (D12).
 
         :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k - m_k)^2 / (2\sigma_k^2)]`, for
         outputs `f` (S, B, 2K): means, then raw numbers.
@@ -549,12 +552,12 @@ class HeteroscedasticLikelihood(_Gaussian):
         residual = (y - mean) / sigma
         rowwise = -0.5 * inner(residual, residual) - np.add.reduce(
             np.log(sigma), axis=-1
-        )  # D12
+        )  # -r^2 / 2 - log sigma, summed over targets (D12)
         rowwise -= 0.5 * LOG_2PI * y.shape[-1]
         return rowwise, (residual, sigma, parts.sigmoid)
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
-        """Return the gradient for both heads of the outputs, means m and raw scales h (D12).
+        """Return the gradient for the network outputs: for the means, then for raw scales (D12).
 
         ``d log P/dm = (y - m) / sigma^2`` and
         ``d log P/dh = ((y - m)^2 / sigma^3 - 1 / sigma) sigmoid(h)``.
@@ -579,11 +582,11 @@ class HeteroscedasticLikelihood(_Gaussian):
         return np.concatenate([d_mean, d_raw], axis=-1) * for_outputs(cotangent)
 
     def mean(self, params: Params, f: Array) -> Array:
-        """Return the means m (S, B, K), the first half of the outputs `f` (S, B, 2K)."""
+        """Return the expected targets (S, B, K): the first half of the outputs `f` (S, B, 2K)."""
         return f[..., : f.shape[-1] // 2]
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
-        """Return the mean and the standard deviation of y, (S, B, K) each."""
+        """Return mean and standard deviation of each target, (S, B, K) each, in units of y."""
         return self._heads(f)[:2]
 
 

@@ -136,7 +136,7 @@ class LowRank(GaussianPosterior):
         column_eps = eps[:, -self.rank :]
         a = buffers.array(weight_eps.shape, np.result_type(weight_eps, parts.v))
         np.matmul(column_eps, parts.v.T, out=a)
-        a += weight_eps  # D59
+        a += weight_eps  # a = eps_1 + V eps_2 (D59)
         w = np.multiply(a, parts.diagonal.softplus, out=buffers.like(a))
         w += blocks["mu"]
         return LowRankSample(w, a, parts, column_eps)
@@ -177,6 +177,7 @@ class LowRank(GaussianPosterior):
         parts = sample.parts
         u, _ = _solve(sample)
         log_scales = np.add.reduce(parts.diagonal.log_softplus) + 0.5 * parts.log_det
+        # Quadratic form a^T (I + V V^T)^-1 a, log determinant, and the power of 2 pi
         return -0.5 * inner(a, u) - log_scales - 0.5 * LOG_2PI * a.shape[-1]  # D59
 
     def pull_back(

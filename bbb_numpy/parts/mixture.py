@@ -130,8 +130,8 @@ class ScaleMixturePrior(Prior):
         if raw.ndim == 2:
             raw = raw[:, :, None]  # (3, S, 1), which broadcasts with weights (S, P)
         parts = softplus_parts(raw)
-        narrow = MIN_SIGMA + parts.softplus[1]  # R8
-        wide = narrow + parts.softplus[0]  # R8
+        narrow = MIN_SIGMA + parts.softplus[1]  # sigma2, positive for any t2 (R8)
+        wide = narrow + parts.softplus[0]  # sigma1, larger than sigma2 for any t1 (R8)
         # log pi = log sigmoid(a) and log(1 - pi) = log sigmoid(-a)
         log_pi = log_softmax(np.stack([raw[2], raw[2] * 0.0]), 0)
         return _Components(
@@ -210,18 +210,18 @@ class ScaleMixturePrior(Prior):
             # (S, 1) each: sums over the weights of the responsibilities, then of those times w^2
             mass = [np.add.reduce(r, axis=-1, keepdims=True) for r in (wide, narrow)]
             moment = [inner(r, square)[:, None] for r in (wide, narrow)]
-            d_wide = moment[0] * s1**-3 - mass[0] / s1  # R6
-            d_narrow = moment[1] * s2**-3 - mass[1] / s2  # R6
-            d_t1 = d_wide * d_sigma1  # R8
-            d_t2 = (d_wide + d_narrow) * d_sigma2  # R8
-            d_a = mass[0] * (1.0 - pi) - mass[1] * pi  # R7
+            d_wide = moment[0] * s1**-3 - mass[0] / s1  # derivative for sigma1 (R6)
+            d_narrow = moment[1] * s2**-3 - mass[1] / s2  # derivative for sigma2 (R6)
+            d_t1 = d_wide * d_sigma1  # sigma1 alone depends on t1 (R8)
+            d_t2 = (d_wide + d_narrow) * d_sigma2  # both scales depend on t2 (R8)
+            d_a = mass[0] * (1.0 - pi) - mass[1] * pi  # derivative for logit(pi) (R7)
             # (S, 3), the derivatives for t1, t2 and a
             d_mixture = np.concatenate([d_t1, d_t2, d_a], axis=1)
             write_gradient(d_params["prior_mixture"], cotangent, d_mixture)
         for block in columns(w):
             precision = wide[block] * s1**-2
             precision += narrow[block] * s2**-2
-            precision *= w[block]  # R5
+            precision *= w[block]  # -d log P(w)/dw (R5)
             add_scaled(d_w[block], precision, -cotangent[:, None])
 
     def draw(

@@ -188,7 +188,7 @@ def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
     d_w = buffers.like(w)
     d_layers = buffers.views(d_w, net.layers)
     ones = buffers.ones(d_f.shape[1], d_f.dtype)
-    delta = Delta(d_f)  # K37
+    delta = Delta(d_f)  # the output layer has no activation (K37)
     for index in range(len(layers) - 1, -1, -1):
         a = inputs[index]
         affine_vjp(

@@ -156,7 +156,7 @@ class GaussianPosterior(Posterior):
 
     def blocks(self, size: int) -> Blocks:
         """Return the blocks mu (P,) and rho (P,) of theta, for P = `size` weights."""
-        return (("mu", (size,)), ("rho", (size,)))  # K2
+        return (("mu", (size,)), ("rho", (size,)))  # mean and raw scale (K2)
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
         """Return a random starting theta: mu, rho, and zeros for the blocks that a subclass adds.
@@ -331,7 +331,7 @@ class MeanField(GaussianPosterior):
         parts = self.factor(blocks, buffers)
         w = buffers.array(eps.shape, np.result_type(mu, eps))  # (S, P) weights
         np.multiply(eps, parts.softplus[None], out=w)
-        w += mu[None]  # K4
+        w += mu[None]  # w = mu + sigma eps (K4)
         return GaussianSample(w, eps, parts)
 
     def from_weights(
@@ -368,7 +368,7 @@ class MeanField(GaussianPosterior):
             + 0.5 * LOG_2PI * sample.eps.shape[-1]
         )
         # log N(w; mu, sigma^2) with w = mu + sigma eps
-        return -0.5 * sums_of_squares(sample.eps) - constant  # K6-K10
+        return -0.5 * sums_of_squares(sample.eps) - constant  #  (K6-K10)
 
     def pull_back(
         self, sample: GaussianSample, d_w: Array, d_log_q: Array | None, d_theta: Params
@@ -398,7 +398,7 @@ class MeanField(GaussianPosterior):
         else:
             np.add.reduce(d_w, axis=0, out=d_mu)
             np.einsum("sp,sp->p", d_w, sample.eps, out=d_rho, casting="same_kind")
-        d_rho *= sample.parts.sigmoid  # K26-K28
+        d_rho *= sample.parts.sigmoid  # d sigma/d rho = s(rho) (K26-K28)
         if d_log_q is not None:
             add_scaled(d_rho, sample.parts.ratio, -np.add.reduce(d_log_q))
 
@@ -416,6 +416,7 @@ class MeanField(GaussianPosterior):
         d_w : ndarray (S, P)
             Gradient for the weights, to which the result is added in place.
         """
+        # d log q/dw = -(w - mu) / sigma^2 = -eps / sigma
         d_w -= cotangent[:, None] * sample.eps / sample.parts.softplus  # W3
 
     def pull_back_direct(
@@ -436,7 +437,8 @@ class MeanField(GaussianPosterior):
         """
         eps = sample.eps
         parts = sample.parts
-        np.divide(d_log_q @ eps, parts.softplus, out=d_theta["mu"])  # W4
+        np.divide(d_log_q @ eps, parts.softplus, out=d_theta["mu"])  # d log q/d mu (W4)
+        # d log q/d rho = (eps^2 - 1) s(rho) / sigma, with w held fixed
         np.multiply(d_log_q @ (eps * eps - 1.0), parts.ratio, out=d_theta["rho"])  # W5
 
     def entropy(

@@ -288,7 +288,7 @@ class GaussianPrior(ClosedFormPrior):
         if self.learn:
             slope = precision * squares - w.shape[-1]  # (S,), for log scale  D17
             write_gradient(d_params["prior_log_scale"], cotangent, slope[:, None])
-        add_scaled(d_w, w, (-cotangent * precision)[:, None])  # K19, K26
+        add_scaled(d_w, w, (-cotangent * precision)[:, None])  # -w / scale^2 (K19, K26)
 
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
@@ -668,7 +668,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         precision = np.exp(-2.0 * log_scales)  # (L,) or (S, L), 1 / scale^2
         squares = self._squares(w)  # (S, L), |w_l|^2
         terms = -0.5 * precision * squares  # (S, L), quadratic term of each layer
-        terms -= counts * (log_scales + 0.5 * LOG_2PI)  # D39
+        terms -= counts * (log_scales + 0.5 * LOG_2PI)  # log normaliser per layer (D39)
         return np.add.reduce(terms, axis=-1), (w, precision, squares)
 
     def add_vjp(

@@ -233,6 +233,7 @@ class StudentTPrior(_StudentT, Prior):
             d_scale, d_df = _derivatives(terms, w.shape[-1], log_sums, shares)
             write_gradient(d_params["prior_log_scale"], cotangent, d_scale[:, None])
             write_gradient(d_params["prior_log_df"], cotangent, d_df[:, None])
+        # d log P(w)/dw = -(nu + 1) w / (nu scale^2 (1 + chi)); w / (1 + chi) follows below
         factor = (-cotangent * ((terms.nu + 1.0) * terms.precision))[:, None]  # D42
         for block in columns(w):
             d_w[block] += w[block] / (1.0 + ratio[block]) * factor
@@ -350,7 +351,7 @@ class StudentTLikelihood(_StudentT, Likelihood):
             write_gradient(d_params["log_noise"], cotangent, d_scale)
             write_gradient(d_params["log_df"], cotangent, d_df)
         d_f = residual / (1.0 + ratio)
-        d_f *= (terms.nu + 1.0) * terms.precision  # D43
+        d_f *= (terms.nu + 1.0) * terms.precision  # d log P/df (D43)
         d_f *= for_outputs(cotangent)
         return d_f
 
