@@ -350,7 +350,7 @@ class GradientEstimator:
         return self.posterior.sample(self.layout.views(theta), eps, buffers).w
 
     def params(self, theta: Array, eps: Array) -> Params:
-        """Return views of the learned numbers of prior and likelihood, by block name.
+        """Return views of the learned parameters of prior and likelihood, by block name.
 
         Parameters
         ----------
@@ -458,7 +458,7 @@ class GradientEstimator:
         Raises
         ------
         ValueError
-            If an argument is not an array, or has a shape that no step has.
+            If an argument is not an array, or its shape does not fit theta, network or rows.
         TypeError
             If `kl_weight` is not a number.
         """
@@ -524,7 +524,7 @@ class GradientEstimator:
         Raises
         ------
         ValueError
-            If an argument is not an array, or has a shape that no step has.
+            If an argument is not an array, or its shape does not fit theta, network or rows.
         TypeError
             If `kl_weight` is not a number.
         """

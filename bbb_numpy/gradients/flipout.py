@@ -172,7 +172,7 @@ class Flipout(Rowwise):
                 d_z = d_a
         np.einsum(
             "sp,sp->p", d_delta, eps, out=batch.d_blocks["rho"], casting="same_kind"
-        )  # D22: d_sigma, which the block of rho holds until `fill_gradient` multiplies it
+        )  # gradient for sigma, which `fill_gradient` makes that for rho (D22)
 
 
 NAMED = {"estimator": {"flipout": Flipout}}

@@ -23,7 +23,7 @@ class DoublyReparameterised(Frozen):
     """Estimator of the gradient of IWAE without its score term (Tucker et al. 2019; D26).
 
     The score inside the importance weights is reparameterised a second time, which squares the
-    self-normalised weights in the derivative through w. In the gradient for learned numbers of
+    self-normalised weights in the derivative through w. In the gradient for learned parameters of
     prior and likelihood the weights are not squared.
     """
 
@@ -49,7 +49,7 @@ class DoublyReparameterised(Frozen):
 
         .. math:: -\sum_s u_s^2 \log w(w_s(\theta); \text{frozen}) - \sum_s u_s \log P(D, w_s)
 
-        in whose second part only the learned numbers of prior and likelihood vary.
+        in whose second part only the learned parameters of prior and likelihood vary.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class SelfNormalised(Frozen):
     """Estimator of the EUBO's gradient with samples and weights fixed: Sagar's Algorithm 1 (G8).
 
     The algorithm is corrected. A backward pass through the network is needed only if prior or
-    likelihood learn numbers.
+    likelihood learn parameters.
     """
 
     def __post_init__(self) -> None:

@@ -254,7 +254,7 @@ def erfc(x: Array) -> Array:
     e^-t^2 / (t^2 + x^2) over all t, whose pole at t = ix adds a term. All terms are positive, so
     that no digits cancel.
     """
-    # the exact numbers of a proof have a method of their own
+    # arrays of exact numbers, in proofs, compute their own erfc
     if hasattr(x, "erfc"):
         return x.erfc()
     right = x.real >= 0
@@ -369,17 +369,17 @@ def for_outputs(cotangent: Array) -> Array:
 
 
 def write_gradient(into: Array, cotangent: Array, slopes: Array) -> None:
-    """Write the gradient for learned numbers, such as scales, into the array `into` (D33).
+    """Write the gradient for learned parameters, such as scales, into the array `into` (D33).
 
     Parameters
     ----------
     into : ndarray (K,) or (S, K)
-        Overwritten by sum_s cotangent_s slopes_s if all samples share the K numbers, or by the term
-        of each sample if each has its own.
+        Overwritten by sum_s cotangent_s slopes_s if all samples share the K parameters, or by the
+        term of each sample if each has its own.
     cotangent : ndarray (S,) or (S, B)
         Cotangent of each sample, or of each row of each sample (D45).
     slopes : ndarray (S, K) or (S, B, K)
-        Derivatives of the outputs by the K numbers, for each sample or each row of it.
+        Derivatives of the outputs by the K parameters, for each sample or each row of it.
     """
     if cotangent.ndim == 2:
         # sum over the rows of each sample

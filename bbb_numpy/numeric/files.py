@@ -99,19 +99,27 @@ def check_writable(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8 to the file `path`, as a whole or not at all (`atomic_write`)."""
+    """Write `text` as UTF-8 to the file `path`, as a whole or not at all (`atomic_write`).
+
+    An older file is replaced.
+    """
     with atomic_write(path) as file:
         file.write(text.encode())
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write `arrays` by name to the .npz file `path`, as a whole or not at all (`atomic_write`)."""
+    """Write `arrays` by name to the .npz file `path`, as a whole or not at all (`atomic_write`).
+
+    An older file is replaced.
+    """
     with atomic_write(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
 
 
 def write_json(path: Path, content: Any) -> None:
     """Write `content` as JSON to the file `path`, as a whole or not at all (`atomic_write`).
+
+    An older file is replaced.
 
     Parameters
     ----------

@@ -356,7 +356,7 @@ def _checked_by(predicate: Callable[[Any], Any], expected: str) -> Check:
 
 
 def InstanceOf(*classes: type, expected: str = "") -> Check:
-    """Return a check that a value is an instance of one of `classes`.
+    """Return a check that raises TypeError unless a value is an instance of one of `classes`.
 
     `expected` describes such values in the message; by default it names the classes.
     """
@@ -372,7 +372,9 @@ def InstanceOf(*classes: type, expected: str = "") -> Check:
 
 
 def HasMethods(example: str, *methods: str) -> Check:
-    """Return a check that a value has certain methods, and is no class or module.
+    """Return a check that raises TypeError unless a value is an object with certain methods.
+
+    Classes and modules are refused.
 
     Parameters
     ----------
@@ -394,12 +396,15 @@ def HasMethods(example: str, *methods: str) -> Check:
 
 
 def OneOf(*choices: str) -> Check:
-    """Return a check that a value is one of the strings `choices`."""
+    """Return a check that raises ValueError unless a value is one of the strings `choices`."""
     return KeyOf(dict.fromkeys(choices))
 
 
 def KeyOf(table: Mapping[str, Any]) -> Check:
-    """Return a check that a value is a key of `table`, to which keys may be added later."""
+    """Return a check that raises ValueError unless a value is a key of `table`.
+
+    Keys that are added to `table` later are accepted, too.
+    """
 
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, str) or value not in table:

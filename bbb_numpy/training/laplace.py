@@ -165,7 +165,7 @@ class Linearised(GradientEstimator):
         """Blocks of theta: means, standard deviations and their basis, and learned scales.
 
         The basis of each block of correlated weights is two matrices, such as ``'A0'`` and
-        ``'B0'``, with the index of its first weight. The learned numbers are those of the prior,
+        ``'B0'``, with the index of its first weight. The learned scales are those of the prior,
         then those of the likelihood.
         """
         size = self.model.layout.size
@@ -407,7 +407,8 @@ def best_scales(
 
     They are log alpha and log beta of `log_evidence`, at the fixed point of MacKay's alpha =
     gamma / |v|^2 and beta = (N - gamma) / E, the latter written as N / (E + gamma / beta), which is
-    positive even if gamma > N, as an approximate curvature may have it.
+    positive even if gamma > N, as an approximate curvature may have it. `log_evidence` defines
+    gamma and the misfit E.
 
     Parameters
     ----------
@@ -426,6 +427,7 @@ def best_scales(
     alpha, beta = np.ones(()), np.ones(len(spectrum.misfit))
     for _ in range(MAX_SCALE_UPDATES):
         previous = np.array([alpha, *beta])
+        # effective number of directions that the data determine, over beta
         ratio = curvature @ (1 / (beta @ curvature + alpha))  # gamma / beta
         if prior:
             # MacKay's update of the prior's precision
@@ -499,7 +501,7 @@ def _sum_curvature(
 ) -> CurvatureSums:
     """Return the curvature at the weights `mu`, summed over rows, for each block of weights.
 
-    `params` are the learned numbers by name, and `scale` (P,) the prior's standard deviations, in
+    `params` are the learned scales by name, and `scale` (P,) the prior's standard deviations, in
     whose units the curvature is.
     """
     model = estimator.model
@@ -524,6 +526,7 @@ def _sum_curvature(
             v = np.ones(len(x))
         f, slopes, tape = jacobian(net, mu, x)  # outputs (B, K), Jacobian (B, K, P)
         slopes *= scale
+        # second derivatives of the negative log likelihood of each row by the K outputs
         curvature = model.likelihood.curvature(params, f[None])[0]  # (B, K, K)
         curvature = curvature * v[:, None, None]
         weighted = (groups * curvature) @ slopes  # (M, B, K, P)  Lambda times J
@@ -676,7 +679,7 @@ def _solve_last_layer(
 ) -> Array:
     """Return `mu` (P,) with the last layer's weights at their mode, by one Newton step (D56).
 
-    `learned` are the flat learned numbers, and `spectrum` the curvature at `mu`.
+    `learned` are the flat learned scales, and `spectrum` the curvature at `mu`.
     """
     n_prior_scales = Layout(estimator.model.prior.blocks()).size
     # the prior's scales are fixed numbers in `Mode`, so that its theta has none
@@ -735,7 +738,7 @@ def _prior_sd(model: Model, params: Params) -> Array:
     """Return the prior's standard deviation s of each weight (P,).
 
     It is computed from the derivative of the log density at w = 1, which is -1 / s^2. `params` are
-    the learned numbers by name.
+    the learned scales by name.
     """
     w = np.ones((1, model.layout.size))
     slope = np.zeros((1, model.layout.size))

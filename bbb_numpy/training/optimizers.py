@@ -131,7 +131,7 @@ class Optimizer:
     def init(
         self, theta: Array, estimator: GradientEstimator | None = None
     ) -> OptimizerState:
-        """Return the state before the first step.
+        """Return the optimizer's state before the first step, with all arrays zero.
 
         Parameters
         ----------
@@ -208,7 +208,8 @@ class SGD(Optimizer):
     learning_rate : float
         Learning rate eta > 0. The report that this package implements uses 1e-3.
     schedule : callable
-        Function from (epoch, epochs) to a factor on eta.
+        Function from (epoch, epochs), the time so far and the total time in epochs, to a factor on
+        eta.
     """
 
     learning_rate: float = 1e-3
@@ -239,7 +240,8 @@ class Momentum(Optimizer):
     momentum : float
         Factor on the velocity v in each step, in [0, 1).
     schedule : callable
-        Function from (epoch, epochs) to a factor on eta.
+        Function from (epoch, epochs), the time so far and the total time in epochs, to a factor on
+        eta.
     """
 
     learning_rate: float = 1e-3
@@ -281,9 +283,10 @@ class Adam(Optimizer):
     beta1, beta2 : float
         Decay factors of the first and of the second moment, in [0, 1).
     epsilon : float
-        Number > 0 that is added to the root of the second moment.
+        Number > 0 that is added to the square root of the second moment.
     schedule : callable
-        Function from (epoch, epochs) to a factor on the learning rate.
+        Function from (epoch, epochs), the time so far and the total time in epochs, to a factor on
+        the learning rate.
     clip : float, optional
         Upper bound > 0 of the norm of a gradient, in units of the root mean square norm of the
         earlier gradients; a longer gradient is scaled down to it. By default there is no bound.
@@ -363,7 +366,7 @@ class IVON(Optimizer):
         Number > 0 that bounds the step of mu: its KL divergence is at most trust / scale^(1/2)
         nats, with the `scale` of `update`, which without a warm-up is the number of minibatches.
     learned : Adam
-        Update rule of the numbers that prior and likelihood learn; its learning rate gets the
+        Update rule of what prior and likelihood learn, e.g. scales; its learning rate gets the
         factor of the `schedule` given here.
     schedule : callable
         Function from (epoch, epochs) to a factor on the learning rates; the precision does not
@@ -390,14 +393,14 @@ class IVON(Optimizer):
     def init(
         self, theta: Array, estimator: GradientEstimator | None = None
     ) -> OptimizerState:
-        """Return the state before the first step.
+        """Return the optimizer's state before the first step, with all arrays zero.
 
         Parameters
         ----------
         theta : ndarray
-            Flat parameters mu, rho and learned numbers, whose dtype the state gets.
+            Flat parameters mu, rho and learned scales, whose dtype the state gets.
         estimator : GradientEstimator, optional
-            Estimator with the posterior `MeanField`. If it is None, theta has no learned numbers.
+            Estimator with the posterior `MeanField`. If it is None, theta has mu and rho alone.
 
         Raises
         ------

@@ -83,8 +83,8 @@ class Recipe:
         sum to 1. If rows have weights, the size of a minibatch is the sum of its weights (D45). By
         default shares are proportional to the sizes.
     warm_up : callable
-        Function from (epoch, epochs) to the factor beta on the KL term in that epoch (D24). By
-        default 1.
+        Function from (epoch, epochs), with epochs counted from 0, to the factor beta >= 0 on the KL
+        term in that epoch (D24). By default 1.
     early_stopping : EarlyStopping, optional
         Rule that ends training before the last epoch. By default none.
     """
