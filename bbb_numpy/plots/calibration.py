@@ -77,6 +77,7 @@ def reliability_diagram(
     Returns
     -------
     Axes
+        The axes drawn on.
 
     Raises
     ------
@@ -120,6 +121,7 @@ def coverage_curve(
     Returns
     -------
     Axes
+        The axes drawn on.
 
     Raises
     ------

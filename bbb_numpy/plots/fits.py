@@ -54,6 +54,7 @@ def fit(
     Returns
     -------
     Axes
+        The axes drawn on.
 
     Raises
     ------
