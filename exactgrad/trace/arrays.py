@@ -233,7 +233,7 @@ class Exact(NDArrayOperatorsMixin):
         return self.map_views(lambda part, _: part.swapaxes(first, second))
 
     def squeeze(self, axis: Any = None) -> Exact:
-        """Return a view without all axes of length 1, or without those in `axis`, an int or tuple."""
+        """Return a view without axes of length 1: all of them, or those in `axis`."""
         return self.reshape(self.floats.squeeze(axis).shape)
 
     def ravel(self, order: str = "C") -> Exact:
