@@ -10,11 +10,12 @@ refuted: 2 of 2 derivatives are wrong
   theta[1]: by hand 4.5, right 6.75, too small by 2.25
   they are 2/3 times what is right
 
-The path of a proof, and of the folders: `trace` runs the function on exact numbers of the `fields`,
-`verdict` compares the gradient with the derivative of the value, `blame` looks for the line of a
-wrong one. `proofs` is what users call, `derivatives` the same for products with Jacobians and
-Hessians, `structures` lays out dicts and lists of arrays flat. `gradcheck` compares with measured
-slopes, in floats. NumPy is all that it needs.
+A proof passes through these folders: `trace` runs the function on exact numbers of the `fields`,
+`verdict` compares the gradient with the derivative of the value, and `blame` looks for the line
+that makes a gradient wrong. The functions that users call are in `proofs`; `derivatives` has those
+for Jacobians, Hessians and their products with vectors; `structures` flattens dicts and lists of
+arrays; `gradcheck` compares gradients with numerical derivatives, in floats. The package needs
+NumPy only.
 """
 
 from importlib import import_module
@@ -91,9 +92,10 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name; its module is imported when it is first read.
+    """Return the public object called `name`, importing its module at the first access.
 
-    pytest imports this package with its plugin, before a test session has set the threads of BLAS.
+    The modules import NumPy. pytest imports this package for its plugin, before a test session has
+    set the number of threads of BLAS, which NumPy reads when it is imported.
     """
     if name == "still":
         warn_renamed(name, "stop_gradient")

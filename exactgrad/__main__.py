@@ -1,4 +1,4 @@
-"""``python -m exactgrad``, also where only the folder was copied."""
+"""Run the command as ``python -m exactgrad``, which works without an installation, too."""
 
 import sys
 

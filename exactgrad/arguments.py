@@ -25,7 +25,7 @@ BOOLEANS = (bool, np.bool_)
 
 
 def check_callable(name: str, value: Any) -> None:
-    """Raise TypeError unless the argument can be called.
+    """Raise TypeError unless `value`, the argument called `name`, is callable.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def check_callable(name: str, value: Any) -> None:
 
 
 def whole_number(name: str, value: Any, minimum: int = 0) -> int:
-    """Return an integer argument as an int; raise if it is no integer or below `minimum`.
+    """Return `value` as an int; raise an error if it is not an integer or is below `minimum`.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def whole_number(name: str, value: Any, minimum: int = 0) -> int:
 
 
 def positive_number(name: str, value: Any) -> float:
-    """Return a positive finite argument as a float; raise if it is anything else.
+    """Return `value` as a float; raise an error unless it is a positive finite number.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def positive_number(name: str, value: Any) -> float:
 
 
 def check_blocks(blocks: Any, size: int) -> None:
-    """Raise an error unless `blocks` is None or maps names to slices of theta.
+    """Raise an error unless `blocks` is None or maps names to slices of a theta of length `size`.
 
     Parameters
     ----------
@@ -126,19 +126,19 @@ def check_blocks(blocks: Any, size: int) -> None:
     for name, block in blocks.items():
         try:
             is_slice = isinstance(block, slice) and block.indices(size) is not None
-        except TypeError:  # the slice has bounds that are no integers
+        except TypeError:  # `slice.indices` raises it for bounds that are not integers
             is_slice = False
         if not is_slice or max(block.start or 0, block.stop or 0) > size:
             raise ValueError(f"{message}{name!r}: {block!r}")
 
 
 def check_fixed(fixed: Any, names: list[str]) -> list[str | int]:
-    """Return `fixed` as a list of names and positions; raise if an argument does not exist.
+    """Return `fixed` as a list of argument names and positions; raise an error if one is unknown.
 
     Parameters
     ----------
     fixed : any
-        A name or a position, or several of them.
+        The name of an argument, its position (int, counted from 0 after theta), or several of both.
     names : list of str
         The names of all arguments.
 
@@ -169,12 +169,12 @@ def check_fixed(fixed: Any, names: list[str]) -> list[str | int]:
 
 
 def check_floats(name: str, value: Any) -> None:
-    """Raise ValueError unless the argument is a finite float, or a float64 array of them.
+    """Raise ValueError unless `value` is a finite float or a float64 array of finite numbers.
 
     Parameters
     ----------
     name : str
-        What it is called in the error.
+        The name of the argument, for the error.
     value : any
     """
     check_plain(name, value)
@@ -198,12 +198,12 @@ def check_floats(name: str, value: Any) -> None:
 
 
 def check_plain(name: str, value: Any) -> None:
-    """Raise ValueError for a masked array or a matrix, which a proof would misread as an array.
+    """Raise ValueError if `value` is a masked array or a matrix, which proofs would misread.
 
     Parameters
     ----------
     name : str
-        What it is called in the error.
+        The name of the argument, for the error.
     value : any
     """
     if isinstance(value, np.ma.MaskedArray):
@@ -218,6 +218,6 @@ def check_plain(name: str, value: Any) -> None:
 
 
 def holds_no_numbers(value: Any) -> bool:
-    """Return whether `value` is text or dates, or an array of them."""
+    """Return whether `value` is text or bytes, or has a dtype of text, dates or records."""
     dtype_kind = getattr(getattr(value, "dtype", None), "kind", "f")
     return isinstance(value, str | bytes) or dtype_kind in "USmMV"

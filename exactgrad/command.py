@@ -30,17 +30,22 @@ VALUES = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command: prove a gradient, print the verdict, and return the exit status.
+    """Run the ``exactgrad`` command: prove a gradient, print the proof, return the exit status.
 
     Parameters
     ----------
     argv : sequence of str, optional
-        The arguments of the command. By default those that Python was started with.
+        The command-line arguments, without the name of the program. By default ``sys.argv[1:]``.
 
     Returns
     -------
     int
-        0 if it is proved, 1 if it is not, 2 if there is nothing to prove.
+        0 if the gradient is proved, 1 if it is not, 2 if the function cannot be imported or called.
+
+    Raises
+    ------
+    SystemExit
+        If an option is unknown or missing, with the exit status 2, or after ``--help``.
     """
     parser = argparse.ArgumentParser(
         prog="exactgrad", description="Prove or refute a hand-written gradient."
@@ -55,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments and options of the command to a parser."""
+    """Add the arguments and options of the ``exactgrad`` command to `parser`, in place."""
     parser.add_argument("function", help="file.py::function or module:function")
     parser.add_argument(
         "arguments", nargs="*", help=f"what it takes after theta, each {VALUES}"
@@ -72,12 +77,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prove the gradient that parsed options name, print the proof, and return the exit status.
+    """Prove the gradient of the function that `options` name, and print the proof.
 
     Parameters
     ----------
     options : argparse.Namespace
-        What a parser has read that `add_arguments` was given.
+        The command line, as parsed by a parser whose arguments come from `add_arguments`.
+
+    Returns
+    -------
+    int
+        The exit status: 0 if the gradient is proved, else 1.
 
     Raises
     ------
@@ -104,7 +114,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _import_function(text: str) -> Callable[..., Any]:
-    """Return the function that ``file.py::function`` or ``module:function`` names."""
+    """Import and return the function named ``file.py::function`` or ``module:function``.
+
+    ValueError is raised if `text` has another form, or if there is no such file or function.
+    """
     source, _, name = text.rpartition(":")
     source = source.removesuffix(":")
     if not source or not name:
@@ -134,7 +147,10 @@ def _import_function(text: str) -> Callable[..., Any]:
 
 
 def _import_file(path: Path) -> ModuleType:
-    """Return the module of a file, imported under a name that no other module has."""
+    """Import the Python file at `path` and return it as a module.
+
+    It is called ``file NAME`` in `sys.modules`: with a blank no installed module is replaced.
+    """
     spec: Any = spec_from_file_location(f"file {path.stem}", path)
     module = sys.modules[spec.name] = module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -142,9 +158,10 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _parse_values(name: str, text: str, rng: np.random.Generator) -> Any:
-    """Return the numbers that `text` describes: listed, random of a shape, or from a file.
+    """Return the float or array that `text` describes: numbers, a shape or a ``.npy`` file.
 
-    One number is returned as a float. `name` is what an error calls the argument.
+    ``0.5`` is a float, ``0.1,0.2`` an array of two numbers; the shape ``5x3`` is an array (5, 3) of
+    standard normal numbers drawn by `rng`. `name` is the name of the argument in an error.
     """
     if text.endswith(".npy"):
         return _load(text, ".npy")
@@ -160,9 +177,10 @@ def _parse_values(name: str, text: str, rng: np.random.Generator) -> Any:
 
 
 def _load(path: str, ending: str) -> Any:
-    """Return the array of a ``.npy`` file, or the arrays of a ``.npz`` file by name.
+    """Load a ``.npy`` file as an array, or a ``.npz`` file as a dict of arrays by name.
 
-    An error is raised if the path does not end with `ending`, or the file cannot be read.
+    ValueError is raised if `path` does not end with `ending` ('.npy' or '.npz'), or if the file
+    cannot be read.
     """
     if not path.endswith(ending):
         raise ValueError(f"--data must be a {ending} file; got {path!r}")
@@ -184,7 +202,11 @@ def _load(path: str, ending: str) -> Any:
 def _in_order(
     function: Any, theta: Any, positional: list[Any], named: Any
 ) -> Sequence[Any]:
-    """Return positional and named arguments as one sequence, in the order of the signature."""
+    """Return all arguments after theta as one sequence, in the order of the function's signature.
+
+    `positional` is the list of those without a name, `named` a dict by name. ValueError is raised
+    if the function does not take them.
+    """
     signature = inspect.signature(function)
     try:
         bound = signature.bind(theta, *positional, **named)

@@ -15,7 +15,9 @@ Returned = TypeVar("Returned")
 
 
 def warn_renamed(old: str, new: str) -> None:
-    """Emit the DeprecationWarning for an old name, at the line that has used it.
+    """Warn with a DeprecationWarning that the name `old` has been replaced by `new`.
+
+    The warning shows the line that calls the caller of this function.
 
     Parameters
     ----------
@@ -32,12 +34,14 @@ def warn_renamed(old: str, new: str) -> None:
 def renamed_arguments(
     **new_names: str,
 ) -> Callable[[Callable[Arguments, Returned]], Callable[Arguments, Returned]]:
-    """Return a decorator that makes a function accept the old names of its arguments, too.
+    """Return a decorator that lets a function accept keyword arguments by their old names, too.
+
+    An argument that is passed by its old name emits a DeprecationWarning.
 
     Parameters
     ----------
     **new_names : str
-        The new names by old name.
+        Old names as keywords, new names as values: ``points="n_points"``.
     """
 
     def accepting_old_names(
@@ -57,14 +61,16 @@ def renamed_arguments(
 
 
 def renamed_names(module: str, new_names: dict[str, str]) -> Callable[[str], Any]:
-    """Return a module's ``__getattr__`` that finds renamed objects by their old names.
+    """Return a ``__getattr__`` with which a module's renamed objects are found by their old names.
+
+    It emits a DeprecationWarning for an old name, and raises AttributeError for an unknown one.
 
     Parameters
     ----------
     module : str
         The module's ``__name__``.
     new_names : dict of str to str
-        The new names by old name.
+        Old names as keys, new names as values.
     """
 
     def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Prove vector products with Jacobians and Hessians, and whole ones, each as a gradient (D44).
+"""Prove Jacobians, Hessians and their products with vectors, each as a gradient (D44).
 
 >>> import numpy as np
 >>> def square(x):
@@ -37,10 +37,12 @@ def prove_vjp(
     Parameters
     ----------
     f : callable
-        From theta and the `arguments` to an array, or a dict, tuple or list of arrays.
+        Function of theta and the `arguments` that returns an array, or a dict, tuple or list of
+        arrays.
     vjp : callable
-        From theta, a cotangent as what f returns, and the `arguments` to the gradient of the sum of
-        their products, of the structure of theta.
+        Function of theta, a cotangent u and the `arguments` that returns the gradient of the sum of
+        ``u * f(theta)``. The cotangent has the structure of what f returns, the gradient that of
+        theta.
     theta : ndarray, or a dict, tuple or list of arrays
         The point, float64: it chooses the path of comparisons.
     *arguments
@@ -57,8 +59,8 @@ def prove_vjp(
     Raises
     ------
     TypeError, ValueError
-        For an argument of another kind or out of range, and if f and vjp return arrays of shapes
-        that do not fit.
+        If an argument has a wrong type or is out of range, or if the arrays that f and vjp return
+        do not have matching shapes.
     """
     return _proved("vjp", f, vjp, theta, arguments, options)
 
@@ -71,10 +73,11 @@ def prove_jvp(
     Parameters
     ----------
     f : callable
-        From theta and the `arguments` to an array, or a dict, tuple or list of arrays.
+        Function of theta and the `arguments` that returns an array, or a dict, tuple or list of
+        arrays.
     jvp : callable
-        From theta, a tangent of the structure of theta, and the `arguments` to the derivative of f
-        along the tangent.
+        Function of theta, a tangent and the `arguments` that returns the derivative of f along the
+        tangent, which has the structure of theta.
     theta : ndarray, or a dict, tuple or list of arrays
         The point, float64. Other thetas that are tried lie along the tangent.
     *arguments, **options
@@ -96,10 +99,11 @@ def prove_jacobian(
     Parameters
     ----------
     f : callable
-        From theta and the `arguments` to one array.
+        Function of theta and the `arguments` that returns one array.
     jacobian : callable
-        From the same to the derivatives, of the shape of f's array and that of theta behind it; for
-        a theta of several arrays a structure of as many.
+        Function of theta and the `arguments` that returns the derivatives: an array whose shape is
+        that of f's array followed by that of theta or, for a theta of several arrays, a structure
+        of such arrays.
     theta : ndarray, or a dict, tuple or list of arrays
         The point, float64.
     *arguments, **options
@@ -121,10 +125,11 @@ def prove_hvp(
     Parameters
     ----------
     gradient : callable
-        From theta and the `arguments` to the gradient, or to a value and its gradient, which is
-        proved first. Of a value alone there is no proof: write its gradient.
+        Function of theta and the `arguments` that returns the gradient, or a value and its
+        gradient, which is then proved first. A function that returns the value alone will not do.
     hvp : callable
-        From theta, a vector of the structure of theta, and the `arguments` to the product.
+        Function of theta, a vector v and the `arguments` that returns the Hessian times v. Both v
+        and the product have the structure of theta.
     theta : ndarray, or a dict, tuple or list of arrays
         The point, float64.
     *arguments, **options
@@ -133,8 +138,8 @@ def prove_hvp(
     Returns
     -------
     Proof
-        A proof that counts one derivative for each number of theta; the proof of `gradient`, if
-        that is wrong.
+        The proof of `hvp`, which counts one derivative for each number of theta; or the failed
+        proof of `gradient`, if that returns a value whose gradient is not proved.
     """
     return _proved("hvp", gradient, hvp, theta, arguments, options)
 
@@ -147,10 +152,11 @@ def prove_hessian(
     Parameters
     ----------
     gradient : callable
-        From theta and the `arguments` to the gradient, or to a value and its gradient, which is
-        proved first.
+        Function of theta and the `arguments` that returns the gradient, or a value and its
+        gradient, which is then proved first.
     hessian : callable
-        From theta and the `arguments` to the second derivatives, of theta's shape twice.
+        Function of theta and the `arguments` that returns the second derivatives, with the shape
+        ``theta.shape + theta.shape``.
     theta : ndarray
         The point, one float64 array.
     *arguments, **options
@@ -159,8 +165,8 @@ def prove_hessian(
     Returns
     -------
     Proof
-        A proof that counts one derivative for each number of the Hessian; the proof of `gradient`,
-        if that is wrong.
+        The proof of `hessian`, which counts one derivative for each number of the Hessian; or the
+        failed proof of `gradient`, if that returns a value whose gradient is not proved.
     """
     return _proved("hessian", gradient, hessian, theta, arguments, options)
 
@@ -173,9 +179,10 @@ def _proved(
     arguments: tuple[Any, ...],
     options: dict[str, Any],
 ) -> Proof:
-    """Return the proof; if it is refuted, with the names of all derivatives that are wrong.
+    """Return the proof that `by_hand` is the derivative of f; `wrong` names each wrong derivative.
 
-    `shape` is 'vjp', 'jvp', 'jacobian', 'hvp' or 'hessian'; `options` are those of `prove`.
+    `shape` says what `by_hand` returns: 'vjp', 'jvp', 'jacobian', 'hvp' or 'hessian'. `options` are
+    keyword arguments of `prove`.
     """
     ask = partial(prove, **options)
     reduced = reduce_to_gradient(shape, f, by_hand, theta, arguments, ask)

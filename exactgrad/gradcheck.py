@@ -7,8 +7,8 @@ Two oracles for any ``value_and_grad(theta) -> (value, grad)``:
   complex numbers);
 * **central differences** of fourth order, for any function.
 
-Both compute with floats, and see what rounding does. That a gradient is the right one is proved,
-without rounding, by `exactgrad.prove`, and each `check_*` has its `prove_*`, which is called alike.
+Both compute with floats, so their results contain rounding errors. `exactgrad.prove` proves without
+rounding that a gradient is right. For each `check_*` there is a `prove_*` with the same arguments.
 
 >>> import numpy as np
 >>> def cubic(theta):
@@ -54,7 +54,7 @@ Array = NDArray[Any]
 Function = Callable[..., Any]
 ValueAndGrad = Callable[..., tuple[Any, ...]]
 
-# Largest relative errors that pass by default, by method
+# Largest relative error of a derivative that passes by default, for each method
 TOLERANCES = {"complex": 1e-12, "central": 1e-6}
 __getattr__ = renamed_names(__name__, {"BARS": "TOLERANCES"})
 COMPLEX_STEP = 1e-30
@@ -63,7 +63,7 @@ COMPLEX_STEP = 1e-30
 # scale, depends on the function, so several are tried.
 CENTRAL_STENCIL = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
 CENTRAL_STEPS = (2e-2, 5e-3, 1.2e-3, 3e-4, 7.5e-5)
-# Share of the largest derivative below which derivatives are held to the same absolute error
+# Relative errors of derivatives are taken of at least this share of the largest derivative
 MIN_SCALE_SHARE = 1e-3
 IS_NOISY = (
     "value_and_grad must return the same at each call with the same numbers; got another {}: draw "
@@ -77,45 +77,45 @@ class Block(NamedTuple):
 
     name: str
     checked: int  # number of coordinates that were compared
-    skipped: int  # coordinates whose difference would straddle a kink
-    error: float  # the largest relative error
-    worst: str  # name of the coordinate with this error
-    analytic: float  # its hand-written derivative
-    numeric: float  # its measured derivative
+    skipped: int  # number of coordinates that were skipped because of a kink
+    error: float  # the largest relative error of the block's derivatives
+    worst: str  # name of the coordinate with the largest relative error
+    analytic: float  # hand-written derivative of the coordinate `worst`
+    numeric: float  # numerical derivative of the coordinate `worst`
 
 
 @dataclass(frozen=True)
 class Report:
     """Result of `check_gradient`.
 
-    Its truth value is whether it passes: ``assert check_gradient(f, theta)``.
+    A report is true if the check has passed: ``assert check_gradient(f, theta)``.
     """
 
-    blocks: tuple[Block, ...]
-    method: str  # complex or central
+    blocks: tuple[Block, ...]  # results of the named parts of theta
+    method: str  # method of the numerical derivatives: 'complex' or 'central'
     tolerance: float  # the largest relative error that passes
 
     @property
     def error(self) -> float:
-        """The largest relative error of all blocks; nan if any derivative is nan."""
+        """The largest relative error of any block; nan if the error of a block is nan."""
         return float(np.max([block.error for block in self.blocks], initial=0.0))
 
     @property
     def skipped(self) -> float:
-        """Share of the coordinates that were skipped at kinks."""
+        """The share of coordinates, from 0 to 1, that were skipped because of a kink."""
         total = sum(block.checked + block.skipped for block in self.blocks)
         return sum(block.skipped for block in self.blocks) / max(total, 1)
 
     @property
     def passed(self) -> bool:
-        """Whether something was checked and every error is at most the tolerance."""
+        """Whether any coordinate was checked and no relative error exceeds the tolerance."""
         return (
             any(block.checked for block in self.blocks) and self.error <= self.tolerance
         )
 
     @property
     def worst(self) -> Block:
-        """The block with the largest error."""
+        """The block with the largest relative error, where nan counts as the largest."""
         return max(self.blocks, key=lambda block: (np.isnan(block.error), block.error))
 
     @property
@@ -144,39 +144,40 @@ def check_gradient(
     rng: np.random.Generator | int = 0,
     tolerance: float | None = None,
 ) -> Report:
-    """Compare the gradient that `value_and_grad` returns with measured slopes of its value.
+    """Check the gradient that `value_and_grad` returns against numerical derivatives of its value.
 
-    The relative error of a coordinate with hand-written derivative g and measured m is
-    ``|g - m| / max(|g|, |m|, 1e-3 max|m|)``: a coordinate a thousand times smaller than the largest
-    is held to the same absolute error as one at that size, not to a tighter one. For central
-    differences of a value F with step h the denominator is also at least
-    ``1.5 eps |F| / h / tolerance``: what the rounding of F alone can do (at F = 1e6 and h = 1e-3,
-    3e-7) does not fail a check.
+    The relative error of a coordinate with the hand-written derivative g and the numerical
+    derivative m is ``|g - m| / max(|g|, |m|, 1e-3 max|m|)``, where ``max|m|`` is the largest of all
+    coordinates: derivatives below a thousandth of it have the same absolute tolerance. For central
+    differences of a value F with step h and the machine epsilon eps the denominator is also at
+    least ``1.5 eps |F| / h / tolerance``: an error that the rounding of F alone can cause (3e-7 at
+    F = 1e6 and h = 1e-3) does not fail a check.
 
     Parameters
     ----------
     value_and_grad : callable
-        From theta (for the complex step, of complex128) and the `arguments` to a scalar and a
-        gradient; what comes after these two is not looked at. Its noise is to be fixed: an array,
-        a generator among the `arguments`, of which each call gets a copy, or one made inside from a
-        seed.
+        Function of theta (complex128 for the complex step) and the `arguments` that returns a
+        scalar and its gradient; further results are ignored. It must return the same at each call:
+        pass its noise as an array or as a random generator among the `arguments`, of which each
+        call gets a copy, or draw it inside from a seed.
     theta : ndarray, or a dict, tuple or list of arrays
         The point, float64; the gradient has the same structure.
     *arguments
-        What `value_and_grad` takes after theta.
+        Arguments of `value_and_grad` after theta.
     method : {'complex', 'central'}
-        How the derivatives are measured: by the complex step, which is exact to rounding and needs
-        a function that continues to complex numbers, or by central differences, which take any. By
-        default 'complex'.
+        Method of the numerical derivatives: the complex step, which is exact to rounding and needs
+        a function that works with complex numbers, or central differences, which work with any
+        function. By default 'complex'.
     blocks : mapping of str to slice, optional
-        Named parts of flat theta, one row each in the report. By default its arrays.
+        Named parts of flat theta, one row each in the report. By default the arrays of theta.
     coordinate : callable, optional
-        From a flat index to a readable name, for the worst coordinate. By default a path such as
-        ``W1[0, 2]``.
+        Function from an index of flat theta to a readable name, used in the report. By default the
+        name is a path such as ``W1[0, 2]``.
     gates : callable, optional
-        From theta to an array that changes when a kink is crossed (for a ReLU network, which
-        units are on). Steps that cross one are left out; a coordinate is skipped, and counted,
-        when fewer than two steps remain. The complex step never crosses one.
+        Function of theta that returns an array which changes when a kink is crossed (for a ReLU
+        network, which units are on). Steps of central differences that cross a kink are left out; a
+        coordinate is skipped, and counted as such, when fewer than two steps remain. The complex
+        step never crosses a kink. By default no steps are left out.
     max_coordinates : int, optional
         Largest number of coordinates of each block that are checked; those of a larger block are
         drawn by `rng`. By default all of them.
@@ -191,9 +192,12 @@ def check_gradient(
 
     Raises
     ------
-    ValueError, TypeError
-        For an argument, or something returned, of another kind or out of range, which is named; a
-        TypeError, too, if the complex step is asked of a function that is not complex-safe.
+    ValueError
+        If an argument is out of range, if `value_and_grad` returns anything but a number and a
+        gradient of the shape of theta, or if two equal calls return different numbers.
+    TypeError
+        If an argument has a wrong type, or if `method` is 'complex' and the function does not work
+        with complex numbers.
     """
     function, theta, blocks, name_of = flatten_arguments(
         value_and_grad, theta, blocks, coordinate
@@ -260,7 +264,10 @@ def _choose_coordinates(
     max_coordinates: int | None,
     rng: np.random.Generator,
 ) -> dict[str, Array]:
-    """Return the indices to check in each block, by name: all or `max_coordinates` at random."""
+    """Return the indices of theta to check, by block: all, or `max_coordinates` drawn by `rng`.
+
+    `blocks` are slices of a flat theta of length `size`.
+    """
     coordinates: dict[str, Array] = {}
     for name, block in blocks.items():
         indices = np.arange(size)[block]
@@ -271,11 +278,11 @@ def _choose_coordinates(
 
 
 class MeasuredSlopes(NamedTuple):
-    """Measured derivatives by each coordinate of theta; all arrays have shape (D,)."""
+    """Numerical derivatives of a value by theta (D,); all arrays have shape (D,)."""
 
-    numeric: Array  # measured derivatives, nan where none was measured
-    rounding: Array  # error of the measured derivative by rounding alone
-    kinked: Array  # whether the coordinate was skipped at a kink
+    numeric: Array  # numerical derivatives, nan for coordinates that were not checked
+    rounding: Array  # absolute error of each derivative from rounding the value
+    kinked: Array  # whether the coordinate was skipped because of a kink
 
 
 def _measure_slopes(
@@ -285,7 +292,10 @@ def _measure_slopes(
     method: str,
     gates: Callable[[Array], Array] | None,
 ) -> MeasuredSlopes:
-    """Return the derivatives of the value by the coordinates `indices`, measured by `method`."""
+    """Return numerical derivatives of the value by the coordinates of theta in `indices`.
+
+    `method` is 'complex' or 'central'; steps of 'central' at which `gates` changes are left out.
+    """
     numeric = np.full(theta.size, np.nan)
     rounding = np.zeros(theta.size)
     kinked = np.zeros(theta.size, bool)
@@ -302,9 +312,9 @@ def _measure_slopes(
 
 
 def _relative_error(analytic: Array, numeric: Array, bound: Array) -> Array:
-    """Return ``|g - m| / max(|g|, |m|, bound)`` of derivatives by hand g and measured m.
+    """Return relative errors ``|g - m| / max(|g|, |m|, bound)``, 0 where g and m are both 0.
 
-    It is 0 where both are 0.
+    g are the hand-written derivatives `analytic` and m the numerical ones `numeric`, all (n,).
     """
     scale = np.maximum.reduce([np.abs(analytic), np.abs(numeric), bound])
     with np.errstate(invalid="ignore"):
@@ -312,24 +322,30 @@ def _relative_error(analytic: Array, numeric: Array, bound: Array) -> Array:
         return np.where((analytic == 0) & (numeric == 0), 0.0, error)
 
 
-# --- derivatives of other shapes: functions and theta as in the proof of the same name
+# --- Jacobians, Hessians and their products: each check_* takes the arguments of its prove_*
 
 
 def check_vjp(
     f: Function, vjp: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a hand-written vector-Jacobian product by finite differences, with a random vector.
+    """Check a hand-written vector-Jacobian product numerically, at a random cotangent.
 
     Parameters
     ----------
-    f, vjp, theta, *arguments
+    f : callable
+        Function of theta and the `arguments` that returns an array or a structure of arrays.
+    vjp : callable
+        Function of theta, a cotangent and the `arguments` that returns the product, with the
+        structure of theta.
+    theta, *arguments
         As in `exactgrad.prove_vjp`.
     **options
-        As in `check_gradient`.
+        Keyword arguments of `check_gradient`, such as ``method="central"``.
 
     Returns
     -------
     Report
+        A report with one row for each block of theta.
     """
     return _checked("vjp", f, vjp, theta, arguments, options)
 
@@ -337,19 +353,25 @@ def check_vjp(
 def check_jvp(
     f: Function, jvp: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a hand-written Jacobian-vector product by finite differences, with a random vector.
+    """Check a hand-written Jacobian-vector product numerically, at a random tangent.
 
     Parameters
     ----------
-    f, jvp, theta, *arguments
+    f : callable
+        Function of theta and the `arguments` that returns an array or a structure of arrays.
+    jvp : callable
+        Function of theta, a tangent and the `arguments` that returns the product, with the
+        structure of what f returns.
+    theta, *arguments
         As in `exactgrad.prove_jvp`.
     **options
-        As in `check_gradient`.
+        Keyword arguments of `check_gradient`, such as ``method="central"``.
 
     Returns
     -------
     Report
-        A report with a row for each number of f whose derivative is wrong.
+        A report with a row for each number that f returns whose derivative is wrong; if none is, a
+        single row.
     """
     return _checked("jvp", f, jvp, theta, arguments, options)
 
@@ -357,19 +379,25 @@ def check_jvp(
 def check_jacobian(
     f: Function, jacobian: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a hand-written Jacobian by finite differences.
+    """Check a hand-written Jacobian numerically.
 
     Parameters
     ----------
-    f, jacobian, theta, *arguments
+    f : callable
+        Function of theta and the `arguments` that returns one array.
+    jacobian : callable
+        Function of theta and the `arguments` that returns the Jacobian, with the shape of f's array
+        followed by that of theta.
+    theta, *arguments
         As in `exactgrad.prove_jacobian`.
     **options
-        As in `check_gradient`.
+        Keyword arguments of `check_gradient`, such as ``method="central"``.
 
     Returns
     -------
     Report
-        A report with a row for each number of f whose derivatives are wrong.
+        A report with rows for each number that f returns whose derivatives are wrong; if none are,
+        with one row for each block of theta.
     """
     return _checked("jacobian", f, jacobian, theta, arguments, options)
 
@@ -377,19 +405,25 @@ def check_jacobian(
 def check_hvp(
     gradient: Function, hvp: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a hand-written Hessian-vector product by finite differences, with a random vector.
+    """Check a hand-written Hessian-vector product numerically, at a random vector.
 
     Parameters
     ----------
-    gradient, hvp, theta, *arguments
+    gradient : callable
+        Function of theta and the `arguments` that returns the gradient, or a value and its
+        gradient, which is then checked first.
+    hvp : callable
+        Function of theta, a vector and the `arguments` that returns the product, with the structure
+        of theta.
+    theta, *arguments
         As in `exactgrad.prove_hvp`.
     **options
-        As in `check_gradient`.
+        Keyword arguments of `check_gradient`, such as ``method="central"``.
 
     Returns
     -------
     Report
-        Of `gradient`, if it returns a value too and is wrong.
+        The report on `hvp`; or that on `gradient`, if it returns a value whose gradient is wrong.
     """
     return _checked("hvp", gradient, hvp, theta, arguments, options)
 
@@ -397,19 +431,26 @@ def check_hvp(
 def check_hessian(
     gradient: Function, hessian: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a hand-written Hessian by finite differences.
+    """Check a hand-written Hessian numerically.
 
     Parameters
     ----------
-    gradient, hessian, theta, *arguments
+    gradient : callable
+        Function of theta and the `arguments` that returns the gradient, or a value and its
+        gradient, which is then checked first.
+    hessian : callable
+        Function of theta and the `arguments` that returns the second derivatives, with the shape
+        ``theta.shape + theta.shape``.
+    theta, *arguments
         As in `exactgrad.prove_hessian`.
     **options
-        As in `check_gradient`.
+        Keyword arguments of `check_gradient`, such as ``method="central"``.
 
     Returns
     -------
     Report
-        Of `gradient`, if it returns a value too and is wrong.
+        The report on `hessian`; or that on `gradient`, if it returns a value whose gradient is
+        wrong.
     """
     return _checked("hessian", gradient, hessian, theta, arguments, options)
 
@@ -422,9 +463,10 @@ def _checked(
     arguments: tuple[Any, ...],
     options: dict[str, Any],
 ) -> Report:
-    """Return the report; if it fails, with a row for each number of f with wrong derivatives.
+    """Return the report on `by_hand`, a derivative of f; a failed one has a row per wrong output.
 
-    `shape` is 'vjp', 'jvp', 'jacobian', 'hvp' or 'hessian'; `options` are for `check_gradient`.
+    `shape` says what `by_hand` returns: 'vjp', 'jvp', 'jacobian', 'hvp' or 'hessian'. `options` are
+    keyword arguments of `check_gradient`.
     """
     ask = partial(check_gradient, **options)
     reduced = reduce_to_gradient(shape, f, by_hand, theta, arguments, ask)
@@ -438,7 +480,10 @@ def _checked(
 
 
 def _refuse_noise(first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
-    """Raise ValueError if two calls with the same arguments returned different results."""
+    """Raise ValueError if two equal calls returned different values or gradients.
+
+    `first` and `second` are the results of both calls: a value, a gradient and any others.
+    """
     pairs = zip(("value", "gradient"), first, second, strict=False)
     for name, numbers, repeated in pairs:
         size = np.max(np.abs(numbers), initial=0.0, where=np.isfinite(numbers))
@@ -447,7 +492,7 @@ def _refuse_noise(first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
 
 
 def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:
-    """Return the derivative Im f(theta + ih) / h by coordinate i, without cancellation."""
+    """Return the complex-step derivative Im f(theta + ih) / h by coordinate i of theta (D,)."""
     shifted = theta.astype(complex)
     shifted[i] += 1j * COMPLEX_STEP
     value = value_and_grad(shifted)[0]
@@ -456,15 +501,16 @@ def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:
             "the value is real for complex theta, so the function is not complex-safe "
             "(np.abs, .real, a cast to float?); use method='central'"
         )
-    return float(np.imag(value)) / COMPLEX_STEP  # D9
+    return float(np.imag(value)) / COMPLEX_STEP  # Im f(theta + ih) / h (D9)
 
 
 def _refuse_unsafe(
     value_and_grad: ValueAndGrad, theta: Array, i: int, grad: float, name: str
 ) -> None:
-    """Raise TypeError if central differences confirm the derivative that the complex step refutes.
+    """Raise TypeError if central differences confirm a derivative that the complex step does not.
 
-    `grad` is the derivative by hand of coordinate i, which an error calls `name`.
+    `grad` is the hand-written derivative by coordinate i of theta, and `name` that coordinate's
+    name in the error. The function is then at fault: it does not work with complex numbers.
     """
     if not np.isfinite(grad):
         return
@@ -492,9 +538,9 @@ def _shifted(theta: Array, i: int, by: float) -> Array:
 def _smooth_steps(
     theta: Array, i: int, gates: Callable[[Array], Array] | None
 ) -> list[float]:
-    """Return the steps for coordinate i whose stencil crosses no kink, largest first.
+    """Return the steps of central differences by coordinate i that cross no kink, largest first.
 
-    A kink is crossed if `gates` changes; without it all steps are returned.
+    A step crosses a kink if it changes what `gates` returns. If `gates` is None all are returned.
     """
     steps = [h * max(1.0, abs(theta[i])) for h in CENTRAL_STEPS]
     if gates is None:
@@ -513,8 +559,8 @@ def _central_difference(
 ) -> tuple[float, float]:
     """Return the fourth-order central difference by coordinate i, and its rounding error.
 
-    The step is that of `steps` on which the difference depends least. The rounding error is what
-    the rounding of the values alone can do, 1.5 eps |F| / h (D9).
+    Of `steps` the one is used whose estimate differs least from that of the step before it. The
+    rounding error, 1.5 eps |F| / h, is what rounding the values F alone can cause (D9).
     """
     estimates = []
     largest = []
@@ -531,12 +577,17 @@ def _central_difference(
 
 
 def format_table(reports: Mapping[str, Report] | Sequence[tuple[str, Report]]) -> str:
-    """Return reports as a table of text, one line per block.
+    """Return reports as a table of text, with one line for each block of each report.
 
     Parameters
     ----------
-    reports : mapping, or sequence of pairs
-        Reports by their titles, such as the terms of a loss; a sequence may repeat a title.
+    reports : mapping of str to Report, or sequence of (str, Report)
+        Reports with their titles, such as the terms of a loss; a sequence may repeat a title.
+
+    Returns
+    -------
+    str
+        The table with its head; errors above the tolerance are marked.
     """
     pairs = list(reports.items()) if isinstance(reports, Mapping) else list(reports)
     head = (

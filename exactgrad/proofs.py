@@ -1,11 +1,12 @@
 """Prove a hand-written NumPy gradient in exact arithmetic (D44).
 
-`check_gradient` compares a gradient with measured slopes, to 1e-12. Here the same function runs on
-`arrays` of residues, where nothing is rounded and no step is taken, at a random point and with
-derivatives along a random direction. The gradient is *proved* if the derivative of the value is
-``grad . direction`` at every point where the roots exist, and if at theta itself the value exists
-in floats. Where a root is taken, or floats disagree, sixty digits decide at theta whether the value
-exists and the two agree once more: the sign of a root has a meaning there.
+`check_gradient` compares a gradient with numerical derivatives, to 1e-12. Here the same function
+runs on arrays of residues modulo a prime, where nothing is rounded and no step is taken, at a
+random point and with derivatives along a random direction. The gradient is *proved* if the
+derivative of the value is ``grad . direction`` at every point where all square roots exist, and if
+at theta itself the value exists in floats. If a root is taken, or floats disagree, the function is
+run at theta with sixty decimal digits: the value must exist and both slopes must agree there too,
+since only real numbers say which of two roots is the positive one.
 
 A difference of the two that is not zero everywhere is a rational function of the random numbers,
 and by the lemma of Schwartz and Zippel zero at a random point with a probability of at most its
@@ -65,7 +66,7 @@ __getattr__ = renamed_names(
     __name__, {"Wrong": "WrongDerivative", "still": "stop_gradient"}
 )
 
-MAX_NUMBERS_MOVED = 500_000  # total size of the other thetas that are tried
+MAX_NUMBERS_MOVED = 500_000  # largest number of other thetas times the length of theta
 NOT_READ_IN_TIME = (
     "which derivatives are wrong was not computed before the function began to return other "
     "numbers. Print the proof right after `prove` returns"
@@ -73,7 +74,10 @@ NOT_READ_IN_TIME = (
 
 
 class DeferredErrors:
-    """The wrong derivatives of a proof, or a function that computes them when they are read."""
+    """Descriptor of `Proof.wrong`, which computes the wrong derivatives when they are first read.
+
+    It is set to the wrong derivatives or to a function without arguments that returns them.
+    """
 
     def __get__(
         self, proof: Proof | None, owner: Any = None
@@ -91,7 +95,7 @@ class DeferredErrors:
 
 @dataclass(frozen=True)
 class Proof:
-    """Result of `prove`; its truth value is whether it is proved, for ``assert prove(f, theta)``.
+    """Result of `prove`; it is true if the gradient is proved: ``assert prove(f, theta)``.
 
     The wrong derivatives are computed when they are first read or printed: then the function is
     called again, with a copy of its arguments.
@@ -99,20 +103,21 @@ class Proof:
     Attributes
     ----------
     verdict : Verdict
-        *proved*; *proved for these data*, where they keep a condition that is named, or are fixed
-        because the caller says so; *refuted*; *not proved*, of a gradient whose sixty digits are
-        right, by an identity that the field does not know or by what the data have in common, or
-        of a function that has no value at theta or is none of its arguments; *not traceable*, of
-        a function with a step that has no exact form.
+        *proved*: the gradient is right for all data. *proved for these data*: it is right if the
+        data satisfy a condition, or are fixed by the caller; `data` says which. *refuted*: it is
+        wrong. *not proved*: sixty digits of it are right, but perhaps by an identity that the
+        prover does not know or by a property of the data; or there is no value at theta; or the
+        function depends on more than its arguments. *not traceable*: a step of the function has
+        no exact form.
     coordinates : int
-        The length of theta, or the number of values that are compared.
+        Number of derivatives that are compared; of values, for `prove_same`.
     wrong : tuple of WrongDerivative
         The wrong derivatives, one for each coordinate, or for each block of a large theta.
     reason : str
         Why the gradient is not proved or not traceable, and what to do; for a proof that holds for
-        some data alone, what is wrong with other data.
+        some data alone, what is wrong with other data. Empty otherwise.
     theta : ndarray or None
-        The theta at which the gradient is wrong, if that is not the given theta.
+        The theta at which the gradient is wrong; None if that is the theta passed to `prove`.
     paths : int
         Number of different paths of comparisons that were taken.
     comparisons : int
@@ -176,7 +181,7 @@ class Proof:
         return "\n  ".join([head, *map(str, self.wrong), *self.why()])
 
     def _describe_paths(self) -> str:
-        """Return a phrase on the paths of comparisons that were taken; "" without comparisons."""
+        """Return a phrase that counts paths of comparisons; "" if the function compares nothing."""
         if not self.comparisons:
             return ""
         if self.paths == 1:
@@ -204,23 +209,26 @@ def prove(
     Parameters
     ----------
     value_and_grad : callable
-        From theta and the `arguments` to a scalar and a gradient of the shape of theta; what it
-        returns after these two is not looked at. It gets exact arrays, which NumPy's functions
-        take: arithmetic, comparisons, reductions, shapes, indices and writing by index,
-        `numpy.linalg`, elementary functions and those of `scipy.special`. Arrays that it makes by
-        ``np.zeros``, ``np.empty``, ... are exact too. `function` adds what is not known.
+        Function of theta and the `arguments` that returns a scalar and a gradient of the shape of
+        theta; further results are ignored. It is called with exact arrays, on which these
+        operations of NumPy work: arithmetic, comparisons, reductions, shapes, indices and writing
+        by index, `numpy.linalg`, elementary functions and those of `scipy.special`. Arrays that it
+        makes by ``np.zeros``, ``np.empty``, ... are exact too. `exactgrad.function` adds other
+        functions.
     theta : ndarray, or a dict, tuple or list of arrays
         The point, float64: it chooses the path of comparisons. The gradient has the same structure.
     *arguments
         Data, noise and constants. Floats and arrays of floats, also in tuples, lists and dicts, are
-        exact too, and the proof is for all their values on the same path. Constants are the small
-        fractions that they are rounded from: ``1 / 0.7`` is 10 / 7. Others, as ``np.log(0.7)``, a
-        value and a gradient may round differently.
+        exact too, and the proof is for all their values on the same path. Floats written inside the
+        function are read as the small fractions that they are rounded from: ``1 / 0.7`` is 10 / 7.
+        Other constants, such as ``np.log(0.7)``, may be rounded differently in the value and in the
+        gradient.
     blocks : mapping of str to slice, optional
         Named parts of flat theta, for the names of coordinates, and for what is wrong with a large
         theta. By default its arrays.
     coordinate : callable, optional
-        From a flat index to a readable name. By default a path such as ``W1[0, 2]``.
+        Function from an index of flat theta to a readable name. By default the name is a path such
+        as ``W1[0, 2]``.
     n_points : int
         Number of other thetas that are tried, if the function compares numbers or takes roots: they
         have between a thousandth of the size of the given one and twice its size. A theta at which
@@ -229,10 +237,10 @@ def prove(
     seed : int
         Seed of the random numbers that stand for theta and the data. By default 0.
     fixed : str, int, or several of them, optional
-        Names or positions of arguments that stand for themselves: the proof is for these data
-        alone. By default there are none, and a gradient that is right for the given data only is
-        *proved for these data* if they keep a condition that is found (rows that sum to 1 or 0, a
-        symmetric matrix), and *not proved* otherwise.
+        Names or positions of arguments that keep the values passed: the proof is for these data
+        alone. By default there are none. A gradient that is right for the given data only is then
+        *proved for these data* if a condition on them suffices that the prover knows (rows that sum
+        to 1 or 0, a symmetric matrix, ...), and *not proved* otherwise.
 
     Returns
     -------
@@ -241,8 +249,9 @@ def prove(
     Raises
     ------
     TypeError, ValueError
-        For an argument of another kind or out of range, which is named, and if `value_and_grad`
-        returns anything but a number and a gradient of the shape of theta.
+        If an argument has a wrong type or is out of range, or if `value_and_grad` returns anything
+        but a number and a gradient of the shape of theta. What the function itself raises when it
+        is called with floats is raised too.
     """
     function, theta, blocks, name = flatten_arguments(
         value_and_grad, theta, blocks, coordinate
@@ -255,7 +264,7 @@ def prove(
     problem = ProofProblem(
         function, arguments, names, data, name, blocks, seed, Copies()
     )
-    conclusion = attempt(GradientClaim(problem, theta))  # D44
+    conclusion = attempt(GradientClaim(problem, theta))  # verdict at theta itself (D44)
     proof = _to_proof(conclusion, theta.size, names)
     if conclusion.field is None:
         return proof
@@ -280,7 +289,10 @@ def prove(
 
 
 def _check_data(names: list[str], arguments: tuple[Any, ...]) -> None:
-    """Raise ValueError for masked arrays and matrices, which a proof would misread."""
+    """Raise ValueError if an argument is or contains a masked array or a matrix.
+
+    `names` are the names of the `arguments`, for the error. A proof would misread such arrays.
+    """
     for name, value in zip(names, arguments, strict=True):
         for path, leaf in leaves(value, name):
             check_plain(path, leaf)
@@ -289,7 +301,7 @@ def _check_data(names: list[str], arguments: tuple[Any, ...]) -> None:
 def assert_proved(
     value_and_grad: ValueAndGrad, theta: Array, *arguments: Any, **options: Any
 ) -> Proof:
-    """Raise AssertionError with the printed proof unless `prove` succeeds; return the proof.
+    """Prove a gradient and return the proof; raise AssertionError if it is not proved.
 
     Parameters
     ----------
@@ -299,12 +311,12 @@ def assert_proved(
     Returns
     -------
     Proof
-        The proof, which also tells the paths that were taken.
+        The proof, *proved* or *proved for these data*.
 
     Raises
     ------
     AssertionError
-        With the printed proof as its message, if it is not *proved*, for all data or for some.
+        If the gradient is refuted, not proved or not traceable; the message is the printed proof.
     """
     __tracebackhide__ = True
     proof = prove(value_and_grad, theta, *arguments, **options)
@@ -314,14 +326,20 @@ def assert_proved(
 
 
 def with_fields(proof: Proof, **changes: Any) -> Proof:
-    """Return the proof with other fields; wrong derivatives that are deferred stay deferred."""
+    """Return a copy of `proof` with the fields in `changes` replaced.
+
+    Wrong derivatives that have not been computed yet are not computed by this.
+    """
     return Proof(**{**vars(proof), **changes})
 
 
 def _to_proof(
     conclusion: Conclusion, size: int, names: list[str], of_values: bool = False
 ) -> Proof:
-    """Return the proof of a conclusion about `size` derivatives or, if `of_values`, values."""
+    """Return the `Proof` with a conclusion about `size` derivatives or, if `of_values`, values.
+
+    `names` are the names of the function's arguments, with which the proof describes its data.
+    """
     data = ""
     if conclusion.verdict.is_proof:
         data = describe_data(names, conclusion.data)
@@ -336,14 +354,14 @@ def _to_proof(
 
 
 def _explained(proof: Proof, problem: ProofProblem, theta: Array) -> Proof:
-    """Return a proof that is refuted at theta, with the explanation of why as `why`."""
+    """Return a proof that is refuted at theta (D,) with its field `why` filled in."""
     return with_fields(proof, why=explanation(problem, theta, lambda: proof.wrong))
 
 
 def _with_paths(proof: Proof, comparisons: list[Array]) -> Proof:
-    """Return a proof with its numbers of paths and comparisons.
+    """Return a copy of `proof` with `paths`, `comparisons` and `one_way` counted.
 
-    `comparisons` are the results of all comparisons, bool (n,), at each theta.
+    `comparisons` holds for each theta the results of the function's n comparisons, bool (n,).
     """
     longest = max(map(len, comparisons))
     paths = [
@@ -360,18 +378,21 @@ def _with_paths(proof: Proof, comparisons: list[Array]) -> Proof:
 
 
 def _n_other_thetas(conclusion: Conclusion, size: int, n_points: int) -> int:
-    """Return the number of other thetas to try, at most `n_points`, for theta of length `size`."""
+    """Return the number of other thetas to try, at most `n_points`, after a conclusion at theta.
+
+    `size` is the length of theta. The number is 0 for a refuted gradient, and if there is one path.
+    """
     field = conclusion.field
     assert field is not None
     if conclusion.verdict is Verdict.REFUTED:
         return 0
     if not conclusion.verdict.is_proof:
-        # decimals agree for a reason that the field does not know: two other thetas may show that
-        # they agree by chance
+        # both slopes agree in decimals but not in the field: two other thetas may show that they
+        # agree at this theta by chance
         if field.n_roots:
             return n_points
         return min(n_points, 2)
-    # without comparisons and roots there is one path
+    # a function without comparisons and roots has one path, which is already proved
     uses_laws = field.knows_all_laws and field.transcendental
     has_paths = field.path or field.n_roots or uses_laws
     if not has_paths:
@@ -380,9 +401,9 @@ def _n_other_thetas(conclusion: Conclusion, size: int, n_points: int) -> int:
 
 
 def _other_thetas(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
-    """Yield further thetas (D,) to test: -theta, then random ones without end.
+    """Yield other thetas (D,) to try: -theta, then random ones without end.
 
-    Random thetas are close to 0, where gates switch, or of about the size of theta or twice it.
+    Random thetas are close to 0, where ReLU units switch, or of up to twice the size of theta.
     """
     yield -theta
     size = np.abs(theta)
@@ -395,7 +416,7 @@ def _other_thetas(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
         yield theta * np.exp(normal[3] / 2)
 
 
-# --- values
+# --- proofs that two functions have the same values
 
 
 @in_own_context
@@ -408,24 +429,25 @@ def prove_same(
 ) -> Proof:
     """Prove or refute that two functions have the same values, such as code and its formula (D44).
 
-    The proof is exact up to constants: the difference of the values does not move when all exact
-    arguments do. What is left of it is the rounding of the functions' own constants (log 2 pi), or
-    an error: it is computed to sixty digits, and must be below 1e-13 of the value, or of 1 if that
-    is more. Where the values are the same without constants, and no root is taken, twenty digits
-    say that they exist.
+    The proof is exact up to a constant: it shows that the difference of the values does not change
+    when the arguments do. The constant is either the rounding of the functions' own constants (such
+    as log 2 pi) or an error. It is computed to sixty digits, and must be below 1e-13 times the
+    value, or below 1e-13 if the value is below 1. If both functions have exactly the same values,
+    and no root is taken, twenty digits suffice to show that the values exist.
 
     Parameters
     ----------
     first, second : callable
-        From the `arguments` to a number, an array, or a dict, tuple or list of arrays, both alike.
+        Functions of the `arguments` that return a number, an array, or a dict, tuple or list of
+        arrays, both with the same structure.
     *arguments
         Arguments of both functions. Floats and arrays of floats vary, also in tuples, lists and
         dicts; constants are written into the functions, or passed as fractions.
     seed : int
         Seed of the random numbers that stand for the arguments. By default 0.
     fixed : str, int, or several of them, optional
-        Names or positions of arguments that do not vary. By default all do. A condition that the
-        arguments satisfy, and the proof needs, is found as in `prove`.
+        Names or positions of arguments that keep the values passed. By default all vary. If the
+        proof needs a condition that the arguments satisfy, it is found as in `prove`.
 
     Returns
     -------

@@ -1,6 +1,7 @@
-"""The plugin of pytest: a fixture `assert_proved` (D44).
+"""A pytest plugin with the fixture `assert_proved` (D44).
 
-pytest imports this module, and NumPy and the prover only with the first test that uses the fixture.
+pytest imports this module when it starts. NumPy and the prover are imported by the first test that
+uses the fixture.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ __all__ = ["assert_proved"]
 
 @pytest.fixture(scope="session")
 def assert_proved() -> Callable[..., Any]:
-    """Return `exactgrad.assert_proved`, which fails with the verdict of `prove`."""
+    """Return `exactgrad.assert_proved`, which fails a test whose gradient is not proved."""
     from .proofs import assert_proved as fails_unless_proved
 
     return fails_unless_proved

@@ -1,9 +1,9 @@
 """Structures of arrays, and every shape of derivative as the gradient of one number (D44).
 
-`prove` and `check_gradient` ask the same of a function: a flat theta, one number and its gradient.
-Dicts, tuples and lists of arrays are laid out flat. Of a function f of many numbers the product u J
-with its Jacobian is the gradient of ``u . f(theta)``, and J t the derivative of ``f(theta + s t)``
-by s.
+`prove` and `check_gradient` work with functions of one flat vector theta that return a number and
+its gradient. For these a dict, tuple or list of arrays is flattened into one vector. If a function
+f with the Jacobian J returns several numbers, the product u J is the gradient of ``u . f(theta)``,
+and J t the derivative of ``f(theta + s t)`` by the number s.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ STATEFUL_GENERATORS = (  # each call gets a copy, as drawing changes the state
     np.random.BitGenerator,
     np.random.SeedSequence,
 )
-# Number of derivatives above which it is not located which numbers of f have wrong ones
+# Largest number of derivatives for which the outputs of f with wrong derivatives are named
 MAX_DERIVATIVES_LOCATED = 1000
 
 
 class StructureError(ValueError):
-    """A function returns something of another structure or shape than it should."""
+    """Raised if what a function returns has a wrong structure or shape."""
 
 
 # --- structures of arrays
 
 
 def map_leaves(values: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a structure of tuples, lists and dicts with `change(leaf)` for each leaf.
+    """Return the structure `values` with each leaf replaced by ``change(leaf)``.
 
     Parameters
     ----------
@@ -84,14 +84,15 @@ def map_leaves(values: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def copy_leaves(values: Any, sealed: bool = False) -> Any:
-    """Return the same structure with copies of its arrays and random generators.
+    """Return the structure `values` with copies of its arrays and random generators.
 
     Parameters
     ----------
     values : any
-        A leaf, or a structure of leaves. Other leaves than arrays and generators are shared.
+        A leaf, or tuples, lists and dicts of leaves. Leaves other than arrays and random generators
+        are not copied.
     sealed : bool
-        Whether the new arrays refuse to be written into. By default they can be.
+        Whether the copied arrays are read-only. By default they can be written into.
     """
 
     def copy_leaf(value: Any) -> Any:
@@ -106,16 +107,16 @@ def copy_leaves(values: Any, sealed: bool = False) -> Any:
 
 
 def leaves(values: Any, name: str, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the leaves of a structure with their paths, such as ``W1`` or ``theta[0]``.
+    """Yield (path, leaf) for each leaf of `values`; paths are such as ``W1`` or ``theta[0]``.
 
     Parameters
     ----------
     values : any
-        A leaf, or a structure of leaves.
+        A leaf, or tuples, lists and dicts of leaves.
     name : str
         The name of the whole structure, which is the path of a single leaf.
     path : str
-        The path of the structure in a larger one. By default it is no part of one.
+        The path of `values` in a larger structure. By default there is no larger one.
     """
     if isinstance(values, dict) or hasattr(values, "_fields"):
         named = values if isinstance(values, dict) else values._asdict()
@@ -129,20 +130,20 @@ def leaves(values: Any, name: str, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 class Tree(NamedTuple):
-    """The structure of values that are laid out flat."""
+    """The structure of nested arrays, with methods that flatten and restore such values."""
 
-    example: Any  # values of this structure
-    name: str
+    example: Any  # values that have this structure
+    name: str  # name of the values in paths and errors
     shapes: dict[str, tuple[int, ...]]  # shapes of the arrays, by path
 
     @classmethod
     def of(cls, values: Any, name: str) -> Tree:
-        """Return the structure of given values.
+        """Return the `Tree` that describes the structure of `values`.
 
         Parameters
         ----------
         values : any
-            A leaf, or a structure of leaves.
+            A number or array, or tuples, lists and dicts of them.
         name : str
             The name of the values in paths and errors.
         """
@@ -151,7 +152,7 @@ class Tree(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of array elements in the structure."""
+        """The total number of elements of all arrays in the structure."""
         return sum(map(prod, self.shapes.values()))
 
     @property
@@ -170,7 +171,7 @@ class Tree(NamedTuple):
         return f"{path}[{index}]" if index else path
 
     def unflatten(self, flat: Any) -> Any:
-        """Return the structure of arrays that are views of a flat vector (size,)."""
+        """Return the flat vector (size,) as a structure of arrays, which are views of it."""
         arrays = (
             flat[block].reshape(self.shapes[path])
             for path, block in self.blocks.items()
@@ -178,12 +179,12 @@ class Tree(NamedTuple):
         return map_leaves(self.example, lambda _: next(arrays))
 
     def flatten(self, values: Any, name: str = "") -> Any:
-        """Return values of this structure as one flat vector (size,).
+        """Return values that have this structure as one flat vector (size,).
 
         Parameters
         ----------
         values : any
-            Arrays, or exact ones, in such a structure.
+            Arrays of floats, or of exact numbers, with the structure and shapes of this tree.
         name : str
             The name of the values in an error. By default the name of the structure.
 
@@ -210,13 +211,13 @@ class Tree(NamedTuple):
         return np.concatenate(flat)
 
 
-# --- what a proof or a check is given
+# --- theta and functions of theta, flattened
 
 
 def _array_or_structure(theta: Any) -> Any:
-    """Return theta as an array, or unchanged if it is a structure of arrays.
+    """Return theta as an array; return it unchanged if it is a tuple, list or dict of arrays.
 
-    A list of numbers counts as an array.
+    A list of numbers is converted to an array.
     """
     check_plain("theta", theta)
     if not isinstance(theta, tuple | list | dict):
@@ -227,7 +228,10 @@ def _array_or_structure(theta: Any) -> Any:
 
 
 def flatten_theta(theta: Any) -> tuple[Array, Tree]:
-    """Return theta as a flat vector (D,), and its structure; raise ValueError if it is invalid."""
+    """Return a copy of theta as a float64 vector (D,), and its structure.
+
+    ValueError is raised if theta is empty or holds anything but finite float64 numbers.
+    """
     theta = _array_or_structure(theta)
     tree = Tree.of(theta, "theta")
     for path, leaf in leaves(theta, "theta"):
@@ -243,25 +247,30 @@ class FlatArguments(NamedTuple):
     """A function of flat theta, with theta and the names of its coordinates."""
 
     function: Function  # from flat theta to a value and a flat gradient
-    theta: Array  # (D,)
-    blocks: Mapping[str, slice]  # named parts of theta
-    coordinate: Callable[[int], str]  # returns the name of a coordinate
+    theta: Array  # (D,) flat theta, a copy
+    blocks: Mapping[str, slice]  # named parts of flat theta
+    coordinate: Callable[
+        [int], str
+    ]  # returns the name of a coordinate by its flat index
 
 
 def flatten_arguments(
     value_and_grad: Any, theta: Any, blocks: Any, coordinate: Any
 ) -> FlatArguments:
-    """Return a function of theta as a function of flat theta, after checking its arguments.
+    """Return `value_and_grad` as a function of flat theta, with flat theta and its names.
 
     Parameters
     ----------
     value_and_grad : callable
-        From theta and further arguments to a value and a gradient of theta's structure.
+        Function of theta and further arguments that returns a value and a gradient with the
+        structure of theta.
     theta : ndarray, or a dict, tuple or list of arrays
+        The point, float64.
     blocks : mapping of str to slice, or None
-        Named parts of flat theta. None: the arrays of theta.
+        Named parts of flat theta. With None they are the arrays of theta.
     coordinate : callable or None
-        From a flat index to a name. None: the path in the structure, or in a block.
+        Function from an index of flat theta to a name. With None the name is ``block[i]`` if
+        `blocks` are given, and the path in the structure otherwise.
 
     Raises
     ------
@@ -292,14 +301,14 @@ def flatten_arguments(
 
 
 def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
-    """Raise StructureError unless a function has returned a number and a gradient.
+    """Raise StructureError unless `returned` is a tuple that begins with a number and a gradient.
 
     Parameters
     ----------
     returned : any
-        The result of a function; further results after the gradient may be anything.
+        What `value_and_grad` has returned; results after the gradient may be anything.
     shape : tuple of int, optional
-        The shape of theta. By default the gradient may have any.
+        The shape that the gradient must have, that of theta. By default it may have any.
     """
     if not isinstance(returned, tuple) or len(returned) < 2:
         got = type(returned).__name__
@@ -320,15 +329,15 @@ def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
         )
 
 
-# --- derivatives of other shapes
+# --- Jacobians, Hessians and their products with vectors
 
 
 class ReducedAnswer(NamedTuple):
-    """The answer to whether a derivative of another shape is right."""
+    """Whether a hand-written Jacobian, Hessian or product is right, from `reduce_to_gradient`."""
 
-    answer: Any  # a proof, or the report of a check
-    n_derivatives: int
-    # returns the name and the answer for each number of the function that is wrong
+    answer: Any  # `Proof` or `Report` on the whole derivative
+    n_derivatives: int  # number of derivatives that were compared
+    # returns (name, proof or report) for each output of f whose derivatives are wrong
     wrong_rows: Callable[[], list[tuple[str, Any]]] = list
 
 
@@ -340,7 +349,7 @@ def reduce_to_gradient(
     arguments: tuple[Any, ...],
     ask: Function,
 ) -> ReducedAnswer:
-    """Return whether a derivative of another shape is right, asked as a gradient of u . f.
+    """Prove or check a Jacobian, a Hessian or a product as the gradient of the number u . f.
 
     u is a random vector of weights for the numbers that f returns.
 
@@ -349,16 +358,18 @@ def reduce_to_gradient(
     shape : {'vjp', 'jvp', 'jacobian', 'hvp', 'hessian'}
         What `by_hand` returns.
     f : callable
-        From theta and the `arguments` to numbers. For second derivatives it returns the gradient,
-        or value and gradient, whose gradient is then asked first.
+        Function of theta and the `arguments` that returns numbers. For 'hvp' and 'hessian' it
+        returns the gradient, or a value and its gradient, which is then proved or checked first.
     by_hand : callable
-        The derivative, a function of the same arguments; a product takes its vector after theta.
+        The hand-written derivative, a function of the same arguments; a product takes its vector
+        after theta.
     theta : ndarray, or a dict, tuple or list of arrays
+        The point, float64.
     arguments : tuple
         The arguments of f after theta.
     ask : callable
-        `prove` or `check_gradient`, with their options: from a function that returns a value and
-        a gradient, theta and further arguments to an answer, which is true or false.
+        `prove` or `check_gradient` with their options: takes a function that returns a value and a
+        gradient, theta and further arguments, and returns a `Proof` or a `Report`.
     """
     is_second = shape in ("hvp", "hessian")
     check_callable("gradient" if is_second else "f", f)
@@ -383,7 +394,7 @@ def reduce_to_gradient(
         n_derivatives = outputs.size
         arguments = (*arguments, flat, rng.standard_normal(flat.size))
         theta = np.zeros(1)
-        # theta is now the single number s
+        # `blocks` and `coordinate` name numbers of theta, but the variable is now the number s
         ask = partial(ask, blocks=None, coordinate=None)
     else:
         program = _jacobian_program(shape, values, by_hand, outputs)
@@ -408,7 +419,7 @@ def reduce_to_gradient(
 
 
 def _second_of(f: Function) -> Function:
-    """Return a function that returns the second result of f: its gradient."""
+    """Return a function that calls f, which returns a value and a gradient, for the gradient."""
 
     def second(theta: Any, *arguments: Any) -> Any:
         return f(theta, *arguments)[1]
@@ -417,9 +428,9 @@ def _second_of(f: Function) -> Function:
 
 
 def _weighted(values: Function, outputs: Tree) -> Function:
-    """Return a function of theta, u and a list of further arguments that returns u . f(theta).
+    """Return a function of (theta, u, arguments) that computes ``u . f(theta, *arguments)``.
 
-    `values` is f, and `outputs` the structure of what f returns.
+    `values` is f, `outputs` the structure of what f returns, and u its vector of weights.
     """
 
     def weighted(theta: Any, u: Any, arguments: list[Any]) -> Any:
@@ -429,9 +440,10 @@ def _weighted(values: Function, outputs: Tree) -> Function:
 
 
 def _vjp_program(values: Function, vjp: Function, outputs: Tree) -> Function:
-    """Return a function of theta, further arguments and u that returns u . f(theta) and u J.
+    """Return a function of (theta, *arguments, u) that computes ``u . f(theta)`` and u J.
 
-    `values` is f, `vjp` the product by hand, and `outputs` the structure of what f returns.
+    `values` is f, J its Jacobian, `vjp` the product u J by hand, and `outputs` the structure of
+    what f returns.
     """
     weighted = _weighted(values, outputs)
 
@@ -446,10 +458,11 @@ def _vjp_program(values: Function, vjp: Function, outputs: Tree) -> Function:
 def _jvp_program(
     shape: str, values: Function, jvp: Function, tree: Tree, outputs: Tree
 ) -> Function:
-    """Return a function of s, ..., theta, t, u: u . f(theta + s t) and its slope u . J t.
+    """Return a function of (s, *arguments, theta, t, u) for ``u . f(theta + s t)`` and u . J t.
 
-    `values` is f, `jvp` the product by hand, `tree` and `outputs` the structures of theta and of
-    what f returns; `shape` is what errors call the product.
+    s has shape (1,) and the tangent t has shape (D,); u . J t is the derivative by s. `values` is
+    f, J its Jacobian, `jvp` the product J t by hand; `tree` and `outputs` are the structures of
+    theta and of what f returns; `shape` is the name of the product in errors.
     """
     weighted = _weighted(values, outputs)
 
@@ -466,9 +479,10 @@ def _jvp_program(
 def _jacobian_program(
     shape: str, values: Function, jacobian: Function, outputs: Tree
 ) -> Function:
-    """Return a function of theta, ... and u that returns u . f and u J, from a Jacobian J.
+    """Return a function of (theta, *arguments, u) that computes ``u . f(theta)`` and u J.
 
-    It takes the whole Jacobian from `jacobian`; `shape` is what errors call it.
+    `values` is f, and J its Jacobian, which the hand-written `jacobian` returns; `outputs` is the
+    structure of what f returns, and `shape` the name of the Jacobian in errors.
     """
     rows = outputs.shapes.get(outputs.name)
     if rows is None:

@@ -18,7 +18,7 @@ __all__ = ["to_arviz"]
 def to_arviz(
     draws: Any, x: Any = None, y: Any = None, *, log_likelihood: bool = True
 ) -> Any:
-    """Convert draws to ArviZ's data container, for its tables and plots.
+    """Return posterior draws in ArviZ's data container, for its tables and plots.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def to_arviz(
         dtype = draws.positions.dtype
         x, y = np.asarray(x, dtype), np.asarray(y, dtype)
         joint = LogJoint(known_model(draws), x, y)
-    # ArviZ expects the axis of chains before that of draws
+    # ArviZ expects chains on the first axis and draws on the second
     blocks = draws.layout.views(draws.positions.swapaxes(0, 1))
     scales = {
         name.replace("log_", "", 1): np.exp(log_scale)
@@ -77,10 +77,10 @@ def to_arviz(
             draws.flat,
             lambda params, f: likelihood.log_density(params, f, joint.y)[0],
         )
-        # (T, S, N) log likelihood of each draw, chain and row
+        # (T, S, N) log likelihood of T draws of S chains at N rows
         rowwise = rowwise.reshape(*draws.log_density.shape, len(joint.x))
         groups["log_likelihood"] = {"y": rowwise.swapaxes(0, 1)}
-    # ArviZ warns of swapped axes when chains outnumber draws; here the axes are in order
+    # If chains outnumber draws ArviZ warns that axes may be swapped, which they are not
     with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", "More chains|Found chain dimension", UserWarning

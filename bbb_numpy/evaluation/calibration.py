@@ -27,39 +27,47 @@ __all__ = [
     "pit",
 ]
 
-MODERATE = Numbers(low=-1e150, high=1e150)  # numbers whose squares do not overflow
+# range of numbers whose squares do not overflow
+MODERATE = Numbers(low=-1e150, high=1e150)
+# range of standard deviations whose squares neither underflow nor overflow
 SCALES = Numbers(low=1e-150, high=1e150)
-LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
-# an array of pairs of draws holds about as many numbers at most
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)  # default probabilities of central intervals
+# approximate largest size, in numbers, of the temporary arrays over pairs of draws
 BLOCK_NUMBERS = 4_000_000
 
 
 class Coverage(NamedTuple):
-    """Shares of targets inside central intervals of L levels, arrays (L,)."""
+    """Shares of targets inside central predictive intervals: fields (L,) for L levels."""
 
     level: Array  # nominal probability of the intervals
     share: Array  # share of the targets that lie inside the intervals
-    low: Array  # lower end of the 95 % Wilson interval of `share`, for independent rows
-    high: Array  # upper end of the same Wilson interval
+    low: Array  # lower end of the 95 % Wilson interval of `share`; rows independent
+    high: Array  # upper end of the 95 % Wilson interval of `share`
 
 
 @accepts(means=MODERATE, scales=SCALES, y=MODERATE)
 def pit(means: Any, scales: Any, y: Any) -> Array:
-    """Return the probability integral transform F(y) of a Gaussian mixture, (N, K) (D35).
+    """Return the probability integral transform F(y) of targets under Gaussian mixtures (D35).
 
-    Uniform on [0, 1] if the predictive distribution is right.
+    Its values are uniform on [0, 1] if the predictive distribution is right.
 
     Parameters
     ----------
     means : ndarray (T, N, K)
-        E[y|x, w_t], in units of y.
+        Means of the T components, E[y|x, w_t], in units of y.
     scales : ndarray, broadcastable to means
-        Standard deviations of the noise > 0, e.g. (T, 1, 1) or (T, 1, K) learned, one per draw.
+        Standard deviations of the components > 0, in units of y; a learned noise, for example, is
+        (T, 1, 1) or (T, 1, K).
     y : ndarray (N, K)
         Observed targets.
+
+    Returns
+    -------
+    ndarray (N, K)
+        F(y) of each target, the mean over components of their distribution functions.
     """
     means, scales, y = _mixture(means, scales, y)
-    return ndtr((y - means) / scales).mean(axis=0)  # D35
+    return ndtr((y - means) / scales).mean(axis=0)  # mean of the T normal CDFs (D35)
 
 
 @accepts(pits=Numbers(low=0.0, high=1.0, min_length=1), levels=ListOf(proper_fraction))
@@ -74,7 +82,7 @@ def coverage(pits: Any, levels: Any = LEVELS) -> Coverage:
     pits : array-like
         F(y) of each target, as `pit` returns it, of any shape.
     levels : list of float
-        Probabilities of the intervals, between 0 and 1.
+        Probabilities of the intervals, strictly between 0 and 1.
 
     Returns
     -------
@@ -88,35 +96,36 @@ def coverage(pits: Any, levels: Any = LEVELS) -> Coverage:
 
 @accepts(mean=MODERATE, scale=SCALES, y=MODERATE)
 def crps_gaussian(mean: Any, scale: Any, y: Any) -> Array:
-    r"""Return the CRPS of N(mean, scale^2), elementwise, in units of y (D34).
+    r"""Return the continuous ranked probability score of Gaussians, elementwise (D34).
 
-    The continuous ranked probability score
+    In units of y, the CRPS of N(mean, scale^2) is
     :math:`\sigma [z (2 \Phi(z) - 1) + 2 \varphi(z) - 1 / \sqrt\pi]` with
     :math:`z = (y - \mu) / \sigma`; smaller is better.
 
     Parameters
     ----------
     mean, scale, y : array-like
-        Shapes that broadcast; standard deviations > 0.
+        Means, standard deviations > 0, and observed targets, of shapes that broadcast.
     """
     mean, scale, y = (np.asarray(array, float) for array in (mean, scale, y))
-    return _distance(y - mean, scale) - scale / sqrt(pi)  # D34
+    return _distance(y - mean, scale) - scale / sqrt(pi)  # Gaussian CRPS (D34)
 
 
 @accepts(means=MODERATE, scales=SCALES, y=MODERATE)
 def crps_mixture(means: Any, scales: Any, y: Any) -> Array:
-    r"""Return the CRPS of an equal mixture of T Gaussians, (N, K), in units of y (D34).
+    r"""Return the CRPS (N, K) of mixtures of T equally weighted Gaussians, in units of y (D34).
 
+    The continuous ranked probability score; smaller is better. It is
     :math:`\frac1T \sum_t A(y - m_t, s_t) - \frac1{2 T^2} \sum_{t,u} A(m_t - m_u,
-    \sqrt{s_t^2 + s_u^2})` with :math:`A(m, s) = E|m + s Z|`. Each target costs T^2 / 2 terms:
-    a few hundred draws are enough, so thin longer chains.
+    \sqrt{s_t^2 + s_u^2})` with :math:`A(m, s) = E|m + s Z|`, Z ~ N(0, 1). Each target costs
+    T^2 / 2 terms: a few hundred draws are enough, so thin longer chains.
 
     Parameters
     ----------
     means : ndarray (T, N, K)
-        E[y|x, w_t], in units of y.
+        Means of the T components, E[y|x, w_t], in units of y.
     scales : ndarray, broadcastable to means
-        Standard deviations of the noise > 0.
+        Standard deviations of the components > 0, in units of y.
     y : ndarray (N, K)
         Observed targets.
     """
@@ -130,7 +139,8 @@ def crps_mixture(means: Any, scales: Any, y: Any) -> Array:
         m = flat_means[:, start : start + step]
         s = flat_scales[:, start : start + step]
         pairs = _distance(m[t] - m[u], np.hypot(s[t], s[u])).sum(axis=0)
-        # Pairs stand for two of T^2 terms; the T others are A(0, s sqrt 2) = 2 s / sqrt(pi).
+        # Each pair t < u stands for two of the T^2 terms (t, u); each of the T terms with t = u is
+        # A(0, s sqrt 2) = 2 s / sqrt(pi)
         between[start : start + step] = (
             2.0 * pairs + 2.0 / sqrt(pi) * s.sum(axis=0)
         ) / n_draws**2
@@ -139,8 +149,9 @@ def crps_mixture(means: Any, scales: Any, y: Any) -> Array:
 
 @accepts(draws=MODERATE, y=MODERATE, fair=flag)
 def crps_draws(draws: Any, y: Any, fair: bool = False) -> Array:
-    r"""Return the CRPS of the empirical distribution of T draws, (N, K), in units of y (D34).
+    r"""Return the CRPS (N, K) of the empirical distribution of T draws, in units of y (D34).
 
+    The continuous ranked probability score; smaller is better. It is
     :math:`\frac1T \sum_t |x_t - y| - \frac1{2 T^2} \sum_{t,u} |x_t - x_u|`. The double sum is
     computed from the sorted draws in T log T operations,
     :math:`\sum_{t,u} |x_t - x_u| = 2 \sum_i (2 i - T - 1) x_{(i)}`.
@@ -160,7 +171,7 @@ def crps_draws(draws: Any, y: Any, fair: bool = False) -> Array:
     if fair and n_draws < 2:
         raise ValueError("the fair CRPS needs at least 2 draws; got 1: draw more")
     from_y = np.abs(draws - y).mean(axis=0)
-    # Draws are centred, since far fewer digits cancel in the weighted sum of small numbers
+    # Draws are centred, so that the weighted sum loses fewer digits to cancellation
     ordered = np.sort(draws, axis=0) - draws.mean(axis=0)
     rank = 2.0 * np.arange(1, n_draws + 1) - n_draws - 1.0
     n_pairs = n_draws * n_draws
@@ -170,7 +181,10 @@ def crps_draws(draws: Any, y: Any, fair: bool = False) -> Array:
 
 
 def _distance(mean: Array, scale: Array) -> Array:
-    """Return A(m, s) = E|m + s Z| = m (2 Phi(m/s) - 1) + 2 s phi(m/s), elementwise (D34)."""
+    """Return E|m + s Z| = m (2 Phi(m/s) - 1) + 2 s phi(m/s), elementwise (D34).
+
+    m is `mean`, s is `scale`, Z a standard normal number.
+    """
     z = mean / scale
     tail = ndtr(-np.abs(z))
     density = np.exp(-0.5 * z * z) / sqrt(2.0 * pi)
@@ -178,7 +192,7 @@ def _distance(mean: Array, scale: Array) -> Array:
 
 
 def _checked(name: str, draws: Any, y: Any) -> tuple[Array, Array]:
-    """Return `draws` (T, N, K) and `y` (N, K) as float64; raise if their shapes do not fit.
+    """Return `draws` (T, N, K) and `y` (N, K) as float64; raise ValueError if shapes do not fit.
 
     `name` is the name of the argument `draws` in the error message.
     """
@@ -192,6 +206,6 @@ def _checked(name: str, draws: Any, y: Any) -> tuple[Array, Array]:
 
 
 def _mixture(means: Any, scales: Any, y: Any) -> tuple[Array, Array, Array]:
-    """Return means, scales and y as float64, with `scales` broadcast to the shape of `means`."""
+    """Return `means`, `scales` and `y` as float64, with `scales` broadcast to `means` (T, N, K)."""
     means, y = _checked("means", means, y)
     return means, np.broadcast_to(np.asarray(scales, float), means.shape), y

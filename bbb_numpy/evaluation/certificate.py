@@ -47,19 +47,19 @@ class Certificate(NamedTuple):
 
     # upper bound on the error rate for new cases, each with a newly drawn network
     bound: float
-    risk: float  # error rate on the rows, of the networks that were drawn
-    # upper bound on the error rate on the rows of all networks of q; holds with probability
-    # 1 - delta_draws
+    risk: float  # observed error rate on the rows, over the networks drawn
+    # upper bound on the expected error rate on the rows of a network drawn from q; it holds with
+    # probability 1 - delta_draws over the draws
     risk_bound: float
-    kl: float  # KL(q || P(w)), in nats
-    n_rows: int
+    kl: float  # KL divergence KL(q || P(w)) from the prior, in nats
+    n_rows: int  # number of rows N on which errors were counted
 
 
 accept_old_attributes(Certificate, {"rows": "n_rows"})
 
 
 def binary_kl(q: float, p: float) -> float:
-    """Return the KL divergence kl(q || p) of two Bernoulli distributions, in nats (D57).
+    """Return the KL divergence, in nats, between Bernoulli distributions of means q and p (D57).
 
     It is inf if p is 0 or 1 and q is not p. For p near q both terms are nearly p - q and cancel;
     they are computed from that difference, so that the relative error is a few eps / abs(p - q).
@@ -67,14 +67,14 @@ def binary_kl(q: float, p: float) -> float:
     Parameters
     ----------
     q, p : float
-        Probabilities of 1, between 0 and 1.
+        Probabilities of the outcome 1, in [0, 1]; the divergence is kl(q || p).
     """
     difference = p - q
     return _kl_term(q, p, difference) + _kl_term(1.0 - q, 1.0 - p, -difference)
 
 
 def _kl_term(a: float, b: float, difference: float) -> float:
-    """Return a log(a / b) for probabilities a and b, given `difference` = b - a exactly."""
+    """Return a log(a / b) for probabilities `a` and `b`; `difference` is the exact b - a."""
     if a == 0.0:
         return 0.0
     if b == 0.0:
@@ -87,7 +87,7 @@ def _kl_term(a: float, b: float, difference: float) -> float:
 @renamed_arguments(most="bound")
 @accepts(q=SHARE, bound=not_negative)
 def invert_kl(q: float, bound: float) -> float:
-    """Return the largest probability p with kl(q || p) <= `bound`.
+    """Return the largest probability p whose Bernoulli divergence kl(q || p) is at most `bound`.
 
     Bisection goes on until no float lies between the two ends; the larger end is returned, so that
     p is rounded up and remains an upper bound.
@@ -112,7 +112,7 @@ def invert_kl(q: float, bound: float) -> float:
 @renamed_arguments(rows="n_rows")
 @accepts(kl=not_negative, n_rows=COUNT, delta=proper_fraction)
 def pac_bayes(risk: float, kl: float, n_rows: int, delta: float) -> float:
-    """Return the PAC-Bayes bound (Maurer 2004) on the error rate for new cases (D57).
+    """Return the PAC-Bayes upper bound (Maurer 2004) on the error rate for new cases (D57).
 
     It holds with probability 1 - delta over the rows, for every q at once.
 
@@ -127,6 +127,7 @@ def pac_bayes(risk: float, kl: float, n_rows: int, delta: float) -> float:
     delta : float
         Probability in (0, 1) that the bound fails.
     """
+    # Maurer's bound, solved for the error rate by inverting the Bernoulli divergence
     return invert_kl(risk, (kl + log(2.0 * n_rows**0.5 / delta)) / n_rows)  # D57
 
 
@@ -218,15 +219,16 @@ def certificate(
     for rows, f in _outputs(estimator, theta, x, rng, samples):
         n_wrong += int(np.count_nonzero(_is_wrong(f, y[rows], binary)))
     risk = n_wrong / n_draws
-    risk_bound = invert_kl(risk, -log(delta_draws) / n_draws)  # D57
+    risk_bound = invert_kl(risk, -log(delta_draws) / n_draws)  # Chernoff (D57)
     bound = pac_bayes(risk_bound, kl, n_rows, delta)
     return Certificate(bound, risk, risk_bound, kl, n_rows)
 
 
 def _is_wrong(f: Array, y: Array, binary: bool) -> Array:
-    """Return a mask (S, B) of the outputs `f` (S, B, heads) whose class differs from y (B, K).
+    """Return a mask (S, B) that is True where a network predicts the wrong class.
 
-    If `binary`, the mask is (S, B, 1), for one logit and a column `y` of 0 and 1.
+    `f` (S, B, K) holds the logits of S networks at B rows, `y` (B, K) the one-hot classes. If
+    `binary`, K is 1, `y` is a column of 0 and 1, and the mask is (S, B, 1).
     """
     if binary:
         return (f > 0) != (y > 0.5)
@@ -234,24 +236,24 @@ def _is_wrong(f: Array, y: Array, binary: bool) -> Array:
 
 
 def _divergence(estimator: GradientEstimator, theta: Array) -> float:
-    """Return KL(q || P(w)) for the posterior parameters `theta`, in float64 (D18, D19)."""
+    """Return KL(q || P(w)), in nats, at the posterior parameters `theta`, in float64 (D18, D19)."""
     posterior: Any = estimator.posterior
     prior: Any = estimator.model.prior
     blocks = estimator.layout.views(theta.astype(np.float64))
     entropy = posterior.entropy(posterior.factor(blocks, Buffers()), prior.group_starts)
     expected = prior.expected_log_density({}, blocks["mu"], entropy.total_variance, {})
-    # For q = P the divergence is 0, and rounding could make it negative
+    # Where q equals the prior the divergence is 0, which rounding could make negative
     return max(0.0, float(-entropy.value - expected.value))
 
 
 def _outputs(
     estimator: GradientEstimator, theta: Array, x: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[slice, Array]]:
-    """Yield slices of rows with outputs (S, B, heads) of networks drawn anew for each row (D57).
+    """Yield slices of B rows, and outputs (S, B, K) of S networks drawn anew for each row (D57).
 
-    Under a mean-field posterior the pre-activations of the layers are drawn instead of the weights
-    (local reparameterisation, D21). For other posteriors S is 1, and each slice comes `samples`
-    times.
+    S is `samples`. Under a mean-field posterior the pre-activations of the layers are drawn instead
+    of the weights (local reparameterisation, D21). For other posteriors S is 1, and each slice
+    comes `samples` times.
     """
     model = estimator.model
     buffers = Buffers()
@@ -265,5 +267,6 @@ def _outputs(
     step = max(1, BLOCK_NUMBERS // (4 * model.layout.size))
     for rows in list(blocks_of_rows(len(x), step)) * samples:
         eps = estimator.draw_weights(rng, len(x[rows]), theta.dtype)
-        w = estimator.weights(theta, eps, buffers.rewind())  # (B, P) for B rows
+        # (B, P) one weight vector for each of B rows
+        w = estimator.weights(theta, eps, buffers.rewind())
         yield rows, model.predict(w, x[rows][:, None], buffers).swapaxes(0, 1)

@@ -27,16 +27,16 @@ from .predictive import BLOCK_NUMBERS
 
 __all__ = ["Convergence", "Line", "convergence", "function_r_hats"]
 
-# the environment variable that names the user's cache folder
+# environment variable that names the user's cache folder, which ArviZ writes to
 CACHE_VARIABLE = "XDG_CACHE_HOME"
 MIXED_R_HAT = 1.01  # chains with a smaller R-hat count as mixed (Vehtari et al. 2021)
 # number of effective draws per chain below which R-hat is unreliable (Vehtari et al. 2021)
 MIN_ESS_PER_CHAIN = 100
-N_ROWS = 50  # number of rows of the data at which functions are judged by default
+N_ROWS = 50  # default number of rows at which R-hat of functions is computed
 
 
 def import_arviz() -> Any:
-    """Import ArviZ without its daily FutureWarning; raise ImportError with advice if missing."""
+    """Import and return ArviZ, without its FutureWarning; raise ImportError if it is missing."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
@@ -53,7 +53,7 @@ def import_arviz() -> Any:
 
 
 def _imported_arviz() -> Any:
-    """Import ArviZ, with a temporary cache folder if the user's cannot be written."""
+    """Import and return ArviZ, with a temporary cache folder if the user's cannot be written."""
     try:
         return import_module("arviz")
     except OSError:
@@ -69,7 +69,7 @@ def _imported_arviz() -> Any:
 
 
 def draws_of(draws: Any) -> Draws:
-    """Return `draws` themselves, or the `Draws` of a learner that was fitted by sampling.
+    """Return the `Draws` given as `draws`, or those of a learner that was fitted by sampling.
 
     Raise TypeError for another object, ValueError if there is no draw.
     """
@@ -87,7 +87,7 @@ def draws_of(draws: Any) -> Draws:
 
 
 def model_of(draws: Draws) -> Model | None:
-    """Return the model of the target of `draws`, or None if the target has no model."""
+    """Return the model whose posterior was sampled; None if the target density has no model."""
     model = getattr(draws.target, "model", None)
     if isinstance(model, Model) and DrawnWeights(model).layout == draws.layout:
         return model
@@ -99,7 +99,7 @@ def evaluate_draws(
     positions: Array,
     function: Callable[[dict[str, Array], Array], Array],
 ) -> Array:
-    """Evaluate a function of the network's outputs at every draw, in bounded memory.
+    """Evaluate a function of the network's outputs at every draw, in blocks of bounded memory.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def evaluate_draws(
 
 
 def _functions(model: Model, draws: Draws, x: Any) -> Array:
-    """Return E[y|x, w] (T, S, N * K) of T draws of S chains at rows `x` (N, d_in)."""
+    """Return E[y|x, w] at rows `x` (N, d_in) for T draws of S chains: (T, S, N * K)."""
     dtype = draws.positions.dtype
     if isinstance(draws.target, LogJoint):
         dtype = draws.target.x.dtype
@@ -142,9 +142,9 @@ class Line:
     """Worst R-hat and effective sample sizes of a block of numbers, such as one layer's weights."""
 
     space: str  # "functions" or "weights"; "numbers" for a target without a model
-    name: str
+    name: str  # name of the block, such as "W0" or "log density"
     n_numbers: int  # number of coordinates; those that never change are left out
-    r_hat: float  # largest R-hat; inf if each chain stands still
+    r_hat: float  # largest R-hat; inf if no chain ever moves
     ess_bulk: float  # smallest effective sample size for means
     ess_tail: float  # smallest effective sample size for the 5 % and 95 % quantiles
 
@@ -159,17 +159,17 @@ class Convergence:
     """R-hat and effective sample sizes in function space and in weight space."""
 
     n_draws: int  # number of draws of each chain
-    n_chains: int
-    lines: tuple[Line, ...]
-    # whether E[y|x] was not judged, since neither the draws nor the caller had rows x
+    n_chains: int  # number of chains
+    lines: tuple[Line, ...]  # results of each block of numbers
+    # whether R-hat of functions E[y|x, w] is missing, for want of rows x
     without_functions: bool = False
-    n_divergent: int = 0  # number of draws, of all chains, that followed a divergence
+    n_divergent: int = 0  # number of draws of all chains after a divergent path
 
     def worst(self, space: str) -> Line:
-        """Return the largest R-hat and the smallest effective sample sizes of a space as a `Line`.
+        """Return a `Line` with the largest R-hat and smallest effective sample sizes of a space.
 
         `space` is 'functions', 'weights' or, for a target without a model, 'numbers'. Raise
-        ValueError if it has no line.
+        ValueError if `lines` holds nothing of this space.
         """
         lines = [line for line in self.lines if line.space == space]
         if not lines:
@@ -186,7 +186,7 @@ class Convergence:
 
     @property
     def mixed(self) -> bool:
-        """Whether the chains have mixed: R-hat < 1.01 and 100 effective draws per chain.
+        """Whether R-hat < 1.01, and effective sample sizes are at least 100 per chain.
 
         Weights are not judged, since permuted hidden units have other weights and equal functions.
         If `without_functions`, only the log density and the learned numbers are judged.
@@ -199,7 +199,7 @@ class Convergence:
         )
 
     def __str__(self) -> str:
-        """Return a table with R-hat and effective sample sizes of each block, and the verdict."""
+        """Return a table of R-hat and effective sample sizes by block, and whether they suffice."""
         width = max(len(line.name) for line in self.lines) + 2
         out = [
             f"{self.n_chains} chains of {self.n_draws} draws; of each line the worst",
@@ -253,24 +253,23 @@ signs: chains in different copies of one mode have a large R-hat of weights and 
 
 
 def _r_hats(az: Any, values: Array) -> Array:
-    """Return R-hat (M,) of numbers `values` (T, S, M); inf where each chain stands still.
+    """Return R-hat (M,) of M numbers from T draws of S chains, `values` (T, S, M).
 
-    T is the number of draws of each of S chains, `az` the module arviz.
+    It is inf where no chain ever moves. `az` is the module arviz.
     """
-    # A chain that stands still has variance 0, by which R-hat would be divided
+    # If no chain ever moves, R-hat is a division by a variance of 0, of which NumPy would warn
     with np.errstate(all="ignore"):
         r_hat = az.rhat(az.convert_to_dataset({"v": values.swapaxes(0, 1)}))["v"].values
     return np.where(np.isnan(r_hat), np.inf, r_hat)
 
 
 def _line(az: Any, space: str, name: str, values: Array) -> Line | None:
-    """Return the worst R-hat and effective sample sizes of `values` (T, S, ...) as a `Line`.
+    """Return a `Line` with the worst R-hat and effective sample sizes of `values` (T, S, ...).
 
     T is the number of draws of each of S chains, `az` the module arviz; `space` and `name` are
-    fields of the result. None is returned if none
-    of the numbers ever changes.
+    fields of the result. None is returned if none of the numbers ever changes.
     """
-    # The mask flattens all coordinates that change into one axis
+    # Indexing by a mask keeps the coordinates that change, flattened into one axis
     values = values[..., np.ptp(values, axis=(0, 1)) > 0]
     if not values.shape[-1]:
         return None
@@ -291,7 +290,7 @@ def _line(az: Any, space: str, name: str, values: Array) -> Line | None:
 
 
 def _comparable_chains(draws: Any) -> Draws:
-    """Return the `Draws` of `draws` (or of a learner); raise if they are too few for R-hat."""
+    """Return the `Draws` of `draws` or of a learner; raise ValueError if too few for R-hat."""
     chains = draws_of(draws)
     n_draws, n_chains, _ = chains.positions.shape
     if n_chains < 2 or n_draws < 4:
@@ -303,7 +302,7 @@ def _comparable_chains(draws: Any) -> Draws:
 
 
 def function_r_hats(draws: Any, x: Any) -> Array:
-    """Return R-hat (N * K,) of E[y|x, w] at each row of `x`, K numbers for each row.
+    """Return R-hat of the functions E[y|x, w] at each row of `x`: (N * K,) for K outputs.
 
     `convergence` returns the largest of them.
 
@@ -327,7 +326,7 @@ def function_r_hats(draws: Any, x: Any) -> Array:
 
 
 def known_model(draws: Draws) -> Model:
-    """Return the model of the target of `draws`; raise ValueError if the target has none."""
+    """Return the model whose posterior was sampled; raise ValueError if there is no model."""
     model = model_of(draws)
     if model is None:
         raise ValueError(

@@ -39,14 +39,14 @@ __all__ = [
     "reweight",
 ]
 
-MIN_ESS_SHARE = 0.1  # share of effective draws below which `reweight` warns
+MIN_ESS_SHARE = 0.1  # `reweight` warns if fewer draws are effective, as a share of all
 
 
 class Predicted(NamedTuple):
     """Predictions at N rows of each of S draws of the weights and learned numbers."""
 
     mean: Array  # (S, N, K)  E[y|x, w]: functions, probabilities or rates
-    sd: Array  # (S, N, K)  standard deviation of y around `mean`
+    sd: Array  # (S, N, K)  standard deviation of y around `mean`, given the weights
     targets: Array  # (S, N, K)  one draw of y for each draw of the weights
 
 
@@ -57,7 +57,7 @@ accept_old_attributes(Predicted, {"deviation": "sd"})
 def predicted(
     joint: LogJoint, positions: Array, rng: np.random.Generator, x: Array | None = None
 ) -> Predicted:
-    """Return mean and standard deviation of y given each draw of the weights, and draws of y.
+    """Return mean, standard deviation and one draw of y, for each draw of the weights.
 
     Parameters
     ----------
@@ -94,10 +94,10 @@ def prior_predictive(
     samples: int = 100,
     x: Array | None = None,
 ) -> Predicted:
-    """Return predictions of draws from the prior, which do not depend on the targets (M22).
+    """Draw weights from the prior, and return the predictions that they make (M22).
 
-    Weights are drawn from the prior, learned scales from their hyperpriors. Of the data only x is
-    used, and not even that if `x` is given.
+    Weights are drawn from the prior, learned scales from their hyperpriors. The targets of the data
+    are not used.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ Quantity = Callable[[Array, Array, Array], Array]
 
 
 def _of_residuals(quantity: Callable[[Array], Array]) -> Quantity:
-    """Return the test quantity that applies `quantity` to the residuals (y - mean) / sd."""
+    """Return a test quantity: `quantity` of the standardised residuals (y - mean) / sd."""
     return lambda y, mean, sd: quantity((y - mean) / sd)
 
 
@@ -134,7 +134,7 @@ QUANTITIES: Mapping[str, Quantity] = {
     "largest y": lambda y, mean, sd: y.max(axis=(1, 2)),
     "sum of squared residuals": _of_residuals(lambda z: (z**2).sum(axis=(1, 2))),
     "largest residual": _of_residuals(lambda z: np.abs(z).max(axis=(1, 2))),
-    # mean product of the residuals of each row and of the next row
+    # mean product of the residuals of adjacent rows: serial correlation
     "residuals of neighbours": _of_residuals(
         lambda z: (z[:, 1:] * z[:, :-1]).mean(axis=(1, 2))
     ),
@@ -144,7 +144,7 @@ QUANTITIES: Mapping[str, Quantity] = {
 class Check(NamedTuple):
     """Values of one test quantity T, for the data and for replicated data."""
 
-    # (S,) T of the data for each draw of the weights, on which residuals depend
+    # (S,) T of the observed data for each draw of the weights, on which residuals depend
     observed: Array
     replicated: Array  # (S,) T of the data replicated from each draw
 
@@ -166,7 +166,7 @@ def posterior_check(
     rng: np.random.Generator,
     quantities: Mapping[str, Quantity] = QUANTITIES,
 ) -> dict[str, Check]:
-    """Return test quantities of the data, and of data replicated from each draw (M22).
+    """Compute test quantities of the observed data, and of data replicated from each draw (M22).
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def posterior_check(
     mean, sd, targets = predicted(joint, positions, rng)
     checks = {}
     for name, quantity in quantities.items():
-        observed = quantity(joint.y[None], mean, sd)  # M22
+        observed = quantity(joint.y[None], mean, sd)  # T of the data, per draw (M22)
         observed = np.broadcast_to(observed, len(positions))
         checks[name] = Check(observed, quantity(targets, mean, sd))
     return checks
@@ -199,13 +199,13 @@ class Reweighted(NamedTuple):
     """Draws of one posterior as weighted draws of another."""
 
     weights: Array  # (S,)  importance weights, which sum to 1
-    # number of draws of the other posterior that are worth as much: 1 / sum of squared weights
+    # number of unweighted draws from the other posterior of equal worth: 1 / sum of weights^2
     effective_sample_size: float
     # log P'(D) - log P(D) in nats: log Bayes factor of the other model against this one
     log_ratio: float
 
     def mean(self, values: Array) -> Array:
-        """Return the mean under the other posterior of `values` (S, ...), one for each draw."""
+        """Return the weighted mean of `values` (S, ...): the mean under the other posterior."""
         return np.tensordot(self.weights, values, axes=1)
 
 
@@ -216,7 +216,7 @@ accept_old_attributes(
 
 @accepts(joint=InstanceOf(LogJoint), other=InstanceOf(LogJoint))
 def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
-    """Return importance weights that turn draws of one posterior into draws of another (M22).
+    """Return importance weights with which draws of one posterior represent another (M22).
 
     So the posterior under another prior is found without sampling again. The weights are
     proportional to P'(w, u, D) / P(w, u, D), where P is the joint density of `joint`, P' that of
@@ -255,7 +255,7 @@ def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
         warnings.warn(
             f"only {effective:.1f} of {len(weights)} draws are effective under the other model, "
             "whose posterior is too different; sample that model itself",
-            # skips the wrapper that checks arguments, to point at the caller
+            # the warning names the caller's line, beyond the wrapper that checks arguments
             stacklevel=3,
         )
     return Reweighted(weights, effective, log_total - log(len(weights)))

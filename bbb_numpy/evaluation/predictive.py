@@ -55,14 +55,16 @@ __all__ = [
     "sample_targets",
 ]
 
-Source = GradientEstimator | DrawnWeights  # distribution from which weights are drawn
+# an estimator from which weights can be drawn
+Source = GradientEstimator | DrawnWeights
 Function = TypeVar("Function", bound=Callable[..., Any])
-BAND = 2.0  # bands are mean +- 2 standard deviations: 95.4 % of a Gaussian
+BAND = 2.0  # half-width of bands in standard deviations; holds 95.4 % of a Gaussian
 BLOCK_NUMBERS = (
-    4_000_000  # approximate maximum of the numbers in a block of activations
+    4_000_000  # approximate largest size, in numbers, of a block of activations
 )
 
 
+# checks of the arguments that all functions of predictions share
 ARGUMENTS: dict[str, Check] = {
     "estimator": InstanceOf(GradientEstimator, DrawnWeights),
     "theta": FLOATS,
@@ -73,7 +75,7 @@ ARGUMENTS: dict[str, Check] = {
 
 
 def _prediction(function: Function) -> Function:
-    """Decorate a function of predictions: check its arguments, and silence overflow warnings."""
+    """Return `function` with checks of its arguments, and without overflow warnings."""
     silent = np.errstate(over="ignore", invalid="ignore")(function)
     return accepts(**ARGUMENTS)(silent)  # type: ignore[return-value]
 
@@ -82,26 +84,26 @@ class Predictive(NamedTuple):
     """Moments of the predictive distribution, (N, K) each, in units of y."""
 
     mean: Array
-    # standard deviation between weight samples, which falls with more data
+    # standard deviation of E[y|x, w] over weight samples, which falls with more data
     epistemic: Array
-    # standard deviation of y around each function, which does not fall
+    # standard deviation of the noise of y around E[y|x, w], which more data do not reduce
     aleatoric: Array
 
     @property
     def total(self) -> Array:
         """Standard deviation of a new y: sqrt(epistemic^2 + aleatoric^2) (D4)."""
-        return np.hypot(self.epistemic, self.aleatoric)  # D4, R10
+        return np.hypot(self.epistemic, self.aleatoric)  # total sd of y (D4, R10)
 
 
 class ClassPredictive(NamedTuple):
-    """Class probabilities, and epistemic and aleatoric part of their entropy, in nats (D29).
+    """Class probabilities, and the epistemic and aleatoric parts of their entropy, in nats (D29).
 
     ``H[E p] = (H[E p] - E H[p]) + E H[p]``: the epistemic part, which is the mutual information of
     class and weights and falls with more data, plus the aleatoric part, which does not.
     """
 
-    proba: Array  # (N, K)  E_q[p(y = k|x, w)]
-    aleatoric: Array  # (N,)  mean under q of the entropy of p(y|x, w)
+    proba: Array  # (N, K)  class probabilities E_q[p(y = k|x, w)]
+    aleatoric: Array  # (N,)  mean under q of the entropy of p(y|x, w), in nats
 
     @property
     def total(self) -> Array:
@@ -111,13 +113,13 @@ class ClassPredictive(NamedTuple):
     @property
     def epistemic(self) -> Array:
         """Mutual information (N,) of class and weights, in nats: total - aleatoric, >= 0."""
-        return np.maximum(self.total - self.aleatoric, 0.0)  # D29
+        return np.maximum(self.total - self.aleatoric, 0.0)  # mutual information (D29)
 
 
 def _weight_blocks(
     estimator: Source, theta: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[Array, dict[str, Array]]]:
-    """Yield `samples` weight vectors in blocks (S_b, P), each with the learned numbers by name.
+    """Yield weights (S_b, P) in blocks of S_b samples, and the learned numbers by name.
 
     The block size depends on the network alone, so the functions drawn from one generator state do
     not depend on the rows at which they are evaluated.
@@ -132,7 +134,7 @@ def _weight_blocks(
 
 
 def blocks_of_rows(n_rows: int, block_size: int) -> Iterator[slice]:
-    """Yield slices of at most `block_size` rows that together cover `n_rows` rows.
+    """Yield consecutive slices of at most `block_size` rows that cover rows 0 to `n_rows`.
 
     Parameters
     ----------
@@ -146,7 +148,7 @@ def blocks_of_rows(n_rows: int, block_size: int) -> Iterator[slice]:
 
 
 def _as_rows(estimator: Source, theta: Array, x: Array) -> Array:
-    """Return `x` in the dtype of `theta`; raise ValueError if either has a wrong shape."""
+    """Return inputs `x` in the dtype of `theta`; raise ValueError if a shape is wrong."""
     width, size = estimator.model.network.sizes[0], estimator.layout.size
     if x.shape[1] != width:
         raise ValueError(f"x must have shape (rows, {width}); got {x.shape}")
@@ -161,14 +163,14 @@ def _as_rows(estimator: Source, theta: Array, x: Array) -> Array:
 def outputs(
     estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[slice, slice, Array, dict[str, Array]]]:
-    """Yield the outputs of the network for all weight samples and rows, in blocks.
+    """Yield the network's outputs for all weight samples and rows, in blocks of bounded memory.
 
     Parameters
     ----------
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
         Model with its approximate posterior, or with draws.
     theta : ndarray
-        What the estimator learned; for `DrawnWeights` the draws (T, D).
+        Flat parameters that the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
         Inputs at which to predict.
     rng : numpy.random.Generator
@@ -180,8 +182,8 @@ def outputs(
     ------
     samples, rows : slice
         Slices of the S samples and of the N rows that the block covers.
-    f : ndarray (S_b, B, K)
-        Outputs; the next block may overwrite them.
+    f : ndarray (S_b, B, heads)
+        Outputs of the last layer, before the likelihood's mean; the next block may overwrite them.
     params : dict of str to ndarray
         Learned numbers of prior and likelihood, by name.
     """
@@ -198,7 +200,7 @@ def outputs(
 
 
 def is_gaussian(estimator: Source) -> bool:
-    """Return whether the predictive is Gaussian: linear f, and a Gaussian likelihood (D54)."""
+    """Return whether P(y|x, D) is Gaussian: linearised network and Gaussian likelihood (D54)."""
     gaussian = type(estimator.model.likelihood) is GaussianLikelihood
     return isinstance(estimator, Linearised) and gaussian
 
@@ -206,7 +208,7 @@ def is_gaussian(estimator: Source) -> bool:
 def _affine(
     estimator: Any, theta: Array, x: Array
 ) -> Iterator[tuple[slice, Array, Array, Array]]:
-    """Yield blocks (rows, f, G, noise) of the affine model y = f + G eps + noise o eta (D54).
+    """Yield blocks (rows, f, G, noise) of the linearised model y = f + G eps + noise * eta (D54).
 
     `rows` is a slice of B rows, f (B, K) the mean, G (B, K, P) the slopes, noise (K,) a standard
     deviation; eps (P,) and eta (K,) are standard normal.
@@ -224,7 +226,7 @@ def _affine(
 def predict(
     estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 100
 ) -> Predictive:
-    """Return mean, epistemic and aleatoric standard deviation of y at rows `x`.
+    """Return the predictive mean, and the epistemic and aleatoric standard deviation, at `x`.
 
     Memory does not grow with `samples`: blocks of samples are merged into running moments
     (Chan, Golub and LeVeque 1983), so that 10,000 samples at a million rows need little
@@ -235,7 +237,7 @@ def predict(
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
         Model with its approximate posterior, or with draws.
     theta : ndarray
-        What the estimator learned; for `DrawnWeights` the draws (T, D).
+        Flat parameters that the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
         Inputs at which to predict.
     rng : numpy.random.Generator
@@ -247,7 +249,7 @@ def predict(
     Returns
     -------
     Predictive
-        Three arrays (N, K).
+        Arrays (N, K) `mean`, `epistemic` and `aleatoric`, in the units of y in training.
     """
     shape = (len(x), estimator.model.outputs)
     mean, squares, variance = (np.zeros(shape, theta.dtype) for _ in range(3))
@@ -255,7 +257,7 @@ def predict(
         for rows, f, slopes, noise in _affine(estimator, theta, x):
             mean[rows] = f
             variance[rows] = noise**2
-            squares[rows] = np.einsum("bkp,bkp->bk", slopes, slopes)  # D54
+            squares[rows] = np.einsum("bkp,bkp->bk", slopes, slopes)  # diag G G^T (D54)
         return Predictive(mean, np.sqrt(squares), np.sqrt(variance))
     for block, rows, f, params in outputs(estimator, theta, x, rng, samples):
         n_old = block.start
@@ -270,7 +272,7 @@ def predict(
         squares[rows] += np.einsum("sbk,sbk->bk", f, f) + shift**2 * (
             n_old * n_new / (n_old + n_new)
         )
-        mean[rows] += shift * (n_new / (n_old + n_new))  # D4, R9
+        mean[rows] += shift * (n_new / (n_old + n_new))  # running mean (D4, R9)
     return Predictive(mean, np.sqrt(squares / max(samples - 1, 1)), np.sqrt(variance))
 
 
@@ -278,7 +280,7 @@ def predict(
 def covariance(
     estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 100
 ) -> Array:
-    """Return the covariance of new targets between the rows of `x`, (N, N, K) (D46).
+    """Return the covariance (N, N, K) of new targets at the N rows of `x`, per output (D46).
 
     Between two rows it is the covariance of the functions E[y|x, w] over weight samples, since the
     noise of different rows is independent. On the diagonal the variance of the noise is added,
@@ -289,7 +291,7 @@ def covariance(
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
         Model with its approximate posterior, or with draws.
     theta : ndarray
-        What the estimator learned; for `DrawnWeights` the draws (T, D).
+        Flat parameters that the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
         Inputs at which to predict.
     rng : numpy.random.Generator
@@ -300,13 +302,13 @@ def covariance(
     total = predict(estimator, theta, x, rng=copy.deepcopy(rng), samples=samples).total
     if is_gaussian(estimator):
         blocks = [slopes for _, _, slopes, _ in _affine(estimator, theta, x)]
-        # (P, N, K) slopes in place of samples; G G^T is a sum over P, so nothing is divided by P
-        functions = np.moveaxis(np.concatenate(blocks), -1, 0)  # D54
+        # The slopes G, as (P, N, K), take the place of centred samples: the covariance is G G^T
+        functions = np.moveaxis(np.concatenate(blocks), -1, 0)  # slopes (D54)
     else:
         functions = sample_functions(estimator, theta, x, rng=rng, samples=samples)
         functions = (functions - functions.mean(axis=0)) / max(samples - 1, 1) ** 0.5
     by_output = np.moveaxis(functions, -1, 0)  # (K, S, N) functions of each output
-    between = by_output.swapaxes(1, 2) @ by_output  # D46
+    between = by_output.swapaxes(1, 2) @ by_output  # (K, N, N) covariances (D46)
     diagonal = np.arange(len(x))
     between[:, diagonal, diagonal] = total.T**2
     return np.moveaxis(between, 0, -1)
@@ -316,7 +318,7 @@ def covariance(
 def sample_functions(
     estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 10
 ) -> Array:
-    """Return functions E[y|x, w], with w drawn from the posterior, at rows `x`: (S, N, K).
+    """Draw functions E[y|x, w] from the posterior, and return their values at `x`, (S, N, K).
 
     Entry [s] uses one weight sample for all rows, and so is one function, not pointwise noise. For
     classes and counts the functions are probabilities and rates.
@@ -326,7 +328,7 @@ def sample_functions(
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
         Model with its approximate posterior, or with draws.
     theta : ndarray
-        What the estimator learned; for `DrawnWeights` the draws (T, D).
+        Flat parameters that the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
         Inputs at which to predict.
     rng : numpy.random.Generator
@@ -345,7 +347,7 @@ def sample_functions(
 def mixture(
     estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 100
 ) -> tuple[Array, Array]:
-    """Return means and standard deviations of the components of the predictive mixture (D5).
+    """Return mean and standard deviation of y given each weight sample, as mixture components (D5).
 
     ``P(y|x, D) = mean over s of N(y; means[s], scales[s]^2)`` for a Gaussian likelihood.
 
@@ -354,7 +356,7 @@ def mixture(
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
         Model with its approximate posterior, or with draws.
     theta : ndarray
-        What the estimator learned; for `DrawnWeights` the draws (T, D).
+        Flat parameters that the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
         Inputs at which to predict.
     rng : numpy.random.Generator
@@ -365,7 +367,7 @@ def mixture(
     Returns
     -------
     means, scales : ndarray (S, N, K)
-        In units of the y on which the estimator was trained.
+        Means and standard deviations of the components, in the units of y in training.
     """
     shape = (2, samples, len(x), estimator.model.outputs)
     means, variances = np.empty(shape, theta.dtype)
@@ -380,7 +382,7 @@ def mixture(
 def sample_targets(
     estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 10
 ) -> Array:
-    """Return targets drawn from the predictive distribution at `x`: (S, N, K).
+    """Draw targets (S, N, K) from the predictive distribution at rows `x`.
 
     Parameters
     ----------
@@ -394,7 +396,7 @@ def sample_targets(
         Draws the weight samples, then the targets; the same state gives the same weights for
         any rows.
     samples : int
-        Number of draws S, each with weights of its own.
+        Number of draws S at each row, each with weights of its own.
     """
     heads = np.empty((samples, len(x), estimator.model.network.sizes[-1]), theta.dtype)
     params_of_blocks = {}
@@ -413,14 +415,15 @@ def sample_targets(
 def predict_classes(
     estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 100
 ) -> ClassPredictive:
-    """Return class probabilities at every row of `x`, and the split of their entropy (D29).
+    """Return class probabilities at `x`, with aleatoric and epistemic uncertainty in nats (D29).
 
     Parameters
     ----------
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
-        Its likelihood must be categorical, or a Bernoulli one with a single output.
+        Model with its approximate posterior, or with draws. Its likelihood must be categorical,
+        or Bernoulli with a single output.
     theta : ndarray
-        What the estimator learned; for `DrawnWeights` the draws (T, D).
+        Flat parameters that the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
         Inputs at which to predict.
     rng : numpy.random.Generator
@@ -431,11 +434,12 @@ def predict_classes(
     Returns
     -------
     ClassPredictive
+        Probabilities (N, C) of C classes, and uncertainties (N,).
 
     Raises
     ------
     ValueError
-        If the likelihood is another one.
+        If the likelihood is neither categorical nor Bernoulli with a single output.
     """
     likelihood = estimator.model.likelihood
     binary = (
@@ -455,12 +459,12 @@ def predict_classes(
             p = np.concatenate([1.0 - p, p], axis=-1)
         proba[rows] += p.sum(axis=0)
         aleatoric[rows] += _entropy(p).sum(axis=0) / samples
-    proba /= proba.sum(axis=1, keepdims=True)  # the sum is S but for rounding
+    proba /= proba.sum(axis=1, keepdims=True)  # the sum was S, up to rounding
     return ClassPredictive(proba, aleatoric)
 
 
 def _entropy(p: Array) -> Array:
-    """Return the entropy -sum_k p_k log p_k over the last axis, in nats, with 0 log 0 = 0."""
+    """Return the entropy, in nats, of probabilities `p` along the last axis, with 0 log 0 = 0."""
     return -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=-1)
 
 
@@ -474,7 +478,7 @@ def log_predictive_density(
     rng: Generator,
     samples: int = 100,
 ) -> Array:
-    """Return log P(y|x, D) = log E_q[P(y|x, w)] of each row (N,), in nats (D5).
+    """Return the log predictive density log E_q[P(y|x, w)] of each row, (N,), in nats (D5).
 
     The mean over samples is taken of densities, not of their logarithms, by a running logsumexp;
     with few samples the result is too low on average. Where the predictive is a Gaussian
@@ -485,7 +489,7 @@ def log_predictive_density(
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
         Model with its approximate posterior, or with draws.
     theta : ndarray
-        What the estimator learned; for `DrawnWeights` the draws (T, D).
+        Flat parameters that the estimator learned; for `DrawnWeights` the draws (T, D).
     x, y : ndarray (N, d_in), (N, K)
         Rows and their targets; classes are one-hot, or one column of 0 and 1.
     rng : numpy.random.Generator
@@ -498,17 +502,18 @@ def log_predictive_density(
     if is_gaussian(estimator):
         for rows, f, slopes, noise in _affine(estimator, theta, x):
             check_shape(f[None], y[rows])
-            # In units of the noise the covariance to invert has no eigenvalue below 1
+            # Targets and slopes are divided by the noise: then no eigenvalue of the covariance is
+            # below 1, and it can be inverted safely
             slopes /= noise[:, None]
             z = ((y[rows] - f) / noise)[..., None]
             # (B, K, K) covariance of y at each row, in units of the noise
             y_covariance = np.eye(len(noise)) + slopes @ slopes.swapaxes(1, 2)
             squares = np.sum(z * np.linalg.solve(y_covariance, z), axis=(1, 2))
             log_det = np.linalg.slogdet(2.0 * pi * y_covariance)[1]
-            log_sum[rows] = -0.5 * (squares + log_det)  # D54
+            log_sum[rows] = -0.5 * (squares + log_det)  # Gaussian log density (D54)
             log_sum[rows] -= np.log(noise).sum()
         return log_sum
     for _, rows, f, params in outputs(estimator, theta, x, rng, samples):
         rowwise, _ = estimator.model.likelihood.log_density(params, f, y[rows])
         log_sum[rows] = np.logaddexp(log_sum[rows], logsumexp(rowwise, axis=0))
-    return log_sum - log(samples)  # D5
+    return log_sum - log(samples)  # mean of S densities (D5)

@@ -35,14 +35,14 @@ __all__ = [
     "signal_to_noise_of",
 ]
 
-# rho of a removed weight: its softplus is exactly 0 in float32 and float64
+# rho of a removed weight; softplus(rho), its sigma, is exactly 0 in float32 and float64
 REMOVED_RHO = -1000.0
 
 
 @renamed_arguments(deviation="scale")
 @accepts(mean=NUMBERS, scale=Numbers(low=SMALLEST_POSITIVE))
 def signal_to_noise(mean: Any, scale: Any) -> Array:
-    r"""Return the signal-to-noise ratio :math:`|\mu| / \sigma`, elementwise (D36).
+    r"""Return the signal-to-noise ratio :math:`|\mu| / \sigma` of weights, elementwise (D36).
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def signal_to_noise(mean: Any, scale: Any) -> Array:
         Means mu and standard deviations sigma > 0, of shapes that broadcast.
     """
     with np.errstate(over="ignore"):
-        return np.abs(np.asarray(mean, float)) / np.asarray(scale, float)  # D36
+        return np.abs(np.asarray(mean, float)) / np.asarray(scale, float)  # SNR (D36)
 
 
 @renamed_arguments(family="estimator")
@@ -68,7 +68,7 @@ def signal_to_noise_of(estimator: GradientEstimator, theta: Array) -> Array:
     Raises
     ------
     ValueError
-        For another posterior: only independent weights can be judged one by one.
+        If the posterior is not mean-field: only independent weights can be judged one by one.
     """
     if not isinstance(estimator.posterior, MeanField):
         raise ValueError(
@@ -82,7 +82,7 @@ def signal_to_noise_of(estimator: GradientEstimator, theta: Array) -> Array:
 
 @accepts(ratio=Numbers(finite=False, low=0.0))
 def decibels(ratio: Any) -> Array:
-    """Return a ratio in decibels, 10 log10(ratio), elementwise; -inf for a ratio of 0.
+    """Convert ratios >= 0 to decibels, 10 log10(ratio), elementwise; -inf for a ratio of 0.
 
     The figure of Blundell et al. is in dB without a definition. Here it is the ratio itself that is
     converted, not its square, which would have twice as many decibels.
@@ -92,7 +92,7 @@ def decibels(ratio: Any) -> Array:
 
 
 def matrices(layout: Layout) -> NDArray[np.bool_]:
-    """Return a mask (P,), True for entries of the weight matrices ``W0``, ``W1``, ... only."""
+    """Return a mask (P,) over weights and biases that is True for weights and False for biases."""
     in_matrix = np.zeros(layout.size, bool)
     for name, block in layout.slices.items():
         in_matrix[block] = name.startswith("W")
@@ -103,7 +103,7 @@ def matrices(layout: Layout) -> NDArray[np.bool_]:
 def lowest(
     ratio: Any, share: float, eligible: NDArray[np.bool_] | None = None
 ) -> NDArray[np.bool_]:
-    """Return a mask (P,) of the weights to remove: the share with the lowest ratios (D36).
+    """Return a mask (P,) that is True for the share of weights with the lowest ratios (D36).
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def prune(
     share: float,
     eligible: NDArray[np.bool_] | None = None,
 ) -> Array:
-    r"""Return a copy of a mean-field `theta` in which weights of lowest |mu| / sigma are 0 (D36).
+    r"""Return parameters in which the weights of lowest signal-to-noise |mu| / sigma are 0 (D36).
 
     A removed weight has mu = 0 and rho = `REMOVED_RHO`, whose softplus sigma is exactly 0 in
     floating point, so that it is exactly 0 in every sampled network. With a small but positive

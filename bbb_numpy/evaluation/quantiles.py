@@ -24,13 +24,13 @@ from .predictive import BLOCK_NUMBERS, Source, blocks_of_rows, is_gaussian, outp
 
 __all__ = ["check_levels", "distribution_function", "likely_classes", "quantiles"]
 
-# Half-widths of brackets around a root, in units of the largest scale: from 2 up to 2^511, whose
-# square does not overflow yet
+# Half-widths of the brackets within which a quantile is searched for, in units of the largest
+# scale: from 2 up to 2^511, whose square does not overflow yet
 BRACKET_WIDTHS = (*(2.0 ** (2**k) for k in range(9)), 2.0**511)
 
 
 def check_levels(name: str, value: Any) -> Array:
-    """Return probabilities in [0, 1] as a float64 array: () for a number, (Q,) for a list.
+    """Check that probabilities are in [0, 1], and return them as a float64 array () or (Q,).
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def check_levels(name: str, value: Any) -> Array:
     return levels
 
 
-# Here theta may hold infinite numbers, at which quantiles are nan instead of an error
+# Checks of arguments, but theta may hold infinite numbers: quantiles are then nan
 QUANTILE_ARGUMENTS = predictive.ARGUMENTS | {"theta": ANY_NUMBERS}
 
 
@@ -66,14 +66,14 @@ def distribution_function(
     rng: Generator,
     samples: int = 100,
 ) -> Array:
-    """Return the predictive distribution function F(y|x, D) of each target, (N, K) (D46).
+    """Return the predictive cumulative distribution function F(y|x, D) at targets, (N, K) (D46).
 
     Parameters
     ----------
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
         Model with its approximate posterior, or with draws.
     theta : ndarray
-        What the estimator learned; for `DrawnWeights` the draws (T, D).
+        Flat parameters that the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
         Inputs at which to predict.
     y : ndarray (N, K)
@@ -88,7 +88,7 @@ def distribution_function(
     TypeError
         For a likelihood without a distribution function.
     """
-    from scipy import special  # installed with the extra "learners"
+    from scipy import special  # SciPy is installed with the extra "learners"
 
     likelihood = estimator.model.likelihood
     shape = (len(x), estimator.model.outputs)
@@ -98,7 +98,7 @@ def distribution_function(
     for _, rows, params in blocks:
         below = likelihood.cdf(special, y[rows].astype(np.float64), *params)
         total[rows] += np.where(_undefined(params), np.nan, below).sum(axis=0)
-    return total / n_components  # D46
+    return total / n_components  # mean of the components' CDFs (D46)
 
 
 @accepts(**QUANTILE_ARGUMENTS)
@@ -111,7 +111,7 @@ def quantiles(
     rng: Generator,
     samples: int = 100,
 ) -> Array:
-    """Return the quantiles of the predictive distribution at every row of `x`, (Q, N, K) (D46).
+    """Return quantiles (Q, N, K) of the predictive distribution of each output at rows `x` (D46).
 
     The quantile is the smallest y with F(y|x) >= q, of each output by itself. It is exact up to
     rounding for real targets, a whole number for counts, and 0 or 1 for targets of 0 and 1. For
@@ -126,7 +126,7 @@ def quantiles(
     estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
         Model with its approximate posterior, or with draws.
     theta : ndarray
-        What the estimator learned; for `DrawnWeights` the draws (T, D).
+        Flat parameters that the estimator learned; for `DrawnWeights` the draws (T, D).
     x : ndarray (N, d_in)
         Inputs at which to predict.
     q : float or array-like (Q,)
@@ -147,7 +147,8 @@ def quantiles(
     order = np.argsort(levels)
     for rows, params in _row_blocks(estimator, theta, x, rng, samples):
         roots = [_smallest(likelihood, params, level) for level in levels[order]]
-        # Roots are rounded, so that those of close levels could cross without this
+        # Rounding could make the quantile of one level exceed that of the next; the maximum of
+        # all lower levels prevents this
         ordered = np.maximum.accumulate(np.stack(roots))
         ordered[:, _undefined(params).any(axis=1)] = np.nan
         out[order, rows] = ordered.reshape(len(levels), -1, n_outputs)
@@ -158,7 +159,7 @@ def quantiles(
     proba=Numbers((None, None), min_length=1), coverage=Numbers((), low=0.0, high=1.0)
 )
 def likely_classes(proba: Array, coverage: float) -> Array:
-    """Return a mask (N, C) of the fewest classes whose probabilities sum to `coverage` or more.
+    """Return the smallest sets of classes whose probabilities sum to `coverage` or more.
 
     Classes are added from the most probable one on until their probabilities sum to `coverage`
     (D46). Of equally probable classes the first is added first. A set holds at least one class.
@@ -168,14 +169,19 @@ def likely_classes(proba: Array, coverage: float) -> Array:
     proba : ndarray (N, C)
         Probabilities of the classes; rows sum to 1.
     coverage : float
-        Probability that a set must reach, between 0 and 1.
+        Probability that a set must reach, in [0, 1].
+
+    Returns
+    -------
+    ndarray (N, C) of bool
+        True for the classes of each row's prediction set.
     """
     order = np.argsort(-proba, kind="stable")
     ordered = np.take_along_axis(proba, order, axis=1)
-    # Probability of each class and all less probable ones, summed from the smallest on, so that
-    # rounding cannot exclude a possible class if coverage is 1
+    # Total probability of each class and all less probable ones, summed from the smallest on, so
+    # that rounding excludes no class of positive probability if coverage is 1
     remaining = np.cumsum(ordered[:, ::-1], axis=1)[:, ::-1]
-    chosen = remaining > 1.0 - coverage  # D46
+    chosen = remaining > 1.0 - coverage  # classes in the set (D46)
     chosen[:, 0] = True
     out = np.empty_like(chosen)
     np.put_along_axis(out, order, chosen, axis=1)
@@ -185,7 +191,7 @@ def likely_classes(proba: Array, coverage: float) -> Array:
 def _components(
     estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
 ) -> tuple[int, Iterator[tuple[slice, slice, list[Array]]]]:
-    """Return the number of mixture components, and an iterator over blocks of their parameters.
+    """Return the number of mixture components, and an iterator over their parameters in blocks.
 
     A block is (slice of components, slice of rows, list of parameters). Each parameter, such as
     location or scale, is an array (S_b, B, K).
@@ -199,7 +205,7 @@ def _components(
 def _drawn_components(
     estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[slice, slice, list[Array]]]:
-    """Yield the parameters of the distributions of y given each weight sample, in blocks.
+    """Yield the parameters of P(y|x, w), such as location and scale, for each weight sample.
 
     Arguments are those of `outputs`. A block is the slice of samples, the slice of rows, and the
     list of parameters, float64 arrays (S_b, B, K) each.
@@ -218,14 +224,14 @@ def _drawn_components(
 def _row_blocks(
     estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[slice, list[Array]]]:
-    """Yield slices of B rows with the components' parameters, arrays (B * K, S) each.
+    """Yield slices of B rows, and the parameters of the S components, arrays (B * K, S) each.
 
-    Row-major: entry b * K + k is output k of row b. S is the number of components.
+    Entry b * K + k of the first axis is output k of row b.
     """
     n_outputs = estimator.model.outputs
     step = max(1, BLOCK_NUMBERS // (samples * n_outputs))
     for rows in blocks_of_rows(len(x), step):
-        # A copied state gives every block the same weight samples, and so the same mixture
+        # Each block starts from a copy of the generator, so that all rows have the same weights
         same_rng = copy.deepcopy(rng)
         n, blocks = _components(estimator, theta, x[rows], same_rng, samples)
         joined: list[Array] = []
@@ -237,41 +243,42 @@ def _row_blocks(
 
 
 def _undefined(params: list[Array]) -> Any:
-    """Return a mask of the entries at which any of `params`, arrays of one shape, is nan."""
+    """Return a mask that is True where any of `params`, arrays of equal shape, is nan."""
     return np.logical_or.reduce([np.isnan(param) for param in params])
 
 
 def _smallest(likelihood: Likelihood, params: list[Array], q: float) -> Array:
-    """Return the smallest target (M,) with F >= `q` of M mixtures with `params` (M, S) each."""
+    """Return the `q`-quantiles (M,) of M mixtures of S components; `params` are arrays (M, S)."""
     if likelihood.target_kind == "class":
         return (params[0].mean(axis=1) > 1.0 - q).astype(float)  # D46: F(0) = 1 - p
     if likelihood.target_kind == "count":
         return _smallest_count(likelihood, params, q)
-    # in the upper tail 1 - F has more digits than F: the root is found for -y
+    # Near F = 1, 1 - F is more precise than F: an upper quantile is minus a lower one of -y
     if q > 0.5:
         return -_root(likelihood, params, -1.0, 1.0 - q)
     return _root(likelihood, params, 1.0, q)
 
 
 def _root(likelihood: Likelihood, params: list[Array], sign: float, q: float) -> Array:
-    """Return the root t (M,) of P(sign * y <= t) = q for 0 <= q <= 0.5 and `sign` 1 or -1.
+    """Return the `q`-quantiles (M,) of sign * y for M real mixtures, 0 <= q <= 0.5, `sign` 1 or -1.
 
-    It is nan where a component is not finite. `params` are arrays (M, S).
+    It is the root t of P(sign * y <= t) = q, and nan where a component is not finite. `params` are
+    locations, scales and further parameters of S components, arrays (M, S) each.
     """
     from scipy import special
-    from scipy.optimize.elementwise import find_root  # this import takes half a second
+    from scipy.optimize.elementwise import find_root  # import takes half a second
 
     location, scale = sign * params[0], params[1]
 
     def excess(t: Array, rows: NDArray[np.intp]) -> Array:
-        """Return P(sign * y <= t) - q of the mixtures `rows`."""
+        """Return P(sign * y <= t) - q for the mixtures with indices `rows`."""
         of_rows = [param[rows] for param in params]
         below = likelihood.cdf(special, sign * t[:, None], *of_rows, upper=sign < 0)
-        return below.mean(axis=1) - q  # D46
+        return below.mean(axis=1) - q  # F(t) - q of the mixture (D46)
 
-    # The root is above a number so far below the least location that F is less than q (two of the
-    # widest scales are mostly enough), and below the largest location, where F of symmetric
-    # components reaches 1/2
+    # The root lies between two ends. Two of the widest scales below the least location, F is mostly
+    # less than q; if not, the lower end moves farther down. At the largest location F is at least
+    # 1/2 >= q, since the components are symmetric
     least, largest = location.min(axis=1), location.max(axis=1)
     widest = scale.max(axis=1)
     finite = np.isfinite(location).all(axis=1) & np.isfinite(scale).all(axis=1)
@@ -294,9 +301,10 @@ def _root(likelihood: Likelihood, params: list[Array], sign: float, q: float) ->
 
 
 def _smallest_count(likelihood: Likelihood, params: list[Array], q: float) -> Array:
-    """Return the smallest whole number (M,) with F >= `q`; nan where a component is not finite.
+    """Return the `q`-quantiles (M,) of M mixtures of counts, whole numbers; nan if not finite.
 
-    `params` are arrays (M, S), the first one the means.
+    Each is the smallest count with F >= q. `params` are arrays (M, S), the first one the means of
+    the S components; the quantile is nan if one of them is not finite.
     """
     from scipy import special
 
@@ -308,16 +316,16 @@ def _smallest_count(likelihood: Likelihood, params: list[Array], q: float) -> Ar
 
     def reached(count: Array) -> NDArray[np.bool_]:
         """Return a mask (M,) of the mixtures with F(count) >= q."""
-        if q > 0.5:  # in the upper tail 1 - F has more digits than F
+        if q > 0.5:  # near F = 1, 1 - F is more precise than F
             above = likelihood.cdf(special, count[:, None], *params, upper=True)
             return above.mean(axis=1) <= 1.0 - q
         below = likelihood.cdf(special, count[:, None], *params)
-        return below.mean(axis=1) >= q  # D46
+        return below.mean(axis=1) >= q  # F of the mixture (D46)
 
     low: Array = np.full(len(means), -1.0)
     high: Array = np.ceil(params[0].max(axis=1))
     while not (enough := reached(high)).all():
-        # `high` is not 0 here, since F(0) = 1 if all rates are 0, so doubling it makes progress
+        # Doubling `high` makes progress, since it is not 0 here: if all rates are 0, F(0) = 1
         high = np.where(enough, high, 2.0 * high)
     while True:
         middle = np.floor(0.5 * (low + high))

@@ -35,7 +35,7 @@ __all__ = [
 BINNINGS = ("equal width", "equal mass")
 EXACT_COUNTS = Numbers(
     low=0, high=2**53 - 1, whole=True
-)  # those that float64 tells apart
+)  # whole numbers that float64 represents exactly
 BINNED: dict[str, Check] = {
     "proba": Numbers((None,), finite=False, low=0.0, high=1.0, min_length=1),
     "bins": SAMPLES,
@@ -44,7 +44,7 @@ BINNED: dict[str, Check] = {
 
 
 class Reliability(NamedTuple):
-    """Predicted probability and observed frequency in each of M bins, (M,) each; none is empty."""
+    """Predicted probability and observed frequency by bin: an array (M,) per field, M bins."""
 
     low: Array  # lower edge of the bin
     high: Array  # upper edge of the bin
@@ -52,8 +52,8 @@ class Reliability(NamedTuple):
     predicted: Array  # mean of the predicted probabilities
     observed: Array  # share of the rows with outcome 1
     observed_low: Array  # lower end of the 95 % Wilson interval of `observed`
-    observed_high: Array  # upper end of the same Wilson interval
-    # standard deviation of `observed` if all predicted probabilities were right
+    observed_high: Array  # upper end of the 95 % Wilson interval of `observed`
+    # standard deviation that `observed` would have if all predicted probabilities were right
     standard_error: Array
 
 
@@ -72,7 +72,7 @@ accept_old_attributes(
 
 @accepts(successes=EXACT_COUNTS, trials=EXACT_COUNTS)
 def wilson(successes: Any, trials: Any) -> tuple[Array, Array]:
-    r"""Return the 95 % confidence interval of a proportion by Wilson (1927), elementwise (D35).
+    r"""Return Wilson's (1927) 95 % confidence interval of a proportion, elementwise (D35).
 
     It holds all p with :math:`|\hat p - p| \le z \sqrt{p (1 - p) / n}`, where z is the 97.5 %
     quantile of N(0, 1). It is never a single point, not even at 0 or all successes, and lies
@@ -81,12 +81,12 @@ def wilson(successes: Any, trials: Any) -> tuple[Array, Array]:
     Parameters
     ----------
     successes, trials : array-like of int
-        Numbers k and n with 0 <= k <= n and n >= 1.
+        Numbers k of successes in n trials, with 0 <= k <= n and n >= 1.
 
     Returns
     -------
     low, high : ndarray
-        Ends of the interval.
+        Lower and upper end of the interval, in [0, 1].
     """
     k, n = np.broadcast_arrays(np.asarray(successes, int), np.asarray(trials, int))
     if not np.all((n >= 1) & (k <= n)):
@@ -101,21 +101,21 @@ def wilson(successes: Any, trials: Any) -> tuple[Array, Array]:
 
 @accepts(proba=MATRIX)
 def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
-    """Return the largest class probability of each row, and whether that class is the right one.
+    """Return the largest class probability of each row, and whether that class is the true one.
 
     Parameters
     ----------
     proba : ndarray (N, K)
         Probabilities of K classes; rows sum to 1.
     labels : ndarray (N,)
-        Right classes, whole numbers 0, ..., K - 1.
+        True classes, whole numbers 0, ..., K - 1.
 
     Returns
     -------
     largest : ndarray (N,)
         Largest probability of each row.
     right : ndarray (N,)
-        1.0 if the most probable class is the right one, else 0.0.
+        1.0 if the most probable class is the true one, else 0.0.
     """
     n_rows, n_classes = proba.shape
     proba = np.asarray(proba, float)
@@ -130,7 +130,7 @@ def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
 def reliability(
     proba: Any, y: Any, bins: int = 10, binning: str = "equal width"
 ) -> Reliability:
-    """Return the share of rows with y = 1, in bins of the predicted probability (D35).
+    """Return mean predicted probability and observed share of y = 1 by bin of probability (D35).
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def reliability(
         edges = np.arange(bins + 1) / bins
     else:
         edges = np.unique(np.quantile(proba, np.arange(bins + 1) / bins))
-        # If all probabilities are equal there is one edge; it is repeated to make one bin
+        # If all probabilities are equal, their quantiles are one edge; repeated, it makes one bin
         edges = np.resize(edges, max(len(edges), 2))
     # Bins are [low, high), the last one [low, high]; no probability is below the first edge
     bin_of_row = np.searchsorted(edges, proba, side="right") - 1
@@ -181,9 +181,9 @@ def reliability(
 
 @accepts(table=InstanceOf(Reliability))
 def expected_calibration_error(table: Reliability) -> float:
-    """Return the expected calibration error: the mean over rows of |predicted - observed| (D35).
+    """Return the expected calibration error of a reliability table, in [0, 1] (D35).
 
-    `predicted` and `observed` are those of the row's bin. The error is not 0 for right
+    It is the mean over rows of |predicted - observed| of the row's bin. It is not 0 for right
     probabilities: compare it with `chance_calibration_error`.
     """
     return float(
@@ -193,7 +193,7 @@ def expected_calibration_error(table: Reliability) -> float:
 
 @accepts(table=InstanceOf(Reliability))
 def chance_calibration_error(table: Reliability) -> float:
-    r"""Return the mean of the expected calibration error if all predicted probabilities are right.
+    r"""Return the expected calibration error that chance alone gives, if probabilities are right.
 
     In the normal limit it is :math:`E|Z| = \sqrt{2 / \pi}` standard errors per bin (D35).
     """

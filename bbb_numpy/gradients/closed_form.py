@@ -62,6 +62,7 @@ def costs(
     )
     log_q = np.full(len(log_likelihood), -entropy.value - expected.value)
     terms = LogDensities(log_q, np.zeros_like(log_q), log_likelihood)
+    # objective with the exact KL, and its derivatives with respect to the log densities
     value, cotangents = estimator.objective(terms, batch.kl_weight)  # D18, D19
     return Costs(value, terms, cotangents, expected)
 
@@ -87,7 +88,7 @@ def add_kl(
     expected = cost.expected
     weight = np.add.reduce(cost.cotangents.posterior)
     for name, _ in estimator.model.prior.blocks():
-        batch.d_blocks[name] *= -weight  # D17
+        batch.d_blocks[name] *= -weight  # KL gradient of the learned scales (D17)
     add_scaled(batch.d_blocks["mu"], expected.d_mean, -weight)
     posterior.add_entropy_vjp(
         factor, -weight, -weight * expected.d_variance, batch.d_blocks
@@ -102,7 +103,7 @@ class ClosedFormKL(Sampled):
     needs: ClassVar[frozenset[str]] = frozenset({"density", "closed form"})
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        """Return the objective and its terms, and write the gradient (D18, D19).
+        """Return the objective and its log densities; write the gradient into `batch` (D18, D19).
 
         Parameters
         ----------
@@ -123,7 +124,7 @@ class ClosedFormKL(Sampled):
         cost = costs(self, batch, sample.parts, evaluation.log_likelihood)
         d_w = self.model.likelihood_vjp(
             evaluation, cost.cotangents.likelihood, batch.d_blocks, batch.buffers
-        )  # (S, P), derivative for the weights
+        )  # (S, P), derivative of the objective for the weights
         self.posterior.pull_back(sample, d_w, None, batch.d_blocks)
         add_kl(self, batch, sample.parts, cost)
         return cost.value, cost.terms

@@ -37,7 +37,7 @@ from ..parts.posteriors import MeanField, PointMass, Posterior
 
 __all__ = ["Batch", "Evaluated", "GradientEstimator", "Step", "is_linear"]
 
-# NumPy's letters for the kinds of dtypes: bool, int, uint, float, complex
+# Values of `dtype.kind` for real numbers (bool, int, unsigned, float), and with complex ones
 REAL_KINDS = "biuf"
 NUMBER_KINDS = "biufc"
 
@@ -61,7 +61,7 @@ class Evaluated(NamedTuple):
 class Batch(NamedTuple):
     """Checked arguments of one step, and memory for its gradient."""
 
-    blocks: Params  # views of theta, by name
+    blocks: Params  # views of the blocks of theta, by name
     noise: Array  # (S, ...) noise of S weight samples
     x: Array  # (B, d_in) inputs
     y: Array  # (B, K) targets
@@ -77,8 +77,8 @@ class StepShapes(NamedTuple):
 
     theta: tuple[int, ...]  # shape of theta
     row: tuple[int, ...]  # shape of x without its axis of rows
-    shared_noise: int  # numbers of noise for one sample that all rows share
-    noise_per_row: int  # numbers of noise for one sample that each row adds
+    shared_noise: int  # noise values of a sample that all rows share
+    noise_per_row: int  # noise values that each row adds to a sample
 
 
 class Step(NamedTuple):
@@ -169,7 +169,7 @@ class GradientEstimator:
             )
 
     def _check_bound(self) -> None:
-        """Raise ValueError if PACBayes would not bound the share of wrong classes (D58)."""
+        """Raise ValueError if the PAC-Bayes bound does not hold for this estimator (D58)."""
         if "closed form" not in self.needs:
             raise ValueError(
                 "PACBayes needs KL(q || prior) in closed form, since its estimate from a "
@@ -194,7 +194,7 @@ class GradientEstimator:
         )
 
     def coordinate(self, index: int) -> str:
-        """Return the name of number `index` of theta, with its layer: ``'rho W1[0, 3]'``."""
+        """Return the name of the parameter at `index` of theta, such as ``'rho W1[0, 3]'``."""
         name = self.layout.coordinate(index)
         block = name.split("[")[0]
         if block not in ("mu", "rho"):
@@ -203,7 +203,7 @@ class GradientEstimator:
         return f"{block} {self.model.layout.coordinate(inside)}"
 
     def init(self, rng: np.random.Generator, dtype: Any = np.float64) -> Array:
-        """Return the starting theta, one flat vector with the blocks of `layout`.
+        """Return the initial parameters theta, one flat vector with the blocks of `layout`.
 
         Parameters
         ----------
@@ -220,16 +220,16 @@ class GradientEstimator:
 
     @property
     def noise_per_sample(self) -> int:
-        """Number of noise values of one weight sample that all rows share."""
+        """Number of noise values in each weight sample that all rows share."""
         return self.posterior.noise_size(self.model.layout.size)
 
     @property
     def noise_per_row(self) -> int:
-        """Number of noise values of one weight sample that each row adds."""
+        """Number of noise values that each row adds to a weight sample; 0 in this class."""
         return 0
 
     def noise_shape(self, samples: int, rows: int = 0) -> tuple[int, int]:
-        """Return the shape of the noise of one step, (samples, noise values of a sample).
+        """Return the shape of the noise of one training step: (samples, values per sample).
 
         Parameters
         ----------
@@ -247,7 +247,7 @@ class GradientEstimator:
         rows: int = 0,
         dtype: Any = np.float64,
     ) -> Array:
-        """Draw the noise of one step (K1).
+        """Draw the random numbers from which one training step computes its weights (K1).
 
         Parameters
         ----------
@@ -270,7 +270,7 @@ class GradientEstimator:
         return noise
 
     def fill(self, rng: np.random.Generator, noise: Array) -> None:
-        """Overwrite `noise`, the noise of one step, with new draws from N(0, 1)."""
+        """Overwrite `noise`, that of one training step, with new N(0, 1) numbers."""
         standard_normal(rng, noise)
 
     def draw_weights(
@@ -280,7 +280,7 @@ class GradientEstimator:
         dtype: Any = np.float64,
         out: Array | None = None,
     ) -> Array:
-        """Draw the noise of S weight vectors, for predictions (K1).
+        """Draw the standard normal noise of `samples` weight vectors, for predictions (K1).
 
         Parameters
         ----------
@@ -294,8 +294,8 @@ class GradientEstimator:
 
         Returns
         -------
-        ndarray (S, noise_size)
-            Noise, one row per weight vector.
+        ndarray (S, Q)
+            Noise, one row of Q = `posterior.noise_size` numbers per weight vector.
         """
         if out is None:
             shape = (samples, self.posterior.noise_size(self.model.layout.size))
@@ -305,7 +305,7 @@ class GradientEstimator:
     def noise_blocks(
         self, rng: np.random.Generator, samples: int, block: int, dtype: Any
     ) -> Iterator[Array]:
-        """Yield the noise of many weight vectors in blocks; each block overwrites the one before.
+        """Yield the noise of `samples` weight vectors in blocks, each in the memory of the last.
 
         Blocks are always drawn whole, so that the first weight vectors do not depend on the number
         of weight vectors.
@@ -328,7 +328,7 @@ class GradientEstimator:
     def weights(
         self, theta: Array, eps: Array, buffers: Buffers | None = None
     ) -> Array:
-        """Return weights drawn from the posterior, as a function of noise (K3, K4).
+        """Return the weights that the posterior at `theta` gives for the noise `eps` (K3, K4).
 
         Parameters
         ----------
@@ -350,7 +350,7 @@ class GradientEstimator:
         return self.posterior.sample(self.layout.views(theta), eps, buffers).w
 
     def params(self, theta: Array, eps: Array) -> Params:
-        """Return views of the learned numbers of prior and likelihood, by block name.
+        """Return views of the learned parameters of prior and likelihood, by block name.
 
         Parameters
         ----------
@@ -362,7 +362,7 @@ class GradientEstimator:
         return self.layout.views(theta)
 
     def outputs(self, theta: Array, w: Array, x: Array, buffers: Buffers) -> Array:
-        """Return the outputs of the network for given weights.
+        """Return the outputs of the network with weights `w` at the inputs `x`.
 
         Parameters
         ----------
@@ -391,7 +391,7 @@ class GradientEstimator:
         buffers: Buffers | None = None,
         sample_weight: Array | None = None,
     ) -> Array:
-        """Return the log likelihood of rows for weights drawn from the posterior.
+        """Return the log likelihood of all rows, in nats, for each weight vector of the posterior.
 
         Parameters
         ----------
@@ -458,7 +458,7 @@ class GradientEstimator:
         Raises
         ------
         ValueError
-            If an argument is not an array, or has a shape that no step has.
+            If an argument is not an array, or its shape does not fit theta, network or rows.
         TypeError
             If `kl_weight` is not a number.
         """
@@ -467,7 +467,7 @@ class GradientEstimator:
         return Evaluated(value, batch.grad, terms)
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        """Return the objective and its terms, and write its gradient into `batch.d_blocks`.
+        """Return the objective and its log densities; write the gradient into `batch.d_blocks`.
 
         Parameters
         ----------
@@ -484,7 +484,7 @@ class GradientEstimator:
         raise NotImplementedError
 
     def forward(self, batch: Batch) -> Step:
-        """Return the objective on one minibatch, with the parts of its gradient (K1-K18).
+        """Return the objective on a minibatch, and what its gradient is computed from (K1-K18).
 
         Parameters
         ----------
@@ -493,13 +493,14 @@ class GradientEstimator:
         """
         sample = self.posterior.sample(
             batch.blocks, batch.noise, batch.buffers
-        )  # K1-K4
-        # K11-K16, K31-K36
+        )  # weights drawn from q, with what log q needs (K1-K4)
+        # log prior, and log likelihood by a forward pass (K11-K16, K31-K36)
         joint = self.model.forward(
             sample.w, batch.blocks, batch.x, batch.y, batch.buffers, batch.sample_weight
         )
-        log_q = self.posterior.log_density(sample)  # K6-K10: log q(w)
+        log_q = self.posterior.log_density(sample)  # log q(w), by sample (K6-K10)
         terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
+        # objective in nats, and its derivatives with respect to the log densities
         value, cotangents = self.objective(terms, batch.kl_weight)  # K5, K17, K18
         return Step(value, terms, cotangents, sample, joint)
 
@@ -513,7 +514,7 @@ class GradientEstimator:
         buffers: Buffers | None,
         sample_weight: Array | None,
     ) -> Batch:
-        """Return the arguments of one step as a `Batch`, after a check of their shapes.
+        """Check the shapes of the arguments of one step, and return them as a `Batch`.
 
         Parameters
         ----------
@@ -523,7 +524,7 @@ class GradientEstimator:
         Raises
         ------
         ValueError
-            If an argument is not an array, or has a shape that no step has.
+            If an argument is not an array, or its shape does not fit theta, network or rows.
         TypeError
             If `kl_weight` is not a number.
         """
@@ -583,7 +584,7 @@ class GradientEstimator:
         )
 
     def gates(self, theta: Array, noise: Array, x: Array) -> Array:
-        """Return a flat bool array that changes where the objective has a kink.
+        """Return a flat bool array that says on which side of each kink of the objective theta is.
 
         It says which ReLU units are on and, for a prior with a kink at 0, which weights are
         positive. Two points with equal gates have no kink between them.
@@ -604,7 +605,7 @@ accept_old_methods(GradientEstimator, {"batch": "make_batch"})
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a number, or an array or traced value with a dtype of numbers."""
+    """Return whether `value` is a real number, or has a dtype of real or complex numbers."""
     dtype = getattr(value, "dtype", None)
     return isinstance(value, Real) if dtype is None else dtype.kind in NUMBER_KINDS
 
@@ -615,10 +616,10 @@ def _name(part: Any) -> str:
 
 
 def is_linear(objective: Objective) -> bool:
-    """Return whether minibatch losses of an epoch sum, in expectation, to that of all data (D30).
+    """Return whether the minibatch objectives of an epoch sum to that of all rows (D30).
 
-    That holds for objectives that are linear in the log densities. A function that is not one of
-    the package's own classes is assumed to be linear.
+    That holds in expectation, for objectives that are linear in the log densities. A function that
+    is not one of the package's own classes is assumed to be linear.
     """
     own_class = hasattr(objective, "__dataclass_fields__")
     return isinstance(objective, Linear) or not own_class

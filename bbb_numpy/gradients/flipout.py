@@ -80,7 +80,7 @@ class Flipout(Rowwise):
         signs -= 1.0
 
     def _flips(self, noise: Array, rows: int) -> list[Flips]:
-        """Return views of the signs of each layer in `noise` (S, P + rows * signs)."""
+        """Return each layer's signs, as views of `noise` behind the noise of the P weights."""
         layers = list[Flips]()
         start = self.model.layout.size
         for d_in, d_out in pairwise(self.model.network.sizes):
@@ -93,7 +93,7 @@ class Flipout(Rowwise):
         return layers
 
     def _forward(self, batch: Batch, sigma: Array) -> tuple[Array, list[FlippedLayer]]:
-        """Return the outputs of the network and a tape of its layers, for `_backward`.
+        """Return the network's outputs, and the results of each layer that `_backward` needs.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class Flipout(Rowwise):
         a = batch.x
         slope = None
         eps = batch.noise[:, : len(sigma)]
-        # (S, P) perturbations of the weights
+        # (S, P) perturbations sigma eps of the weights
         delta = np.multiply(eps, sigma, out=buffers.array(eps.shape, sigma.dtype))
         means = buffers.views(batch.blocks["mu"], self.pairs)
         perturbations = buffers.views(delta, net.layers)
@@ -160,7 +160,7 @@ class Flipout(Rowwise):
         ):
             a = layer.inputs
             signs = layer.signs
-            flipped = d_z * signs.outputs  # D22: delta o R_out
+            flipped = d_z * signs.outputs  # derivative for the perturbation (D22)
             sum_outer(a, d_z, *d_mean)
             np.matmul((a * signs.inputs).swapaxes(-1, -2), flipped, out=d_layer.weight)
             np.add.reduce(d_z * signs.bias, axis=1, keepdims=True, out=d_layer.bias)
@@ -172,7 +172,7 @@ class Flipout(Rowwise):
                 d_z = d_a
         np.einsum(
             "sp,sp->p", d_delta, eps, out=batch.d_blocks["rho"], casting="same_kind"
-        )  # D22: d_sigma, which the block of rho holds until `fill_gradient` multiplies it
+        )  # gradient for sigma, which `fill_gradient` makes that for rho (D22)
 
 
 NAMED = {"estimator": {"flipout": Flipout}}

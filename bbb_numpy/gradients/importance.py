@@ -23,7 +23,7 @@ class DoublyReparameterised(Frozen):
     """Estimator of the gradient of IWAE without its score term (Tucker et al. 2019; D26).
 
     The score inside the importance weights is reparameterised a second time, which squares the
-    self-normalised weights in the derivative through w. In the gradient for learned numbers of
+    self-normalised weights in the derivative through w. In the gradient for learned parameters of
     prior and likelihood the weights are not squared.
     """
 
@@ -43,13 +43,13 @@ class DoublyReparameterised(Frozen):
             )
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        r"""Return the objective, and write the doubly reparameterised gradient (D26).
+        r"""Return the objective and its log densities; write the gradient into `batch` (D26).
 
         With :math:`u = \mathrm{softmax}(\log w)`, frozen, the surrogate is
 
         .. math:: -\sum_s u_s^2 \log w(w_s(\theta); \text{frozen}) - \sum_s u_s \log P(D, w_s)
 
-        in whose second part only the learned numbers of prior and likelihood vary.
+        in whose second part only the learned parameters of prior and likelihood vary.
 
         Parameters
         ----------
@@ -68,14 +68,16 @@ class DoublyReparameterised(Frozen):
         d_w = self.model.vjp(
             step.joint, c.prior, c.likelihood, batch.d_blocks, batch.buffers
         )
-        # adds u times d log q/dw
+        # adds u d log q/dw, with the normalised importance weights u
         self.posterior.add_density_slope(step.sample, c.posterior, d_w)
-        d_w *= -c.likelihood[:, None]  # D26: u once more, u^2 in all
+        d_w *= -c.likelihood[:, None]  # multiplied by u once more: u^2 in all (D26)
         self.posterior.pull_back(step.sample, d_w, None, batch.d_blocks)
         return step.value, step.terms
 
     def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
-        """Return the surrogate, in which u and the density of log w are frozen at `frozen`.
+        """Return the surrogate of IWAE, with importance weights fixed at `frozen` (D26).
+
+        In its first part the parameters of q, prior and likelihood are fixed there as well.
 
         Parameters
         ----------
@@ -105,7 +107,7 @@ class SelfNormalised(Frozen):
     """Estimator of the EUBO's gradient with samples and weights fixed: Sagar's Algorithm 1 (G8).
 
     The algorithm is corrected. A backward pass through the network is needed only if prior or
-    likelihood learn numbers.
+    likelihood learn parameters.
     """
 
     def __post_init__(self) -> None:
@@ -119,7 +121,9 @@ class SelfNormalised(Frozen):
             )
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        r"""Return the objective, and write the gradient of the surrogate of the EUBO (G8, D27).
+        r"""Return the objective and its log densities; write the gradient into `batch` (G8, D27).
+
+        The gradient is that of the surrogate
 
         .. math:: -\sum_s \hat w_s [\log q(w_s; \theta) + \log P(D, w_s)]
 
@@ -139,15 +143,16 @@ class SelfNormalised(Frozen):
         """
         step = self.forward(batch)
         c = step.cotangents
+        # gradient of log q(w; theta) for theta, with the samples w fixed
         self.posterior.pull_back_direct(step.sample, c.posterior, batch.d_blocks)  # G8
-        if self.model.learned():  # D27
+        if self.model.learned():  # gradient for learned scales (D27)
             self.model.vjp(
                 step.joint, c.prior, c.likelihood, batch.d_blocks, batch.buffers
             )
         return step.value, step.terms
 
     def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
-        """Return the surrogate, in which samples and importance weights are frozen at `frozen`.
+        """Return the surrogate of the EUBO, with samples and importance weights fixed at `frozen`.
 
         Parameters
         ----------

@@ -48,7 +48,7 @@ class LocalReparameterisation(Rowwise):
 
     @property
     def noise_per_sample(self) -> int:
-        """Number of noise values that all rows share, which is 0."""
+        """Number of noise values that all rows share: 0, since each row has its own."""
         return 0
 
     @property
@@ -57,7 +57,7 @@ class LocalReparameterisation(Rowwise):
         return sum(self.model.network.sizes[1:])
 
     def _zetas(self, noise: Array) -> list[Array]:
-        """Return views of the noise zeta (S, B, O) of each layer in the flat `noise`."""
+        """Return each layer's noise, a view (samples, rows, outputs) of the flat `noise`."""
         widths = self.model.network.sizes[1:]
         n_rows = noise.shape[1] // self.noise_per_row
         ends = np.cumsum([n_rows * width for width in widths[:-1]])
@@ -68,7 +68,7 @@ class LocalReparameterisation(Rowwise):
         ]
 
     def _forward(self, batch: Batch, sigma: Array) -> tuple[Array, list[OutputLayer]]:
-        """Return the outputs of the network and a tape of its layers, for `_backward`.
+        """Return the network's outputs, and the results of each layer that `_backward` needs.
 
         Parameters
         ----------
@@ -92,8 +92,8 @@ class LocalReparameterisation(Rowwise):
         means = buffers.views(batch.blocks["mu"], self.pairs)
         variances = buffers.views(sigma_squared, self.pairs)
         tape: list[OutputLayer] = []
-        # The root of v has no derivative at v = 0, so v is at least the smallest normal number,
-        # whose root is 1e-154 in float64
+        # The square root of a variance v has no derivative at v = 0, so v is at least the smallest
+        # normal number, whose root is 1e-154 in float64
         tiny = SMALLEST_NORMAL[sigma.real.dtype]
         for (mean, bias), (variance, bias_variance), zeta in zip(
             means, variances, buffers.views(batch.noise, self._zetas), strict=True
@@ -104,12 +104,12 @@ class LocalReparameterisation(Rowwise):
             square = np.multiply(a, a, out=buffers.like(a))
             root = np.matmul(square, variance, out=buffers.array(shape, sigma.dtype))
             root += bias_variance + tiny
-            np.sqrt(root, out=root)  # root now holds sqrt(v)
+            np.sqrt(root, out=root)  # standard deviations of the outputs
             center = np.matmul(a, mean, out=buffers.array(shape, sigma.dtype))
             center += bias
             tape.append(OutputLayer(mean, variance, a, slope, square, root, zeta))
             a = np.multiply(zeta, root, out=buffers.array(zeta.shape, sigma.dtype))
-            a += center  # a now holds z
+            a += center  # outputs of the layer: mean + noise
         return a, tape
 
     def _backward(
@@ -139,11 +139,11 @@ class LocalReparameterisation(Rowwise):
         ):
             a = layer.inputs
             h = np.multiply(d_z, layer.zeta, out=buffers.like(d_z))
-            # h is 2 delta_v, with v the variance of z
+            # h is twice the derivative of the loss for the variance v of the outputs
             h /= layer.root  # D21: 2 delta_v = delta zeta / sqrt v
-            sum_outer(layer.square, h, *d_variance)  # (a^2)^T 2 delta_v
-            sum_outer(a, d_z, *d_mean)  # d_mu = a^T delta, d_b = 1^T delta
-            if layer.slope is not None:  # d_a = delta mu^T + a (2 delta_v sigma^2^T)
+            sum_outer(layer.square, h, *d_variance)  # twice the gradient for sigma^2
+            sum_outer(a, d_z, *d_mean)  # gradients for the means
+            if layer.slope is not None:  # derivative by the inputs, unless they are x
                 d_a = np.matmul(h, layer.variance.T, out=buffers.like(a))
                 d_a *= a
                 d_a += np.matmul(d_z, layer.mean.T, out=buffers.like(a))

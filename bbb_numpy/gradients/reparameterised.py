@@ -54,7 +54,7 @@ class Sampled(GradientEstimator):
             )
 
     def fill(self, rng: np.random.Generator, noise: Array) -> None:
-        """Overwrite `noise`, the noise of one step, with a new draw (K1, D23).
+        """Overwrite `noise` with N(0, 1) numbers for one step, in pairs if `antithetic` (K1, D23).
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Reparameterised(Sampled):
             )
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        r"""Return the objective and its terms, and write its gradient for theta.
+        r"""Return the objective and its log densities; write the gradient into `batch`.
 
         For the report's choices, with :math:`g_w = \partial(-\log P(D|w))/\partial w`:
 
@@ -122,7 +122,7 @@ class Reparameterised(Sampled):
         terms : LogDensities
             Log densities from which it was computed, (S,) each.
         """
-        step = self.forward(batch)  # K1-K18
+        step = self.forward(batch)  # weights, log densities, objective (K1-K18)
         c = step.cotangents
         # K21: d_mu  = d_w                              with d_w = pi w / sigma_data^2 + g_w
         # K30: d_rho = (-pi / sigma + d_w eps) s(rho)   the same d_w, so one backward pass will do
@@ -132,7 +132,7 @@ class Reparameterised(Sampled):
         )
         self.posterior.pull_back(
             step.sample, d_w, c.posterior, batch.d_blocks
-        )  # K27, K29, K30
+        )  # gradients for mu and rho (K27, K29, K30)
         return step.value, step.terms
 
 
@@ -158,7 +158,7 @@ class Frozen(Sampled):
         kl_weight: float = 1.0,
         sample_weight: Array | None = None,
     ) -> Any:
-        """Return the value of the surrogate, whose derivative for `theta` is the gradient.
+        """Return the surrogate objective, whose derivative for `theta` is the estimator's gradient.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class Frozen(Sampled):
         return self.frozen_value(batch, frozen_batch)
 
     def frozen_value(self, batch: Batch, frozen: Batch) -> Any:
-        """Return the value of the surrogate on a minibatch, whose derivative is the gradient.
+        """Return the surrogate objective on a minibatch, in nats; see `surrogate`.
 
         Parameters
         ----------
@@ -189,7 +189,7 @@ class Frozen(Sampled):
         raise NotImplementedError
 
     def densities(self, w: Array, q_blocks: Params, batch: Batch) -> LogDensities:
-        """Return log q(w), log P(w) and log P(D|w) of given weights, (S,) each.
+        """Return log q(w), log P(w) and log P(D|w) of the weights `w`, in nats, (S,) each.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class StickingTheLanding(Frozen):
     needs: ClassVar[frozenset[str]] = frozenset({"density", "linear"})
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        """Return the objective and its terms, and write the gradient of the surrogate (D20).
+        """Return the objective and its log densities; write the surrogate's gradient (D20).
 
         Parameters
         ----------

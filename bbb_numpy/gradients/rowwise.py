@@ -39,7 +39,7 @@ class Rowwise(GradientEstimator):
             )
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:
-        """Return the objective and its terms, and write its gradient (D21, D22).
+        """Return the objective and its log densities; write the gradient into `batch` (D21, D22).
 
         Parameters
         ----------
@@ -64,12 +64,12 @@ class Rowwise(GradientEstimator):
             saved, cost.cotangents.likelihood, batch.d_blocks
         )
         self._backward(batch, factor.softplus, tape, d_z)
-        batch.d_blocks["rho"] *= factor.sigmoid  # d sigma/d rho = s(rho)
+        batch.d_blocks["rho"] *= factor.sigmoid  # d sigma/d rho = sigmoid(rho)
         add_kl(self, batch, factor, cost)
         return cost.value, cost.terms
 
     def _forward(self, batch: Batch, sigma: Array) -> tuple[Array, list[Any]]:
-        """Return the outputs of the network and a tape of its layers, for `_backward`.
+        """Return the network's outputs, and the results of each layer that `_backward` needs.
 
         Parameters
         ----------
@@ -108,8 +108,8 @@ class Rowwise(GradientEstimator):
     def _outputs_and_tape(
         self, theta: Array, noise: Array, x: Array, buffers: Buffers | None
     ) -> tuple[Array, list[Any]]:
-        """Return the results of `_forward`, for the arguments of `row_outputs`."""
-        # the targets y are not used
+        """Return the two results of `_forward`: the network's outputs, and those of each layer."""
+        # x stands in for the targets, which are not used
         batch = self.make_batch(theta, noise, x, x, 1.0, buffers, None)
         return self._forward(
             batch, self.posterior.factor(batch.blocks, batch.buffers).softplus
@@ -118,7 +118,7 @@ class Rowwise(GradientEstimator):
     def row_outputs(
         self, theta: Array, noise: Array, x: Array, buffers: Buffers | None = None
     ) -> Array:
-        """Return the outputs of the network, where each row has its own weights.
+        """Return the outputs of the network, for which each row of `x` has its own weights.
 
         Parameters
         ----------
@@ -151,13 +151,15 @@ class Rowwise(GradientEstimator):
         return open_gates(self.model.network, [layer.slope for layer in tape[1:]])
 
     def pairs(self, flat: Array) -> list[tuple[Array, Array]]:
-        """Return a list of views W (d_in, d_out), b (d_out,) of each layer in `flat` (P,)."""
+        """Return views of each layer's weights (d_in, d_out) and biases (d_out,) in `flat`."""
         views = list(self.model.network.layout.views(flat).values())
         return list(zip(views[0::2], views[1::2], strict=True))
 
 
 def sum_outer(a: Array, g: Array, d_weight: Array, d_bias: Array) -> None:
-    """Write a^T g and 1^T g, the gradients for W and b of a layer, summed over samples and rows.
+    """Write the gradients of a layer's weights and biases, summed over samples and rows.
+
+    They are a^T g for the weights W, and 1^T g for the biases b.
 
     Parameters
     ----------

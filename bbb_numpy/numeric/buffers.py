@@ -74,13 +74,13 @@ class Buffers:
         return self.array(array.shape, array.dtype)
 
     def softplus_parts(self, like: Array) -> SoftplusParts:
-        """Return four uninitialised arrays like `like`, as argument `out` of `softplus_parts`."""
+        """Return four uninitialised arrays shaped as `like`, for `out` of `softplus_parts`."""
         four = self.array((4, *like.shape), like.dtype)
         parts: SoftplusParts = self.views(four, SoftplusParts._make)
         return parts
 
     def views(self, flat: Array, make: Callable[[Array], Any]) -> Any:
-        """Return ``make(flat)``, reused from the last repetition if both arguments are the same.
+        """Return ``make(flat)``, or the last repetition's result if it had the same arguments.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class Buffers:
         return entry[2]
 
     def ones(self, rows: int, dtype: Any) -> Array:
-        """Return a read-only array of ones (1, rows), whose matrix product with rows sums them.
+        """Return read-only ones of shape (1, rows), whose matrix product with rows adds them up.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class ThreadLocalBuffers(threading.local):
         return ThreadLocalBuffers, ()
 
     def for_size(self, size: int) -> defaultdict[int, Buffers]:
-        """Return this thread's buffers for problems of `size`, as a dict of `Buffers` by number.
+        """Return this thread's `Buffers` for problems of `size`, by an index the caller chooses.
 
         They are kept for at most five sizes; with a sixth all others are dropped.
         """

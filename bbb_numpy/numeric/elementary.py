@@ -20,7 +20,7 @@ LOG_2PI = log(2.0 * np.pi)
 BOX_MULLER_MIN_SIZE = 1024
 CACHE_BLOCK = 32_768  # length of blocks whose temporary arrays stay in the cache
 HALF_STEPS = 10  # number of steps of the recurrence in `gamma_half_step`
-# Midpoints t of intervals of length 1/2; at the next one e^-t^2 would be 1e-17
+# Midpoints t of intervals of length 1/2 for `erfc`; at the next one e^-t^2 would be 1e-17
 MIDPOINTS = [0.25 + 0.5 * n for n in range(12)]
 # Coefficients B_2j (1 - 4^j) / (2j (2j - 1)) of the powers 13, 11, ..., 1 of 1 / nu
 HALF_STEP_SERIES = (-5461 / 52, 691 / 88, -31 / 36, 17 / 112, -1 / 20, 1 / 24, -1 / 4)
@@ -30,7 +30,7 @@ STIRLING_SERIES = (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 1
 _FAR_LEFT = {
     np.dtype(t): log(float(np.finfo(t).eps)) - 1.0 for t in (np.float32, np.float64)
 }
-# The smallest normal number, by dtype
+# Smallest positive number that is not subnormal, by dtype
 SMALLEST_NORMAL = {
     np.dtype(t): float(np.finfo(t).tiny) for t in (np.float32, np.float64)
 }
@@ -107,14 +107,14 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
         lowest = real.item(real.argmin())
     # comparisons with nan are false, so that nan takes the general path
     positive = None if highest <= 0 else np.greater(real, 0)
-    e = log_sp  # memory for e until log softplus is computed
+    e = log_sp  # memory for e^-|x| until log softplus is computed
     if positive is None:
         np.exp(x, out=e)
     else:
         _decayed(x, 1.0, e)
-    log1p(e, out=sp)  # K3, D7
+    log1p(e, out=sp)  # softplus of -|x| (K3, D7)
     np.add(e, 1.0, out=s)
-    np.divide(e, s, out=s)  # K24: sigmoid
+    np.divide(e, s, out=s)  # sigmoid of -|x| (K24)
     if positive is not None:
         sp += x * positive
         s += (1.0 - 2.0 * s) * positive
@@ -128,7 +128,7 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
         np.copyto(ratio, 1.0, where=tail)
     else:
         np.log(sp, out=log_sp)
-        np.divide(s, sp, out=ratio)  # K22, K23, K25
+        np.divide(s, sp, out=ratio)  # d log sigma / d rho (K22, K23, K25)
     return SoftplusParts(sp, s, log_sp, ratio)
 
 
@@ -169,21 +169,21 @@ def log_factorial(y: Any) -> Array:
     for step in range(1, 9):
         steps *= (y + step) / z  # factors of at most 1 do not overflow, even at 1e300
     stirling = (z - 0.5) * np.log(z) - z + 0.5 * LOG_2PI + inverse * series
-    return stirling - np.log(steps) - 8.0 * np.log(z)  # D31
+    return stirling - np.log(steps) - 8.0 * np.log(z)  # log y! (D31)
 
 
 class HalfStep(NamedTuple):
     """Result of `gamma_half_step`: arrays of the shape and dtype of nu."""
 
-    value: Array  # the difference of log Gammas, < 0; about -1 / (4 nu) for large nu
+    value: Array  # difference of log Gammas, < 0; about -1 / (4 nu) for large nu
     slope: Array  # derivative of `value` by log nu, > 0
 
 
 def gamma_half_step(nu: Any) -> HalfStep:
-    r"""Return log Gamma((nu + 1)/2) - log Gamma(nu/2) - log(nu/2)/2 for nu > 0 (D41).
+    r"""Return g = log Gamma((nu + 1)/2) - log Gamma(nu/2) - log(nu/2)/2 and dg/d log nu (D41).
 
-    The difference is computed directly: subtracting two log Gammas would lose a digit for every
-    factor of ten in nu. Ten steps of its recurrence ::
+    nu is > 0. The difference g is computed directly: subtracting two log Gammas would lose a digit
+    for every factor of ten in nu. Ten steps of its recurrence ::
 
         g(nu) = g(nu + 2) + log[nu (nu + 2) / (nu + 1)^2] / 2
 
@@ -204,6 +204,7 @@ def gamma_half_step(nu: Any) -> HalfStep:
         slopes = slopes * square + series
         series = series * square + coefficient
     factors = (steps / middle) * (above / middle)  # at most 1, so without overflow
+    # the steps of the recurrence are added to the series at their end
     value = 0.5 * np.add.reduce(np.log(factors), axis=-1) + inverse * series  # D41
     # half the derivatives of log(factors) by log nu
     factor_slopes = nu[..., None] / steps / middle / above
@@ -228,30 +229,41 @@ def _decayed(x: Array, rate: float, out: Array | None = None) -> Array:
 def sech_squared(x: Array, out: Array | None = None) -> Array:
     """Return tanh'(x) = 1 - tanh(x)^2 = 4 e / (1 + e)^2 with e = e^-2|x| (D10).
 
-    The form with tanh loses all digits from |x| = 19 on, where tanh rounds to 1. `out`, if given,
-    is overwritten by the result and returned.
+    The form with tanh loses all digits from |x| = 19 on, where tanh rounds to 1.
+
+    Parameters
+    ----------
+    x : ndarray
+        Real or complex numbers.
+    out : ndarray, optional
+        Array that is overwritten by the result and returned; by default a new one.
     """
     e = _decayed(x, 2.0, out)
-    return np.divide(4.0 * e, (1.0 + e) ** 2, out=e)  # D10
+    return np.divide(4.0 * e, (1.0 + e) ** 2, out=e)  # 1 - tanh(x)^2 (D10)
 
 
 def logistic(x: Array) -> tuple[Array, Array]:
-    """Return s(x) = 1 / (1 + e^-x) and s'(x) = s (1 - s), from one exponential (K24, D51)."""
+    """Return s(x) = 1 / (1 + e^-x) and s'(x) = s (1 - s), from one exponential (K24, D51).
+
+    Both have the shape of `x`.
+    """
     s = _decayed(x, 1.0)
-    s /= 1.0 + s  # s(-|x|)
+    s /= 1.0 + s  # logistic function of -|x|
     # a product with booleans is used because np.where over mixed signs is slow
     shift = (1.0 - 2.0 * s) * (x.real > 0)
-    return s + shift, s * (1.0 - s)  # D51
+    return s + shift, s * (1.0 - s)  # s(x) and its derivative (D51)
 
 
 def erfc(x: Array) -> Array:
-    """Return 2/sqrt(pi) times the integral of e^-t^2 from x to infinity, elementwise (D51).
+    """Return the complementary error function erfc(x) of each number of `x` (D51).
+
+    It is 2/sqrt(pi) times the integral of e^-t^2 from x to infinity.
 
     It is computed by the midpoint rule with steps of h = 1/2 for the integral of
     e^-t^2 / (t^2 + x^2) over all t, whose pole at t = ix adds a term. All terms are positive, so
     that no digits cancel.
     """
-    # the exact numbers of a proof have a method of their own
+    # arrays of exact numbers, in proofs, compute their own erfc
     if hasattr(x, "erfc"):
         return x.erfc()
     right = x.real >= 0
@@ -312,6 +324,11 @@ def inner(a: Array, b: Array) -> Array:
     `np.vecdot` makes one pass over memory, ``(a * b).sum(axis=-1)`` three. But it makes a call
     inside NumPy for each row, so that a single column is multiplied elementwise, which is four
     times as fast.
+
+    Parameters
+    ----------
+    a, b : ndarray (..., P)
+        Arrays of real or complex numbers, whose other axes broadcast.
     """
     if a.shape[-1] == b.shape[-1] == 1:
         return np.multiply(a[..., 0], b[..., 0])
@@ -321,12 +338,12 @@ def inner(a: Array, b: Array) -> Array:
 
 
 def sums_of_squares(a: Array) -> Array:
-    """Return the sums of squares (S,) of the rows of `a` (S, P)."""
+    """Return the sum of squares of each row of the matrix `a`, as a vector."""
     return inner(a, a)
 
 
 def symmetric(covariance: Array) -> bool:
-    """Return whether a covariance matrix is symmetric within 1e-5 standard deviations squared."""
+    """Return whether `covariance` is symmetric to 1e-5 of the product of standard deviations."""
     scale = np.sqrt(np.abs(np.diagonal(covariance)))
     gap = np.abs(covariance - covariance.T)
     return bool((gap <= 1e-5 * scale[:, None] * scale).all())
@@ -358,24 +375,28 @@ def add_scaled(into: Array, array: Array, factor: Any) -> None:
 
 
 def for_outputs(cotangent: Array) -> Array:
-    """Return a view of a cotangent (S,) or (S, B) that broadcasts with outputs (S, B, K) (D45)."""
+    """Return a view of `cotangent` that broadcasts with outputs (samples, rows, units) (D45).
+
+    `cotangent` has one number for each sample, or one for each row of each sample.
+    """
     return cotangent[:, None, None] if cotangent.ndim == 1 else cotangent[..., None]
 
 
 def write_gradient(into: Array, cotangent: Array, slopes: Array) -> None:
-    """Write the gradient by K learned numbers, summed over the samples that share them (D33).
+    """Write the gradient for learned parameters, such as scales, into the array `into` (D33).
 
     Parameters
     ----------
     into : ndarray (K,) or (S, K)
-        Overwritten by sum_s cotangent_s slopes_s if all samples share the K numbers, or by the term
-        of each sample if each has its own.
+        Overwritten by sum_s cotangent_s slopes_s if all samples share the K parameters, or by the
+        term of each sample if each has its own.
     cotangent : ndarray (S,) or (S, B)
         Cotangent of each sample, or of each row of each sample (D45).
     slopes : ndarray (S, K) or (S, B, K)
-        Derivatives of the outputs by the K numbers, for each sample or each row of it.
+        Derivatives of the outputs by the K parameters, for each sample or each row of it.
     """
     if cotangent.ndim == 2:
+        # sum over the rows of each sample
         slopes = np.add.reduce(cotangent[..., None] * slopes, axis=1)  # (S, K)
         into[...] = np.add.reduce(slopes, axis=0) if into.ndim == 1 else slopes
     elif into.ndim == 1:
@@ -412,7 +433,7 @@ def standard_normal(rng: np.random.Generator, out: Array) -> Array:
         # uniform numbers in [0, 1) become numbers in (0, 1], whose logarithm is finite
         np.subtract(1.0, radius, out=radius)
         np.log(radius, out=radius)
-        radius *= -2.0  # D11
+        radius *= -2.0  # squared radius -2 log u (D11)
         np.sqrt(radius, out=radius)
         angle *= 2.0 * np.pi
         sine = np.sin(angle)

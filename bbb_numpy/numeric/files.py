@@ -40,7 +40,7 @@ def check_regular(path: Path) -> None:
 
 @contextmanager
 def path_in_errors(path: Path) -> Iterator[None]:
-    """Add `path` to an OSError that names no file, such as that of a full disk."""
+    """Add `path` to any OSError of a with block that names no file, such as a full disk's."""
     try:
         yield
     except OSError as error:
@@ -99,19 +99,40 @@ def check_writable(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8 to the file `path`, as a whole or not at all (`atomic_write`)."""
+    """Write `text` as UTF-8 to the file `path`, as a whole or not at all (`atomic_write`).
+
+    An older file is replaced.
+    """
     with atomic_write(path) as file:
         file.write(text.encode())
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write `arrays` by name to the .npz file `path`, as a whole or not at all (`atomic_write`)."""
+    """Write `arrays` by name to the .npz file `path`, as a whole or not at all (`atomic_write`).
+
+    An older file is replaced.
+
+    Parameters
+    ----------
+    path : Path
+    arrays : dict of str to ndarray
+        Arrays of any shapes, but not of dtype object.
+
+    Raises
+    ------
+    ValueError
+        If an array is of dtype object.
+    OSError
+        If the file cannot be written.
+    """
     with atomic_write(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
 
 
 def write_json(path: Path, content: Any) -> None:
     """Write `content` as JSON to the file `path`, as a whole or not at all (`atomic_write`).
+
+    An older file is replaced.
 
     Parameters
     ----------

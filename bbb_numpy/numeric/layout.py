@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 __all__ = ["Array", "Blocks", "Layout", "Params"]
 
 Array = NDArray[Any]
-Params = dict[str, Array]  # arrays of blocks, by name
+Params = dict[str, Array]  # array of each block, by its name
 Blocks = tuple[tuple[str, tuple[int, ...]], ...]  # name and shape of each block
 
 
@@ -53,7 +53,7 @@ class Layout:
         }
 
     def coordinate(self, index: int) -> str:
-        """Return the block's name and the index in the block for a flat index, as ``'W1[0, 3]'``.
+        """Return the block, and the index in it, of the flat `index`, such as ``'W1[0, 3]'``.
 
         IndexError is raised if `index` is negative or not less than `size`.
         """

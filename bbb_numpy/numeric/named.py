@@ -18,7 +18,7 @@ Names = dict[str, dict[str, tuple[Any, Any]]]
 
 
 def names_in(package: ModuleType) -> Names:
-    """Return the pairs of the tables NAMED in a package's modules, by family, sorted by name."""
+    """Return the tables `NAMED` of a package's modules: pairs of objects by family and name."""
     names: Names = {}
     for module in iter_modules(package.__path__, f"{package.__name__}."):
         for family, table in getattr(import_module(module.name), "NAMED", {}).items():

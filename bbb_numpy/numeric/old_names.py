@@ -90,7 +90,7 @@ class OldNames:
     orders: Mapping[str, Sequence[Sequence[str | None]]] = field(default_factory=dict)
 
     def rename_field(self, owner: str, name: Any) -> Any:
-        """Return the present name of a field or a key, or None if it was removed.
+        """Return the present name of a field or key in a file, or None if it was removed.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class OldNames:
         return self.fields.get(owner, {}).get(name, name)
 
     def rename_value(self, location: str, text: str) -> str:
-        """Return the present text for a text value in a file.
+        """Return the present spelling of a text value, such as an option's name, in a file.
 
         Parameters
         ----------

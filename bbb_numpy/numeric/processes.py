@@ -19,7 +19,7 @@ PARENT_POLL_INTERVAL_S = 0.5  # time between two checks that the parent still ru
 
 @contextmanager
 def starting_processes() -> Iterator[None]:
-    """Start child processes in this context, so that they ignore the Ctrl-C of a terminal.
+    """Let child processes that start in a with block ignore the Ctrl-C of a terminal.
 
     A terminal sends Ctrl-C to all processes. Those started here inherit the signal mask of this
     thread, in which it is blocked, as do threads started here and processes that replace others. If
@@ -43,7 +43,7 @@ def starting_processes() -> Iterator[None]:
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
     """Block Ctrl-C (SIGINT) in this thread within a with statement; do nothing on Windows."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
+    if not hasattr(signal, "pthread_sigmask"):  # Windows has no signal mask
         yield
         return
     # the resource tracker is started now, because its start unblocks the signal

@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 def damaged(error: Exception) -> str:
-    """Return the end of a message about a file, after its name, for any error in reading it."""
+    """Return an error message, to follow a file's name, that says why it cannot be read."""
     cause = textwrap.shorten(
         f"{type(error).__name__}: {error}", 300, placeholder=" ..."
     )
@@ -33,7 +33,7 @@ def damaged(error: Exception) -> str:
 
 @contextmanager
 def array_reader(file: BinaryIO) -> Iterator[Callable[[str], Array]]:
-    """Yield a function that returns an array by its name from a file of `write_arrays`.
+    """Yield a function from names to the arrays of an open file that `write_arrays` wrote.
 
     No array takes more memory than its bytes in the file: compressed archives, which can unpack to
     a thousand times their size, are refused. The function raises an error if the array is missing,
@@ -63,7 +63,7 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> Array:
 
 
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, Array]:
-    """Return the arrays of some names from a file of `write_arrays`.
+    """Return the arrays `names`, by name, from a file that `write_arrays` wrote.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, Array]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the dict in a file of `write_json`; raise ValueError with the path if it has none."""
+    """Return the dict in the JSON file `path`; raise ValueError, with the path, if it has none."""
     check_regular(path)
     content = path.read_bytes()
     try:

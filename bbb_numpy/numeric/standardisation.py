@@ -15,7 +15,7 @@ Array = NDArray[Any]
 def moments(
     array: Array, standardize: bool, weights: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return mean and standard deviation of each column; 1 as that of a constant column.
+    """Return each column's mean and standard deviation, which is 1 for a constant column.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def moments(
     else:
         shares = weights / weights.sum()
         mean = shares @ scaled
-        scale = np.sqrt(shares @ (scaled - mean) ** 2)  # D45
+        scale = np.sqrt(shares @ (scaled - mean) ** 2)  # weighted sd of columns (D45)
     # the deviations of a constant column are rounding errors, which must not be scaled up to 1
     constant = scale <= 10 * np.finfo(float).eps
     mean = np.where(constant, scaled[0], mean)

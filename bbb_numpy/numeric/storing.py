@@ -75,7 +75,7 @@ class Format:
         return {known.__name__: known for known in self.known}
 
     def named(self, name: str) -> Any:
-        """Return the known class or function of a present or old `name` in a file."""
+        """Return the class or function that a file calls `name`; raise an error if unknown."""
         if name not in self.names:
             name = self.old_names.classes.get(name, name)
         if name not in self.names:
@@ -155,7 +155,7 @@ def read_state(path: Path, state_class: type, form: Format) -> Any:
 
 
 def _pack(location: str, value: Any, form: Format, arrays: dict[str, Array]) -> Any:
-    """Return `value` in the form of the JSON header, and add its arrays to the dict `arrays`.
+    """Encode `value` for the JSON header, and add the arrays in it to the dict `arrays`.
 
     `location` is the path of the value in the tree; `_read` is the inverse. NumPy scalars become
     Python numbers, paths and dtypes become text.
@@ -216,7 +216,7 @@ def _pack(location: str, value: Any, form: Format, arrays: dict[str, Array]) -> 
 def _read(
     value: Any, location: str, form: Format, read_array: Callable[[str], Array]
 ) -> Any:
-    """Return the value whose form in the JSON header is `value`; `_pack` is the inverse.
+    """Decode `value`, which `_pack` has encoded for the JSON header, and return the object.
 
     `location`, such as ``Class.field.key``, is the place by which old names are looked up;
     `read_array` returns an array by its name. A damaged form raises an error of any class.

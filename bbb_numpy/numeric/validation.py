@@ -136,6 +136,13 @@ def whole(
         Smallest and largest accepted number; with `maximum` None there is no largest one.
     expected : str
         Description of the accepted values, for messages; by default "a whole number >= minimum".
+
+    Raises
+    ------
+    TypeError
+        If `value` is not a number.
+    ValueError
+        If it is not whole, or out of bounds.
     """
     upper = MAX_INT64 if maximum is None else maximum
     # a fast path for the most frequent case
@@ -164,6 +171,13 @@ def real(name: str, value: Any, low: float, high: float, expected: str = "") -> 
         Bounds; `low` is accepted and `high` is not.
     expected : str
         Description of the accepted values, for messages; by default the two bounds.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not a number.
+    ValueError
+        If it is out of bounds or nan.
     """
     if type(value) is float and low <= value < high:
         return value
@@ -198,7 +212,10 @@ SAMPLES = partial(whole, minimum=1, maximum=MAX_SAMPLES)
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return `value` as a bool; raise TypeError for values that are no bool, such as 'no' and 1."""
+    """Return `value` as a bool; raise TypeError for values that are no bool, such as 'no' and 1.
+
+    `name` is the name of the argument, for the message.
+    """
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; got {value!r}")
     return bool(value)
@@ -272,7 +289,7 @@ class Numbers:
 
 
 def contains_instance(array: Any, classes: Any) -> bool:
-    """Return whether `array` is an object array with an entry that is an instance of `classes`."""
+    """Return whether `array` is an object array with an item of one of `classes`."""
     objects = isinstance(array, np.ndarray) and array.dtype == object
     return objects and any(isinstance(item, classes) for item in array.flat)
 
@@ -304,7 +321,10 @@ MATRIX = Numbers((None, None))
 
 
 def FLOATS(name: str, value: Any) -> NDArray[Any]:
-    """Return `value` as a finite array if its dtype is float64 or float32, else raise an error."""
+    """Return `value` as a finite array if its dtype is float64 or float32, else raise an error.
+
+    `name` is the name of the argument, for the message.
+    """
     array = NUMBERS(name, value)
     # the value's own dtype counts, because `NUMBERS` converts objects to float64
     dtype = getattr(value, "dtype", array.dtype)
@@ -314,7 +334,10 @@ def FLOATS(name: str, value: Any) -> NDArray[Any]:
 
 
 def DTYPE(name: str, value: Any) -> np.dtype[Any]:
-    """Return the dtype that `value` is or names; raise ValueError unless float32 or float64."""
+    """Return the dtype that `value` is or names; raise ValueError unless float32 or float64.
+
+    `name` is the name of the argument, for the message.
+    """
     dtype = np.dtype(object)
     if isinstance(value, str | type | np.dtype):
         # np.dtype raises TypeError for other text, and ValueError for text with a number in it
@@ -342,7 +365,7 @@ def _checked_by(predicate: Callable[[Any], Any], expected: str) -> Check:
 
 
 def InstanceOf(*classes: type, expected: str = "") -> Check:
-    """Return a check that a value is an instance of one of `classes`.
+    """Return a check that raises TypeError unless a value is an instance of one of `classes`.
 
     `expected` describes such values in the message; by default it names the classes.
     """
@@ -358,7 +381,9 @@ def InstanceOf(*classes: type, expected: str = "") -> Check:
 
 
 def HasMethods(example: str, *methods: str) -> Check:
-    """Return a check that a value has certain methods, and is no class or module.
+    """Return a check that raises TypeError unless a value is an object with certain methods.
+
+    Classes and modules are refused.
 
     Parameters
     ----------
@@ -380,12 +405,15 @@ def HasMethods(example: str, *methods: str) -> Check:
 
 
 def OneOf(*choices: str) -> Check:
-    """Return a check that a value is one of the strings `choices`."""
+    """Return a check that raises ValueError unless a value is one of the strings `choices`."""
     return KeyOf(dict.fromkeys(choices))
 
 
 def KeyOf(table: Mapping[str, Any]) -> Check:
-    """Return a check that a value is a key of `table`, to which keys may be added later."""
+    """Return a check that raises ValueError unless a value is a key of `table`.
+
+    Keys that are added to `table` later are accepted, too.
+    """
 
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, str) or value not in table:
@@ -467,7 +495,10 @@ def PathOf(content: str) -> Check:
 
 
 def FUNCTION(name: str, value: Any) -> Any:
-    """Return `value` if it can be called and is no class, else raise TypeError."""
+    """Return `value` if it can be called and is no class, else raise TypeError.
+
+    `name` is the name of the argument, for the message.
+    """
     if not callable(value) or isinstance(value, type):
         raise TypeError(f"{name} must be a function; got {short_repr(value)}")
     return value

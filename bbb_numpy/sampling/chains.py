@@ -40,7 +40,7 @@ __all__ = [
 # arithmetic of a gradient takes less than the 50 us that calling the function costs
 MIN_PRODUCTS_FOR_GROUPS = 100_000
 MAX_DEFAULT_GROUPS = 4
-IDLE_TIMEOUT_S = 300  # a process of the pool ends after this time without work
+IDLE_TIMEOUT_S = 300  # idle time after which a process of the pool ends
 
 
 class Settings(NamedTuple):
@@ -52,7 +52,7 @@ class Settings(NamedTuple):
     thin: int  # number of steps from one draw to the next
     n_draws: int  # number of draws to keep of each chain
     dense: bool  # whether the warm-up learns a dense metric
-    # mean acceptance that the warm-up aims at; None stands for the kernel's own
+    # mean acceptance probability that the warm-up aims at; None means the kernel's own value
     target_accept: float | None
 
     @property
@@ -72,23 +72,23 @@ class Settings(NamedTuple):
 class FixedKernel(NamedTuple):
     """Stand-in for an `Adaptation` in chains that continue with a kernel adapted earlier."""
 
-    kernel: Any  # the adapted kernel, which stays the same
+    kernel: Any  # kernel that an earlier run adapted, used unchanged
 
 
 class Run(NamedTuple):
     """A group of S chains between two steps."""
 
-    state: Any  # a `State`, or the kernel's own class of states
+    state: Any  # state of the chains: a `State`, or a class of the kernel
     rng: Generator
-    # `Adaptation` or `FixedKernel`; None if the kernel has nothing to adapt
+    # state of the warm-up (`Adaptation`) or a `FixedKernel`; None if nothing is adapted
     adaptation: Any
     n_steps: int  # number of steps made so far, warm-up included
     warm_up_divergent: int  # number of divergent transitions in the warm-up
-    # consecutive blocks of the draws, each a dict of arrays (T, S, ...) by name
+    # draws so far in consecutive blocks: dicts of arrays (draws of the block, S, ...)
     draws: tuple[dict[str, Array], ...] = ()
 
     def all_draws(self) -> dict[str, Array]:
-        """Return all draws as one dict of arrays.
+        """Return the draws of all blocks, joined into one array for each name.
 
         The keys are "positions" (T, S, D), "log_density" (T, S), and the fields of `mcmc.Info`,
         each (T, S).
@@ -102,7 +102,7 @@ class Run(NamedTuple):
 def concatenate(
     stretches: Sequence[dict[str, Array]], axis: int = 0
 ) -> dict[str, Array]:
-    """Concatenate the arrays of several dicts, name by name.
+    """Return one dict with the arrays of several dicts, concatenated name by name.
 
     Parameters
     ----------
@@ -114,6 +114,7 @@ def concatenate(
     Returns
     -------
     dict of str to ndarray
+        The concatenated arrays, by the same names.
     """
     return {
         name: np.concatenate([stretch[name] for stretch in stretches], axis)
@@ -122,7 +123,7 @@ def concatenate(
 
 
 def default_groups(chains: int, products: int, kernel: Any) -> int:
-    """Return the default number of groups: one for each pair of chains, at most four.
+    """Return the default number of groups of chains: one for each pair of chains, at most four.
 
     The number does not depend on the machine, or the draws would. Measured: the step size and
     metric learned from two chains are as good as those learned from four or eight, and where a
@@ -152,11 +153,12 @@ def init_runs(
     rng: Generator,
     fixed_kernels: Sequence[FixedKernel] = (),
 ) -> list[Run]:
-    """Return one `Run` for each group of chains, before the first step.
+    """Return the initial `Run` of each group of chains, before any step has been made.
 
     Parameters
     ----------
     settings : Settings
+        Settings of the call: target, kernel and numbers of steps.
     start : ndarray (S, D)
         Initial positions of all chains. Each group takes consecutive rows; the sizes of groups
         differ by one at most.
@@ -190,11 +192,12 @@ def init_runs(
 
 
 def advance(settings: Settings, run: Run, seconds: float) -> Run:
-    """Return the run after some more steps; it holds only the draws of these steps.
+    """Return the run after as many steps as `seconds` allow, with the draws of these steps only.
 
     Parameters
     ----------
     settings : Settings
+        Settings of the call: target, kernel and numbers of steps.
     run : Run
         Run to continue. The run and its generator are not changed, even after an error.
     seconds : float
@@ -218,7 +221,7 @@ def advance(settings: Settings, run: Run, seconds: float) -> Run:
 
 
 def _step_of_warm_up(settings: Settings, run: Run) -> Run:
-    """Return `run` after one warm-up step; its generator is advanced in place."""
+    """Return `run` after one warm-up step of its chains; its generator is advanced in place."""
     target = settings.target
     state, info = settings.kernel_of(run).step(target, run.rng, run.state)
     adaptation = run.adaptation
@@ -234,7 +237,7 @@ def _step_of_warm_up(settings: Settings, run: Run) -> Run:
 
 
 def _draw(settings: Settings, run: Run) -> tuple[Run, dict[str, Array]]:
-    """Return `run` after `settings.thin` steps, and the new draw as a dict of arrays (S, ...).
+    """Return `run` after `settings.thin` steps, and the draw then made: arrays (S, ...) by name.
 
     The generator of `run` is advanced in place.
     """
@@ -322,7 +325,7 @@ def _executor(n_processes: int) -> Any:
 
 
 def _init_process(parent: int) -> None:
-    """Prepare a process of the pool: end it with the process id `parent`, and ignore Ctrl-C."""
+    """Make a process of the pool ignore Ctrl-C, and end when the process with id `parent` ends."""
     exit_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     one_blas_thread()

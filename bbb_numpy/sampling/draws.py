@@ -71,11 +71,11 @@ class Draws:
 
     @property
     def flat(self) -> Array:
-        """All draws of all chains, (T * S, D)."""
+        """All draws of all chains as a matrix (T * S, D), one row for each draw of a chain."""
         return self.positions.reshape(-1, self.positions.shape[-1])
 
     def block(self, name: str) -> Array:
-        """Return the draws of one block (T, S, ...).
+        """Return the draws (T, S, ...) of the block `name`, whose own shape is at the end.
 
         Parameters
         ----------
@@ -96,18 +96,18 @@ class Draws:
 
     @property
     def divergences(self) -> int:
-        """Number of draws with one divergent transition or more since the draw before."""
+        """Number of draws, over all chains, with a divergent transition since the draw before."""
         return int(np.count_nonzero(self.stats["divergent"]))
 
     @property
     def step_size(self) -> float:
-        """Mean of the adapted step sizes over the groups; nan for a kernel without step size."""
+        """Mean step size of the groups' kernels, in units of the metric; nan if they have none."""
         sizes = [getattr(kernel, "step_size", np.nan) for kernel in self.kernels]
         return float(np.mean(sizes))
 
     @property
     def expected_bias(self) -> float:
-        """Estimated relative bias of variances; 0 for a kernel that rejects (D50, D64).
+        """Estimated relative bias of the draws' variances; 0 for kernels that reject (D50, D64).
 
         0.1 means that variances are wrong by about 10 %. For MCLMC it is computed from the energy
         errors of these draws (`stats["acceptance"]` of MCLMC refers to single steps, none of which
@@ -202,6 +202,7 @@ class DrawnWeights:
         Parameters
         ----------
         rng : Generator
+            Source of the random numbers.
         samples : int
             S, the number of draws to select.
         dtype : dtype
@@ -222,6 +223,7 @@ class DrawnWeights:
         Parameters
         ----------
         rng : Generator
+            Source of the random numbers.
         samples : int
             S, the number of draws to select in all.
         block : int
@@ -234,7 +236,7 @@ class DrawnWeights:
             yield eps[first : first + block]
 
     def _chosen(self, theta: Array, eps: Array) -> Array:
-        """Return the rows (S, D) of `theta` (T, D) that `eps` (S,) selects; check the shape."""
+        """Return the S draws (S, D) that `eps` (S,) selects; ValueError unless theta is (T, D)."""
         if theta.ndim != 2 or theta.shape[1] != self.layout.size or not len(theta):
             raise ValueError(
                 f"theta must have shape (T, {self.layout.size}), with T >= 1 draws; got "
@@ -245,7 +247,7 @@ class DrawnWeights:
     def weights(
         self, theta: Array, eps: Array, buffers: Buffers | None = None
     ) -> Array:
-        """Return the weights (S, P), biases included, of the selected draws.
+        """Return the network weights (S, P), biases included, of the selected draws.
 
         Parameters
         ----------
@@ -260,7 +262,7 @@ class DrawnWeights:
         return np.ascontiguousarray(chosen[:, : self.model.layout.size])
 
     def outputs(self, theta: Array, w: Array, x: Array, buffers: Buffers) -> Array:
-        """Return the network's outputs (S, B, heads) for every sample of weights.
+        """Return the network's outputs (S, B, heads) for S samples of weights at B rows.
 
         Parameters
         ----------
@@ -276,7 +278,7 @@ class DrawnWeights:
         return self.model.predict(w, x, buffers)
 
     def params(self, theta: Array, eps: Array) -> dict[str, Array]:
-        """Return the parameters sampled with the selected weights: arrays (S, ...) by block name.
+        """Return learned prior and likelihood parameters of the selected draws, (S, ...) by name.
 
         They are what prior and likelihood learn, for example ``'log_noise'``.
 

@@ -34,7 +34,7 @@ from .mcmc.states import evaluate
 __all__ = ["Checkpoint", "check_same_target", "warn"]
 
 SAMPLING_FOLDER = Path(__file__).parent
-# Absolute and relative tolerance of the saved log density against the recomputed one: another
+# Absolute (nats) and relative tolerance between saved and recomputed log densities: another
 # number of threads, or another machine, adds floats in another order
 LOG_DENSITY_TOLERANCE = 1e-4
 
@@ -42,7 +42,7 @@ LOG_DENSITY_TOLERANCE = 1e-4
 class Stored(NamedTuple):
     """Content of the file of a run."""
 
-    # values that identify the call, as `Checkpoint.load` builds them
+    # settings of the call, seed and digests of the data, by name: see `Checkpoint.load`
     settings: dict[str, Any]
     runs: tuple[Run, ...]  # one for each group of chains
 
@@ -75,8 +75,8 @@ class Checkpoint:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         check_writable(self.file)
         self.written = time.monotonic()
-        self.settings: dict[str, Any] = {}  # values that identify the call
-        self.stored: Stored | None = None  # content of the file of an earlier call
+        self.settings: dict[str, Any] = {}  # compared between calls, by name
+        self.stored: Stored | None = None  # read by `load`; None without a file
 
     def due(self) -> bool:
         """Return whether `interval_s` has passed since the last write."""
@@ -103,13 +103,14 @@ class Checkpoint:
             )
 
     def load(self, settings: Settings, groups: int, seed: int | None) -> None:
-        """Read the run that an earlier call stored, and check that it had the same settings.
+        """Load the run that an earlier call stored, if there is one; check that its settings agree.
 
         The initial positions are compared later, by `resume`.
 
         Parameters
         ----------
         settings : Settings
+            Settings of the call: target, kernel and numbers of steps.
         groups : int
             Number of groups of chains.
         seed : int or None
@@ -122,7 +123,7 @@ class Checkpoint:
             other data.
         """
         self.settings = {
-            # addresses in memory are removed, because they differ in every process
+            # addresses in memory, which differ in every process, are removed from the repr
             "kernel": re.sub(" at 0x[0-9a-f]+", "", repr(settings.kernel)),
             "warm_up": settings.warm_up,
             "thin": settings.thin,
@@ -174,6 +175,7 @@ class Checkpoint:
         Parameters
         ----------
         settings : Settings
+            Settings of the call: target, kernel and numbers of steps.
         start : ndarray (S, D)
             Initial positions of the chains.
         repeatable : bool
@@ -271,6 +273,7 @@ def check_same_target(
     Parameters
     ----------
     target : Target
+        Function of the log density (S,) in nats, and of its gradient (S, D).
     position : ndarray (S, D)
         Saved positions of the chains.
     log_density : ndarray (S,)
@@ -303,12 +306,12 @@ def warn(text: str) -> None:
 
 
 def _digest(array: Array) -> str:
-    """Return the first 16 hexadecimal digits of the SHA-256 of an array's bytes."""
+    """Return the first 16 hexadecimal digits of the SHA-256 digest of an array's bytes."""
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
 def _describe(target: Target) -> dict[str, Any]:
-    """Return values that identify a target.
+    """Return values by name that tell a target from others, for comparing calls.
 
     For a `LogJoint` they are its model, hyperpriors, power and digests of the data, for any other
     function its name.

@@ -59,10 +59,10 @@ from .resuming import Checkpoint, check_same_target, warn
 __all__ = ["SAMPLERS", "SETTINGS", "check_sampler", "sample", "sample_target"]
 
 METRICS = ("diagonal", "dense")
-DEFAULT_WARM_UP = 500  # number of steps, for a kernel without `default_warm_up`
-POLL_INTERVAL_S = 1.0  # time for which groups run between two updates of the progress
+DEFAULT_WARM_UP = 500  # warm-up steps of kernels without `default_warm_up`
+POLL_INTERVAL_S = 1.0  # time between two updates of the progress bar
 MAX_CORES = 1024
-# Checks of a run's settings, by argument
+# Function that checks and converts an argument of `sample_target`, by the argument's name
 SETTINGS: dict[str, Check] = {
     "draws": STEPS,
     "warm_up": Optional(partial(whole, minimum=0, maximum=MAX_STEPS)),
@@ -78,12 +78,12 @@ SAMPLERS: dict[str, Kernel] = {
 # Share of divergent draws above which a warning is emitted; a program may turn warnings into
 # errors, so fewer divergences are reported by `Draws.summary` and `convergence` alone
 MAX_DIVERGENT_SHARE = 0.001
-# Largest number of draws with too large steps that chance may explain, so that none is warned of
+# Number of draws with too large steps up to which they may be chance, and no warning is emitted
 MAX_CHANCE_TOO_LARGE = 4
 
 
 def check_sampler(sampler: Any) -> Kernel:
-    """Return the kernel that `sampler` is or names.
+    """Return the kernel that `sampler` names, or `sampler` itself if it is a kernel.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def sample(
     dtype: Any = "float64",
     **options: Any,
 ) -> Draws:
-    """Draw weights, and the scales that the model learns, from their posterior.
+    """Draw a network's weights and learned scales from their posterior, with Markov chains.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def sample_target(
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
 ) -> Draws:
-    """Draw from any density, given a function that returns its logarithm and gradient.
+    """Draw from a density with Markov chains, given a function for its logarithm and gradient.
 
     Parameters
     ----------
@@ -282,11 +282,12 @@ def sample_target(
         draws of an uninterrupted run, bit for bit. A finished run is returned as it is; with a
         larger `draws` it continues. By default nothing is stored.
     checkpoint_every : float
-        Shortest time between two writes, in seconds; each write stores all draws.
+        Shortest time between two writes, in seconds, >= 0; each write stores all draws.
 
     Returns
     -------
     Draws
+        Draws of all chains; `finished` is False after Ctrl-C.
 
     Raises
     ------
@@ -355,7 +356,7 @@ def sample_target(
     return result if previous is None else _concatenate_draws(previous, result)
 
 
-# --- prepare -------------------------------------------------------------------------------------
+# --- prepare: from the arguments of `sample_target` to a `_Job` ----------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,7 +366,7 @@ class _Job:
     settings: Settings
     rng: Generator
     start: Array  # (S, D)  initial positions of all chains
-    repeatable: bool  # whether the same call has the same `start` again
+    repeatable: bool  # whether repeating the call gives the same `start`
     n_groups: int
     n_processes: int
     # one adapted kernel for each group if the chains continue from `Draws`, else empty
@@ -396,7 +397,7 @@ def _prepare(
     fixed_kernels: Iterable[Any],
     unchecked: dict[str, Any],
 ) -> _Job:
-    """Return the job of `sample_target`: check its arguments, and open its checkpoint.
+    """Check the arguments of `sample_target`, open its checkpoint, and return them as a `_Job`.
 
     The arguments are those of `sample_target`, apart from two: `fixed_kernels`, one adapted kernel
     for each group if the chains continue from `Draws`, else empty; and `unchecked`, the values of
@@ -428,8 +429,8 @@ def _prepare(
         checkpoint = Checkpoint(unchecked["checkpoint"], checkpoint_every)
         checkpoint.load(settings, groups, whole_seed)
     if draws_start:
-        # the start is computed last, when all arguments are known to be right: an ensemble that
-        # finds it may train for minutes
+        # `start` is called only after all arguments have been checked, because it may take minutes:
+        # the learners train an ensemble of networks to find initial positions
         start = _check_start(start(rng))
     _check_groups(kernel, groups, len(start), warm_up)
     cores = checked["cores"]
@@ -473,7 +474,7 @@ def _check_groups(
 
 
 def _last_positions(draws: Draws, target: Target) -> Array:
-    """Return the last positions (S, D) of `draws`.
+    """Return the positions (S, D) of the last draw of each chain in `draws`.
 
     Raise ValueError if there are no draws, or if they were drawn from another target.
     """
@@ -488,7 +489,7 @@ def _last_positions(draws: Draws, target: Target) -> Array:
     return position
 
 
-# --- advance -------------------------------------------------------------------------------------
+# --- advance: steps of all groups of chains ------------------------------------------------------
 
 
 def _advance_all(
@@ -537,8 +538,8 @@ def _advance_once(
     groups: list[int],
     map_groups: Callable[..., Iterable[Run]],
 ) -> None:
-    """Advance the runs with indices `groups` for `POLL_INTERVAL_S`; replace them in `runs`."""
-    # the draws so far are left out: a process does not need them, and copying takes time
+    """Advance the runs with indices `groups` by `POLL_INTERVAL_S` seconds, in place in `runs`."""
+    # the draws so far are not sent to the processes, which do not need them: copying takes time
     bare = [runs[group]._replace(draws=()) for group in groups]
     seconds = [POLL_INTERVAL_S] * len(groups)
     advanced = map_groups(advance, [settings] * len(groups), bare, seconds)
@@ -546,11 +547,11 @@ def _advance_once(
         runs[group] = run._replace(draws=runs[group].draws + run.draws)
 
 
-# --- result --------------------------------------------------------------------------------------
+# --- result: from the runs of the groups to `Draws`, and warnings --------------------------------
 
 
 def _n_common_draws(runs: Sequence[Run], settings: Settings) -> int:
-    """Return the number of draws per chain that every group has made."""
+    """Return the number of draws per chain, at most the requested one, that all groups have."""
     return min(settings.n_draws, *map(settings.n_draws_of, runs))
 
 

@@ -54,7 +54,7 @@ MAX_JACOBIAN_NUMBERS = 4_000_000  # largest number of Jacobian entries in memory
 MAX_SCALE_UPDATES = 1000  # largest number of cheap updates of the scales at one mode
 # Largest number of alternations between scales and mode where both are exact (D56)
 MAX_ALTERNATIONS = 100
-# Change of the logarithm of a scale below which these alternations end
+# Change of the logarithm of a scale below which alternating scales and mode ends
 LOG_SCALE_TOLERANCE = 1e-7
 # Smallest factor on the prior's precision: the evidence may prefer an infinitely wide prior
 MIN_ALPHA = 1e-12
@@ -162,10 +162,10 @@ class Linearised(GradientEstimator):
 
     @cached_property
     def layout(self) -> Layout:
-        """Blocks of theta: mu, sd in a basis, the bases, and the learned numbers.
+        """Blocks of theta: means, standard deviations and their basis, and learned scales.
 
         The basis of each block of correlated weights is two matrices, such as ``'A0'`` and
-        ``'B0'``, with the index of its first weight. The learned numbers are those of the prior,
+        ``'B0'``, with the index of its first weight. The learned scales are those of the prior,
         then those of the likelihood.
         """
         size = self.model.layout.size
@@ -182,7 +182,7 @@ class Linearised(GradientEstimator):
         log_beta: Array,
         learned: Array,
     ) -> Array:
-        """Return the flat theta of the posterior N(mu, H^-1) (D54).
+        """Return the flat parameters theta of the Gaussian posterior around a mode (D54).
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class Linearised(GradientEstimator):
         dtype: Any = np.float64,
         out: Any = None,
     ) -> Array:
-        """Return standard normal noise (S, P) in pairs eps and -eps (D23).
+        """Draw standard normal noise for `samples` weight vectors, in pairs eps, -eps (D23).
 
         With such pairs the sample mean of any function that is linear in w is exact.
 
@@ -233,7 +233,7 @@ class Linearised(GradientEstimator):
     def weights(
         self, theta: Array, eps: Array, buffers: Buffers | None = None
     ) -> Array:
-        """Return weights drawn from the posterior (D54).
+        """Return the weights that the posterior gives for the noise `eps` (D54).
 
         Parameters
         ----------
@@ -259,7 +259,7 @@ class Linearised(GradientEstimator):
         return w
 
     def outputs(self, theta: Array, w: Array, x: Array, buffers: Buffers) -> Array:
-        """Return the outputs of the linearised network, f(x, mu) + J(x) (w - mu) (D54).
+        """Return the outputs of the network linearised at mu, f(x, mu) + df/dmu (w - mu) (D54).
 
         Parameters
         ----------
@@ -282,7 +282,9 @@ class Linearised(GradientEstimator):
         return f + network.jvp(net, tape, w - mu, buffers)
 
     def affine(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        """Return f and G, with which the outputs are f + G eps for standard normal eps (D54).
+        """Return the outputs at mu, and their derivatives by the standard normal noise (D54).
+
+        With the noise eps the outputs of the linearised network are f + G eps.
 
         Parameters
         ----------
@@ -309,7 +311,7 @@ class Linearised(GradientEstimator):
 
 
 def jacobian(net: MLP, w: Array, x: Array) -> tuple[Array, Array, network.Tape]:
-    """Return the outputs of a network, their Jacobian by the weights, and the tape (D54).
+    """Return a network's outputs, their Jacobian by the weights, and the forward pass (D54).
 
     The weights are repeated for each row, so that one backward pass computes the derivatives of one
     output at all rows.
@@ -336,7 +338,7 @@ def jacobian(net: MLP, w: Array, x: Array) -> tuple[Array, Array, network.Tape]:
     slopes = []
     for unit in np.eye(net.sizes[-1], dtype=f.dtype):
         d_f = unit * np.ones_like(f[..., :1])
-        slopes.append(network.vjp(net, tape, d_f, Buffers()))  # K37-K42
+        slopes.append(network.vjp(net, tape, d_f, Buffers()))  # backward pass (K37-K42)
     return f[:, 0], np.stack(slopes, axis=1), tape
 
 
@@ -358,7 +360,7 @@ class Spectrum(NamedTuple):
 def log_evidence(
     log_alpha: Any, log_beta: Array, spectrum: Spectrum
 ) -> tuple[Any, Any, Array]:
-    r"""Return the log evidence up to a constant, and its gradient in log alpha and log beta (D55).
+    r"""Return the log evidence up to a constant, and its derivatives by log precisions (D55).
 
     alpha is a factor on the precision of the prior, beta (M,) are factors on the precisions of the
     noise. With d_m the curvature and :math:`s = \sum_m \beta_m d_m + \alpha` the log evidence is
@@ -401,11 +403,12 @@ def log_evidence(
 def best_scales(
     spectrum: Spectrum, prior: bool = True, noise: bool = True
 ) -> tuple[Any, Array]:
-    """Return log alpha and log beta (M,) at which the derivatives of `log_evidence` are 0 (D55).
+    """Return the log precisions of prior and noise at which the evidence is stationary (D55).
 
-    They are the fixed point of MacKay's alpha = gamma / |v|^2 and beta = (N - gamma) / E, the
-    latter written as N / (E + gamma / beta), which is positive even if gamma > N, as an approximate
-    curvature may have it.
+    They are log alpha and log beta of `log_evidence`, at the fixed point of MacKay's alpha =
+    gamma / |v|^2 and beta = (N - gamma) / E, the latter written as N / (E + gamma / beta), which is
+    positive even if gamma > N, as an approximate curvature may have it. `log_evidence` defines
+    gamma and the misfit E.
 
     Parameters
     ----------
@@ -417,17 +420,20 @@ def best_scales(
     Returns
     -------
     float, ndarray (M,)
+        Log alpha, and log beta of each noise scale.
     """
     curvature = spectrum.curvature
     squared_norm = max(spectrum.squared_norm, MIN_ALPHA)
     alpha, beta = np.ones(()), np.ones(len(spectrum.misfit))
     for _ in range(MAX_SCALE_UPDATES):
         previous = np.array([alpha, *beta])
+        # effective number of directions that the data determine, over beta
         ratio = curvature @ (1 / (beta @ curvature + alpha))  # gamma / beta
         if prior:
+            # MacKay's update of the prior's precision
             alpha = np.maximum(beta @ ratio / squared_norm, MIN_ALPHA)  # D55
         if noise:
-            beta = spectrum.n_rows / (spectrum.misfit + ratio)  # D55
+            beta = spectrum.n_rows / (spectrum.misfit + ratio)  # noise precision (D55)
         if np.allclose([alpha, *beta], previous, rtol=1e-10, atol=0):
             break
     return np.log(alpha), np.log(beta)
@@ -438,9 +444,10 @@ class CurvatureSums:
     """The curvature in units of the prior's precision, summed over rows (D54)."""
 
     inputs: list[Array]  # for each block, sum of a a^T (rows, rows) of its inputs a
-    # for each block, sum of g^T Lambda g (M, columns, columns) of the derivatives g by its units
+    # for each block, sum of g^T Lambda g (M, columns, columns), with the derivatives g by its units
+    # and the curvature Lambda of the negative log likelihood in the outputs
     outputs: list[Array]
-    diagonal: Array  # (M, P)  curvature of each weight; 0 if there are blocks
+    diagonal: Array  # (M, P)  curvature of each weight; 0 if they are correlated
     misfit: Array  # (M,)  squared residuals over the noise variance
     n_rows: float = 0.0  # number of rows, or the sum of their weights
 
@@ -448,7 +455,7 @@ class CurvatureSums:
 def compute_spectrum(
     estimator: Linearised, mu: Array, learned: Array, rows: Rows
 ) -> Spectrum:
-    """Return the curvature at a mode, in the basis in which it is diagonal (D54).
+    """Return the Gauss-Newton curvature at a mode, in the basis where it is diagonal (D54).
 
     Parameters
     ----------
@@ -492,9 +499,9 @@ def compute_spectrum(
 def _sum_curvature(
     estimator: Linearised, mu: Array, params: Params, scale: Array, rows: Rows
 ) -> CurvatureSums:
-    """Return the sums over rows of the curvature at the weights `mu` (P,), block by block.
+    """Return the curvature at the weights `mu`, summed over rows, for each block of weights.
 
-    `params` are the learned numbers by name, and `scale` (P,) the prior's standard deviations, in
+    `params` are the learned scales by name, and `scale` (P,) the prior's standard deviations, in
     whose units the curvature is.
     """
     model = estimator.model
@@ -519,9 +526,10 @@ def _sum_curvature(
             v = np.ones(len(x))
         f, slopes, tape = jacobian(net, mu, x)  # outputs (B, K), Jacobian (B, K, P)
         slopes *= scale
+        # second derivatives of the negative log likelihood of each row by the K outputs
         curvature = model.likelihood.curvature(params, f[None])[0]  # (B, K, K)
         curvature = curvature * v[:, None, None]
-        weighted = (groups * curvature) @ slopes  # (M, B, K, P)  Lambda J
+        weighted = (groups * curvature) @ slopes  # (M, B, K, P)  Lambda times J
         sums.n_rows += float(v.sum())
         if noise_per_output:
             sums.misfit += np.einsum("bkk,bk->k", curvature, (y - f) ** 2)
@@ -608,7 +616,7 @@ def fit(
             )
             completed = replace(state, theta=theta.astype(dtype))
             evidence = round_evidence
-    except KeyboardInterrupt:  # `train` handles its own; this one came outside of it
+    except KeyboardInterrupt:  # Ctrl-C between two calls of `train`
         state.stopped = "interrupted"
     if completed is None:
         no_variance = np.zeros(estimator.layout.size - n_weights - len(learned))
@@ -653,6 +661,7 @@ def _choose_scales(
         evaluation = model.evaluate(
             mu[None], views, rows.x, rows.y, Buffers(), rows.sample_weight
         )
+        # the log likelihood without its squared residuals, which `log_evidence` counts
         evidence = evaluation.log_likelihood[0] + 0.5 * spectrum.misfit.sum()  # D55
         evidence += log_evidence(log_alpha, log_beta, spectrum)[0]
         if has_prior_scale:
@@ -661,7 +670,7 @@ def _choose_scales(
             views["log_noise"] -= 0.5 * log_beta
         largest_change = np.abs([log_alpha, *log_beta]).max()
         if not exact or largest_change < LOG_SCALE_TOLERANCE:
-            break  # otherwise the changed scales have another mode
+            break  # otherwise the mode changes with the scales
     return estimator.pack(mu, spectrum, log_alpha, log_beta, learned), float(evidence)
 
 
@@ -670,7 +679,7 @@ def _solve_last_layer(
 ) -> Array:
     """Return `mu` (P,) with the last layer's weights at their mode, by one Newton step (D56).
 
-    `learned` are the flat learned numbers, and `spectrum` the curvature at `mu`.
+    `learned` are the flat learned scales, and `spectrum` the curvature at `mu`.
     """
     n_prior_scales = Layout(estimator.model.prior.blocks()).size
     # the prior's scales are fixed numbers in `Mode`, so that its theta has none
@@ -683,7 +692,7 @@ def _solve_last_layer(
     basis = spectrum.basis[1]
     gradient = evaluated.grad[first : len(mu)]
     precision = spectrum.curvature.sum(axis=0) + 1.0
-    step = basis @ (basis.T @ gradient / precision)  # D56: C grad
+    step = basis @ (basis.T @ gradient / precision)  # covariance times gradient (D56)
     return np.concatenate([mu[:first], mu[first:] - step])
 
 
@@ -714,14 +723,14 @@ def _mode(model: Model, learned: Array) -> Mode:
 
 
 def _initial_values(model: Model) -> Array:
-    """Return the initial values of the learned numbers of prior and likelihood, flat."""
+    """Return the initial learned scales of prior and likelihood, as one flat vector of logs."""
     return np.concatenate(
         [model.prior.init(float), model.likelihood.init(model.outputs, float)]
     )
 
 
 def _views(model: Model, learned: Array) -> Params:
-    """Return views of the flat numbers `learned` of prior and likelihood, by block name."""
+    """Return views of the learned scales in the flat vector `learned`, by block name."""
     return Layout(model.learned()).views(learned)
 
 
@@ -729,7 +738,7 @@ def _prior_sd(model: Model, params: Params) -> Array:
     """Return the prior's standard deviation s of each weight (P,).
 
     It is computed from the derivative of the log density at w = 1, which is -1 / s^2. `params` are
-    the learned numbers by name.
+    the learned scales by name.
     """
     w = np.ones((1, model.layout.size))
     slope = np.zeros((1, model.layout.size))

@@ -158,7 +158,7 @@ def train(
     progress: bool | None = None,
     verbose: int = 0,
 ) -> Training:
-    """Return the state of training after all epochs, as `fit`, for rows that have been checked.
+    """Train as `fit` does, on rows that have been checked, and return the final state.
 
     The loop can also train a stack of problems of equal shape at once: all arrays then have a
     leading axis of problems, and the value of the objective is an array.
@@ -239,7 +239,7 @@ class Descent:
     minibatches: Minibatches
     # theta and the optimizer's state are changed in place at every step
     state: Training
-    snapshots: Snapshots  # states after the last epochs, one of which an error carries
+    snapshots: Snapshots  # states after the last two epochs, for errors
     rng: Any
     buffers: Buffers = field(default_factory=Buffers)
     beta: float = 1.0  # factor of the warm-up on the KL term in the present epoch
@@ -278,7 +278,7 @@ class Descent:
         return Epoch(objective, kl, nll, optimizer.learning_rate * factor, nan)
 
     def evaluate(self, batch: Minibatch, epoch: int, step: int) -> Evaluated:
-        """Return the objective on a minibatch, its gradient and its terms.
+        """Return the objective on a minibatch, its gradient and its log densities.
 
         Parameters
         ----------
@@ -308,7 +308,7 @@ class Descent:
         return evaluated
 
     def measure_last_update(self, epoch: int) -> None:
-        """Raise `NonFiniteError` if the objective after the very last step is not finite.
+        """Raise `NonFiniteError` if the objective after the last update of theta is not finite.
 
         The theta after any other step is tested by the step that follows it. `epoch` is the number
         of the last epoch, counted from 0.

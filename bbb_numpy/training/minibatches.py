@@ -71,7 +71,7 @@ class Minibatches:
         batch_weights = None
         if weights is not None:
             sums = [float(weights[batch].sum(dtype=float)) for batch in self.slices]
-            shares = self.recipe.shares(self.estimator, sums)  # D45
+            shares = self.recipe.shares(self.estimator, sums)  # shares by weight (D45)
         for batch, share in zip(self.slices, shares, strict=True):
             noise = self.noise[batch.stop - batch.start]
             self.estimator.fill(rng, noise)

@@ -96,7 +96,7 @@ class StepDecay:
             "StepDecay is deprecated and goes with version 0.2. Use Cosine(), or a function of "
             "one's own such as lambda epoch, epochs: 0.5 ** (epoch // 100)",
             FutureWarning,
-            stacklevel=3,  # the caller of the generated __init__
+            stacklevel=3,  # warn at the caller of the dataclass's __init__
         )
         check_fields(self, every=COUNT, factor=positive)
 
@@ -122,7 +122,7 @@ class Optimizer:
 
     learning_rate: float
     schedule: Schedule
-    # names of the arrays in the state that have the shape of theta
+    # names of the arrays of the state, such as momenta, that have the shape of theta
     moments: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -131,7 +131,7 @@ class Optimizer:
     def init(
         self, theta: Array, estimator: GradientEstimator | None = None
     ) -> OptimizerState:
-        """Return the state before the first step.
+        """Return the optimizer's state before the first step, with all arrays zero.
 
         Parameters
         ----------
@@ -208,7 +208,8 @@ class SGD(Optimizer):
     learning_rate : float
         Learning rate eta > 0. The report that this package implements uses 1e-3.
     schedule : callable
-        Function from (epoch, epochs) to a factor on eta.
+        Function from (epoch, epochs), the time so far and the total time in epochs, to a factor on
+        eta.
     """
 
     learning_rate: float = 1e-3
@@ -225,7 +226,7 @@ class SGD(Optimizer):
         """Take one step of gradient descent in place; see `Optimizer.update`."""
         state.steps += 1
         grad *= self.learning_rate * factor
-        theta -= grad  # K43, K44, G3: theta - rate * gradient
+        theta -= grad  # theta - learning rate * gradient (K43, K44, G3)
 
 
 @dataclass(frozen=True)
@@ -239,7 +240,8 @@ class Momentum(Optimizer):
     momentum : float
         Factor on the velocity v in each step, in [0, 1).
     schedule : callable
-        Function from (epoch, epochs) to a factor on eta.
+        Function from (epoch, epochs), the time so far and the total time in epochs, to a factor on
+        eta.
     """
 
     learning_rate: float = 1e-3
@@ -265,7 +267,7 @@ class Momentum(Optimizer):
         state.steps += 1
         clear_subnormal(theta, state)
         velocity *= self.momentum
-        velocity += grad  # D2
+        velocity += grad  # v <- momentum v + grad (D2)
         np.multiply(velocity, self.learning_rate * factor, out=grad)
         theta -= grad
 
@@ -281,9 +283,10 @@ class Adam(Optimizer):
     beta1, beta2 : float
         Decay factors of the first and of the second moment, in [0, 1).
     epsilon : float
-        Number > 0 that is added to the root of the second moment.
+        Number > 0 that is added to the square root of the second moment.
     schedule : callable
-        Function from (epoch, epochs) to a factor on the learning rate.
+        Function from (epoch, epochs), the time so far and the total time in epochs, to a factor on
+        the learning rate.
     clip : float, optional
         Upper bound > 0 of the norm of a gradient, in units of the root mean square norm of the
         earlier gradients; a longer gradient is scaled down to it. By default there is no bound.
@@ -339,7 +342,7 @@ class Adam(Optimizer):
         # the gradient is no longer needed, and its memory is in the cache
         root = np.sqrt(v, out=grad)
         root += floor
-        np.divide(m, root, out=root)  # D3
+        np.divide(m, root, out=root)  # bias-corrected step, up to the rate (D3)
         root *= rate
         theta -= root
 
@@ -363,7 +366,7 @@ class IVON(Optimizer):
         Number > 0 that bounds the step of mu: its KL divergence is at most trust / scale^(1/2)
         nats, with the `scale` of `update`, which without a warm-up is the number of minibatches.
     learned : Adam
-        Update rule of the numbers that prior and likelihood learn; its learning rate gets the
+        Update rule of what prior and likelihood learn, e.g. scales; its learning rate gets the
         factor of the `schedule` given here.
     schedule : callable
         Function from (epoch, epochs) to a factor on the learning rates; the precision does not
@@ -390,14 +393,14 @@ class IVON(Optimizer):
     def init(
         self, theta: Array, estimator: GradientEstimator | None = None
     ) -> OptimizerState:
-        """Return the state before the first step.
+        """Return the optimizer's state before the first step, with all arrays zero.
 
         Parameters
         ----------
         theta : ndarray
-            Flat parameters mu, rho and learned numbers, whose dtype the state gets.
+            Flat parameters mu, rho and learned scales, whose dtype the state gets.
         estimator : GradientEstimator, optional
-            Estimator with the posterior `MeanField`. If it is None, theta has no learned numbers.
+            Estimator with the posterior `MeanField`. If it is None, theta has mu and rho alone.
 
         Raises
         ------
@@ -435,9 +438,9 @@ class IVON(Optimizer):
         #      = s [1 + (1 + x)^2] / 2                  with x = r (sigma^2 h - 1)           D62
         #   g <- beta1 g + (1 - beta1) scale d_mu,  mu <- mu - eta g / s
         parts = softplus_parts(rho)
-        x = np.divide(d_rho, parts.ratio, out=d_rho)  # D61
+        x = np.divide(d_rho, parts.ratio, out=d_rho)  # sigma dF/dsigma (D61)
         x *= scale * (1.0 - self.beta2)
-        sigma = parts.softplus / np.sqrt(0.5 + 0.5 * (1.0 + x) ** 2)  # D62
+        sigma = parts.softplus / np.sqrt(0.5 + 0.5 * (1.0 + x) ** 2)  # new sigma (D62)
         rho[...] = inverse_softplus(sigma)
         momentum *= self.beta1
         d_mu *= scale * (1.0 - self.beta1)
@@ -450,7 +453,7 @@ class IVON(Optimizer):
         # the KL divergence of the step, half its squared norm, in units of the largest allowed one
         kl = float(step @ step) * scale**0.5 / (2.0 * self.trust)
         step *= sigma / sqrt(max(kl, 1.0))
-        mu -= step  # D62
+        mu -= step  # natural-gradient step of the means (D62)
         clear_subnormal(theta, state)
 
 

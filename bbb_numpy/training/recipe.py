@@ -83,8 +83,8 @@ class Recipe:
         sum to 1. If rows have weights, the size of a minibatch is the sum of its weights (D45). By
         default shares are proportional to the sizes.
     warm_up : callable
-        Function from (epoch, epochs) to the factor beta on the KL term in that epoch (D24). By
-        default 1.
+        Function from (epoch, epochs), with epochs counted from 0, to the factor beta >= 0 on the KL
+        term in that epoch (D24). By default 1.
     early_stopping : EarlyStopping, optional
         Rule that ends training before the last epoch. By default none.
     """
@@ -114,7 +114,7 @@ class Recipe:
     def shares(
         self, estimator: GradientEstimator, sizes: Sequence[float]
     ) -> list[float]:
-        """Return the shares pi_i of the KL term for the M minibatches of an epoch.
+        """Return the share of the KL term that each of an epoch's M minibatches gets.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ def checked_rows(
     *,
     which: str = "",
 ) -> Rows:
-    """Return rows in the dtype of theta after a check of their shapes and values.
+    """Check the shapes and values of data, and return them in the dtype of theta.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ class Training:
     stopped: Literal["", "early stopping", "interrupted"] = ""
 
     def column(self, name: str) -> Array:
-        """Return the field `name` of `Epoch`, such as ``'objective'``, for all E epochs (E,)."""
+        """Return the field `name` of `Epoch`, such as ``'objective'``, as an array over epochs."""
         return np.array([getattr(epoch, name) for epoch in self.history])
 
     def copy(self) -> Training:
@@ -106,6 +106,6 @@ class Snapshots:
     previous: Training  # state one epoch earlier
 
     def add(self, state: Training) -> None:
-        """Make a copy of `state`, after one more epoch, the last snapshot."""
+        """Keep a copy of `state`, reached one epoch later, and drop the older of the two."""
         self.previous.take(state)
         self.last, self.previous = self.previous, self.last

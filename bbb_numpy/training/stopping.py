@@ -81,6 +81,7 @@ class ValidationLoss:
         self.noise = estimator.draw_weights(rng, self.N_SAMPLES, theta.dtype)
         self.total_weight = float(len(rows.x))
         if rows.sample_weight is not None:
+            # a row of weight 2 counts as two rows
             self.total_weight = float(rows.sample_weight.sum(dtype=float))  # D45
         numbers_per_row = self.N_SAMPLES * max(estimator.model.network.sizes)
         block_size = max(1, self.BLOCK_NUMBERS // numbers_per_row)

@@ -1,4 +1,4 @@
-"""Sixty digits in the place of residues, at the point itself: how large an error is (D44)."""
+"""Decimals of 60 digits in place of residues: they tell how large an error is at theta (D44)."""
 
 from __future__ import annotations
 
@@ -19,30 +19,34 @@ __all__ = ["N_DIGITS", "Digits", "NoSeries", "context"]
 
 Array = NDArray[Any]
 N_DIGITS = 60
-GUARD_DIGITS = 10  # digits beyond the context's precision, for pi and for angles
+GUARD_DIGITS = 10  # extra digits with which pi and angles are computed
 MIN_ROUNDED_BITS = 30  # significant bits; a float with fewer is taken to be exact
-STIRLING_START = 50  # for x >= 50, 40 terms of Stirling's series give 80 digits
+# Smallest x at which Stirling's series is used: from there on 40 terms give 80 digits
+STIRLING_START = 50
 N_STIRLING_TERMS = 40
 
 
 def context(digits: int) -> Context:
-    """Return a decimal context of `digits` digits that raises nothing and returns NaN instead."""
+    """Return a `decimal.Context` of `digits` digits; invalid operations give NaN and no error."""
     return Context(digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
 class NoSeries(Exception):
-    """Raised for a function whose decimals cannot be computed, as no series is known."""
+    """Raised for a function without a series in `SERIES`, whose decimals cannot be computed."""
 
 
 class Digits(Field):
-    """Decimal numbers to the precision of the context, as arrays of objects (..., 1).
+    """Decimal numbers in place of residues, as object arrays (..., 1) of `Decimal`.
+
+    They have as many digits as the decimal context that is active.
 
     Parameters
     ----------
     seed : int
-        What directions are drawn from.
+        Seed from which random directions are drawn.
     rounding_seed : int
-        If not 0, floats stand for numbers that are rounded to them, which it chooses.
+        If not 0, each float of 30 significant bits or more is replaced by a number that rounds to
+        it, which is drawn from this seed. By default floats are converted as they are.
     """
 
     dtype = object
@@ -53,13 +57,13 @@ class Digits(Field):
         super().__init__(seed)
         self.rounding_seed = rounding_seed
         self.uniform = random.Random(seed).uniform
-        # exponentials and logarithms are slow, so they are computed once for each number
+        # exponentials and logarithms of decimals are slow: each is computed only once
         self._cached = cache(lambda function, precision, x: function(x))
         self.one = self.from_integers(1)
         self.log_2 = self.one * Decimal(2).ln()
 
     def variable(self, floats: Array) -> Array:
-        """Return floats as decimals (..., 1), perturbed unless `rounding_seed` is 0."""
+        """Return floats, or numbers that round to them (see `rounding_seed`), as decimals."""
         return _elementwise(self._unrounded, floats)[..., None]
 
     def draw(self, shape: tuple[int, ...]) -> Array:
@@ -68,15 +72,19 @@ class Digits(Field):
         return np.array(numbers, object).reshape(*shape, 1)
 
     def _from_float(self, x: float) -> Array:
-        """Return as a decimal (1,) the number that was rounded to the float x."""
+        """Return the number whose rounding gives the float x, as a decimal (1,).
+
+        Infinity, nan and `SMALLEST_NORMAL` stand for themselves, unlike in finite fields.
+        """
         if not math.isfinite(x) or abs(x) == SMALLEST_NORMAL:
             return self.one * Decimal(x)
         return super()._from_float(x)
 
     def from_fraction(self, x: Fraction) -> Array:
-        """Return a fraction as a decimal (1,).
+        """Return a fraction as a decimal, in an array (1,).
 
-        If `rounding_seed` is not 0, a fraction that is a float is perturbed below its rounding.
+        If `rounding_seed` is not 0, a fraction whose denominator is a power of 2, as that of a
+        float, is replaced by a number that rounds to the same float.
         """
         is_float = x.denominator & (x.denominator - 1) == 0
         if is_float:
@@ -88,20 +96,22 @@ class Digits(Field):
         return _elementwise(Decimal, np.asarray(integers, object))[..., None]
 
     def irrational(self, a: int, b: int) -> Array:
-        """Return pi^(a/2) 2^(b/2) to the precision of the context, (1,)."""
+        """Return pi^(a/2) 2^(b/2) for integers a and b, to the digits of the decimal context."""
         root_of_pi = _pi(getcontext().prec).sqrt()
         return self.one * (root_of_pi**a * Decimal(2).sqrt() ** b)
 
     def _unrounded(self, x: float) -> Decimal:
-        """Return the float x as a decimal, or a number near x that would be rounded to x.
+        """Return a decimal that rounds to the float x: x (1 +- 2^-53), or x itself.
 
-        It is x itself if `rounding_seed` is 0, or if x has fewer than 30 significant bits.
+        It is x itself if `rounding_seed` is 0, if x has fewer than 30 significant bits, or if x is
+        not finite. The sign is drawn from the seed and from the mantissa of x.
         """
         if not self.rounding_seed or not math.isfinite(x):
             return Decimal(x)
         if x.as_integer_ratio()[0].bit_length() < MIN_ROUNDED_BITS:
             return Decimal(x)
-        size = abs(math.frexp(x)[0])  # mantissa: 0.49, -0.49 and 0.98 are rounded alike
+        # the mantissa, so that x, -x and 2 x get the same sign
+        size = abs(math.frexp(x)[0])
         sign = random.Random(size * self.rounding_seed).choice((-1, 1))
         return Decimal(x) * (1 + Decimal(sign) / 2**53)
 
@@ -121,7 +131,7 @@ class Digits(Field):
         return np.matmul(a[..., 0], b[..., 0])[..., None]
 
     def exp(self, a: Array, log_terms: Array | None = None) -> Array:
-        """Return e^a."""
+        """Return e^a to the digits of the decimal context; `log_terms` are ignored."""
         exp = partial(self._cached, Decimal.exp, getcontext().prec)
         return _elementwise(exp, a)
 
@@ -131,7 +141,7 @@ class Digits(Field):
         return _elementwise(log, u), None
 
     def sqrt(self, u: Array) -> Array:
-        """Return the nonnegative square root."""
+        """Return the nonnegative square root of each u; NaN for negative u."""
         return _elementwise(Decimal.sqrt, u)
 
     def record_square(self, square: Array, root: Array, floats: Array) -> None:
@@ -148,25 +158,25 @@ class Digits(Field):
         return _elementwise(_cos, a), _elementwise(_sin, a)
 
     def random_function(self, name: str, a: Array) -> Array:
-        """Return NaN: a random function of a field has no decimal value."""
+        """Return NaN for each entry of a: random functions of finite fields have no decimals."""
         return np.full(a.shape, Decimal("NaN"), object)
 
     def opaque(self, name: str, a: Array, odd: bool | None = None) -> Array:
-        """Return the function called `name`, computed by its series.
+        """Return the values at a of the function called `name`, from its entry of `SERIES`.
 
         Parameters
         ----------
         name : str
-            The name of the function.
+            The name of the function, such as "erf" or "digamma".
         a : array of Decimal, shape (..., 1)
             The arguments.
         odd : bool, optional
-            Ignored: the series knows it.
+            Ignored: the series is odd or even by itself.
 
         Raises
         ------
         NoSeries
-            If there is no series of this function here.
+            If `SERIES` has no entry of this name.
         """
         if name not in SERIES:
             raise NoSeries(name)
@@ -174,21 +184,22 @@ class Digits(Field):
 
 
 def _elementwise(function: Callable[[Any], Any], a: Array) -> Array:
-    """Return the array of objects function(x) for each entry x of a."""
+    """Return an object array of the shape of `a` with function(x) for each of its entries x."""
     out = np.empty(a.shape, object)
     out.reshape(-1)[:] = [function(x) for x in a.ravel().tolist()]
     return out
 
 
-# --- series, to the precision of the context
+# --- series, computed to the digits of the active decimal context
 
 
 def _series(
     term: Decimal, z: Decimal, n: Callable[[int], Any], d: Callable[[int], Any]
 ) -> Decimal:
-    """Return a series: `term`, plus the previous term times z n(k) / d(k) for k = 0, 1, ...
+    """Return the sum of a series, given its first term and the ratios z n(k) / d(k) of neighbours.
 
-    It ends when a term no longer changes the sum to the precision of the context.
+    The ratio for k = 0 is that of the second term to the first. The sum ends when a term no longer
+    changes it at the precision of the decimal context.
     """
     total = Decimal(0)
     k = 0
@@ -208,7 +219,10 @@ def _pi(precision: int) -> Decimal:
 
 
 def _arctan(x: Decimal) -> Decimal:
-    """Return arctan x = x - x^3 / 3 + x^5 / 5 - ..., after halving the angle while |x| > 1/4."""
+    """Return arctan x by the series x - x^3 / 3 + x^5 / 5 - ...; NaN unless x is finite.
+
+    While |x| > 1/4 the angle is halved first: arctan x = 2 arctan(x / (1 + sqrt(1 + x^2))).
+    """
     if not x.is_finite():
         return x * 0
     if abs(x) > Decimal("0.25"):
@@ -217,12 +231,12 @@ def _arctan(x: Decimal) -> Decimal:
 
 
 def _arcsin(x: Decimal) -> Decimal:
-    """Return arcsin x = arctan(x / sqrt(1 - x^2))."""
+    """Return arcsin x as arctan(x / sqrt(1 - x^2)), for |x| < 1."""
     return _arctan(x / (1 - x * x).sqrt())
 
 
 def _cos(x: Decimal) -> Decimal:
-    """Return cos x = sin(x + pi / 2)."""
+    """Return cos x, computed as sin(x + pi / 2)."""
     with localcontext() as more_digits:
         more_digits.prec += max(0, x.adjusted())
         cos = _sin(x + _pi(more_digits.prec) / 2)
@@ -230,7 +244,7 @@ def _cos(x: Decimal) -> Decimal:
 
 
 def _sin(x: Decimal) -> Decimal:
-    """Return sin x by the series y - y^3 / 6 + y^5 / 120 - ... of y = x modulo pi."""
+    """Return sin x by the series y - y^3 / 6 + y^5 / 120 - ... of y = x - n pi, |y| <= pi / 2."""
     if not x.is_finite():
         return x * 0
     with localcontext() as more_digits:
@@ -243,10 +257,13 @@ def _sin(x: Decimal) -> Decimal:
 
 
 def _erf(a: Decimal) -> Decimal:
-    """Return erf a = 2/sqrt(pi) e^-a^2 (a + 2/3 a^3 + 4/15 a^5 + ...), terms of one sign."""
+    """Return erf a as 2/sqrt(pi) e^(-a^2) (a + 2/3 a^3 + 4/15 a^5 + ...).
+
+    The terms have one sign, so that no digits cancel.
+    """
     if not a.is_finite():
         return a * 0
-    if abs(a) > 12:  # erf is 1 to 64 digits
+    if abs(a) > 12:  # |erf a| is 1 to 64 digits
         return Decimal(1).copy_sign(a)
     total = _series(a, a * a, lambda k: 2, lambda k: 2 * k + 3)
     return 2 / _pi(getcontext().prec).sqrt() * (-a * a).exp() * total
@@ -254,7 +271,7 @@ def _erf(a: Decimal) -> Decimal:
 
 @cache
 def _bernoulli(count: int) -> list[Fraction]:
-    """Return the first `count` Bernoulli numbers of even index, B_2, B_4, ... (a recurrence)."""
+    """Return the first `count` Bernoulli numbers of even index, B_2, B_4, ..., as fractions."""
     numbers = [Fraction(1)]
     for n in range(1, 2 * count + 1):
         terms = (math.comb(n + 1, k) * b for k, b in enumerate(numbers))
@@ -265,11 +282,12 @@ def _bernoulli(count: int) -> list[Fraction]:
 def _polygamma(n: int, x: Decimal) -> Decimal:
     """Return the n-th derivative of digamma at x > 0, digamma for n = 0, log Gamma for n = -1.
 
-    By Stirling's series from 50 on, where 40 terms have 80 digits, and the recurrence below.
+    From x = 50 on it is computed by 40 terms of Stirling's series, which give 80 digits; below by
+    the recurrence from x to x + 1. It is NaN unless x is positive and finite.
     """
     if not x > 0 or not x.is_finite():
         return Decimal("NaN")
-    shift = Decimal(0)  # sum of the terms of the recurrence from x to x + 1
+    shift = Decimal(0)  # sum of the terms that the recurrence from x to x + 1 adds
     while x < STIRLING_START:
         shift += x.ln() if n < 0 else math.factorial(n) / x ** (n + 1)
         x += 1

@@ -1,4 +1,4 @@
-"""Finite fields on plain arrays: what exact arrays compute with (D44).
+"""Arithmetic of finite fields on plain integer arrays; exact arrays store their numbers so (D44).
 
 The last axis of every array of residues is the *channel*, so that indices, axes and broadcasting
 mean the same as without it. `Prime` has one channel, the integers modulo a prime of 50 bits that is
@@ -33,27 +33,30 @@ __all__ = [
 
 Array = NDArray[Any]
 PRIME_BITS = 50
-LOW_HALF = (1 << 25) - 1  # a mask: the lower 25 bits of a residue
+LOW_HALF = (1 << 25) - 1  # bit mask of the lower 25 of the 50 bits of a residue
 # Array elements that are processed at once, so that temporaries stay in the cache
 CACHE_BLOCK_SIZE = 1 << 14
-MAX_INT64_TERMS = 8192  # terms of a sum of residues, which stays below 2^63
-MAX_DIRECT_PRODUCTS = 4096  # scalar products in a matrix product; BLAS is faster above
-# Terms of a sum of products of limbs, each below 2^42, which is exact in float64
+MAX_INT64_TERMS = 8192  # number of residues below 2^50 whose sum is below 2^63
+# Scalar multiplications of a matrix product up to which it is computed without BLAS
+MAX_DIRECT_PRODUCTS = 4096
+# Number of products below 2^42 (of integers of 17 and 25 bits) whose sum is exact in float64
 MAX_LIMB_TERMS = 2048
-# Array sizes above which squares, or logarithms, are not recorded
+# Array sizes above which squares (for `Field.sqrt`) or logarithms (for `Field.exp`) are not
+# recorded
 MAX_RECORDED_SQUARES = 20_000
 MAX_LOG_TERMS = 200_000
 # Length of theta above which some number is 0 by chance modulo a small prime of `Towers`
 LARGE_THETA = 20_000
-# Number of random points at which an excess has to be 0 if roots are involved
+# Number of random points at which the excess (derivative minus the gradient to be proved) has
+# to be 0 if square roots are involved
 MIN_ZERO_POINTS = 4
 # Largest denominator of a fraction that a float is taken to be rounded from
 MAX_DENOMINATOR = 1e6
 LOG_2 = log(2.0)
-MULTIPLES_OF_LOG_2 = {k * LOG_2: k for k in (1, 2, 3)}  # k by the float of k log 2
-# Programs add this number so that they never divide by 0; in a field it is 0
+MULTIPLES_OF_LOG_2 = {k * LOG_2: k for k in (1, 2, 3)}  # maps the float k log 2 to k
+# Programs add this float to denominators so that they never divide by 0; its residue is 0
 SMALLEST_NORMAL = float(np.finfo(float).tiny)
-# (a, b) by each float that pi^(a/2) 2^(b/2) may be rounded to
+# Maps each float to which pi^(a/2) 2^(b/2) may be rounded to the integers (a, b)
 IRRATIONAL_FLOATS = {
     float(np.nextafter(size, bound)): (a, b)
     for a in range(-2, 3)
@@ -76,7 +79,7 @@ def hash64(*parts: Any) -> int:
 
 @cache
 def mixing_key(seed: int, name: str) -> tuple[np.uint64, ...]:
-    """Return the key with which `mix64` draws one random function: three numbers of 64 bits.
+    """Return three 64-bit integers that select one pseudo-random function of `mix64`.
 
     Parameters
     ----------
@@ -89,19 +92,21 @@ def mixing_key(seed: int, name: str) -> tuple[np.uint64, ...]:
 
 
 def mix64(x: Array, key: tuple[np.uint64, ...]) -> Array:
-    """Return a keyed pseudo-random function of 64-bit integers: rounds of the splitmix64 finaliser.
+    """Return a pseudo-random uint64 for each integer in x, by rounds of the splitmix64 finaliser.
+
+    Equal integers have equal values; another key gives another function.
 
     Parameters
     ----------
     x : array of int64
-        The arguments.
+        The arguments of the function.
     key : tuple of uint64
-        What `mixing_key` returns.
+        The key of the function, from `mixing_key`.
 
     Returns
     -------
     array of uint64
-        As if drawn at random for each argument.
+        The values of the function, of the shape of x.
     """
     z = x.astype(np.uint64) ^ key[0]
     for round_key in key[1:]:
@@ -112,7 +117,7 @@ def mix64(x: Array, key: tuple[np.uint64, ...]) -> Array:
 
 
 def _blockwise(function: Callable[..., Array], *arrays: Array) -> Array:
-    """Return function(*arrays), computed block by block so that temporaries stay in the cache."""
+    """Return an elementwise `function` of broadcast arrays, block by block to stay in the cache."""
     if np.broadcast(*arrays).size <= CACHE_BLOCK_SIZE:
         return function(*arrays)
     access: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
@@ -126,11 +131,12 @@ def _blockwise(function: Callable[..., Array], *arrays: Array) -> Array:
 
 
 def _fractions(floats: Array) -> tuple[Array, Array]:
-    """Return numerators and denominators of the simple fractions that floats are rounded from.
+    """Return numerators and denominators of the simple fractions whose rounding gives the floats.
 
-    For 0.1 or 1/3, as they are rounded, these are 1/10 and 1/3: the first convergent of the
-    continued fraction that is rounded to the float, up to a denominator of 10^6. Below 1000 there
-    is at most one. Other floats stand for themselves: the numerator is the float, above 1.
+    The float 0.1 becomes 1/10, and the float nearest to 1/3 becomes 1/3: the first convergent of
+    the continued fraction that rounds to the float, with a denominator of at most 10^6. For floats
+    below 1000 there is at most one such fraction. Floats without one are returned as numerators
+    (floats) with the denominator 1.
     """
     numerators = floats.copy()
     denominators = np.ones(floats.shape, np.int64)
@@ -157,15 +163,15 @@ def _fractions(floats: Array) -> tuple[Array, Array]:
 
 @lru_cache(100_000)
 def _fraction(x: float) -> Fraction:
-    """Return the simple fraction that the float x is rounded from, as `_fractions` finds it."""
+    """Return the simple fraction whose rounding gives the float x (see `_fractions`)."""
     numerator, denominator = _fractions(np.array(x))
     return Fraction(float(numerator)) / int(denominator)
 
 
 def random_prime(rng: random.Random) -> int:
-    """Return a random prime of 50 bits that is 7 modulo 8, found by the Miller-Rabin test.
+    """Return a random prime p of 50 bits with p = 7 modulo 8, found by the Miller-Rabin test.
 
-    -1 has no root there, and 2 has one.
+    Modulo such a prime -1 has no square root, and 2 has one.
     """
     while True:
         p = rng.getrandbits(PRIME_BITS) | 1 << PRIME_BITS - 1 | 7
@@ -178,45 +184,50 @@ def random_prime(rng: random.Random) -> int:
 
 @lru_cache(1000)
 def prime_of_seed(seed: int) -> int:
-    """Return the prime drawn from a seed; cached, as a search takes as long as a small proof."""
+    """Return the 50-bit prime drawn from a seed; cached, as the search for it is slow."""
     return random_prime(random.Random(hash64("prime", seed)))
 
 
 @dataclass
 class ZeroTest:
-    """How an excess has been tested for 0 so far, at random points of one field after the other.
+    """Results of the tests whether an excess is 0, at random points of one field after the other.
 
-    Each field says by `Field.applies` whether it is worth a try after those before it, and by
+    The excess is the derivative of a value minus the gradient that is to be proved. Each field
+    says by `Field.applies` whether it is worth a try after those before it, and by
     `Field.conclude` what follows from the points that have been tried in it.
     """
 
     size: int  # the length of theta
-    lacks_roots: bool = False  # whether a root did not exist in a field so far
-    has_laws: bool = False  # whether a function was met that obeys laws, or a root
-    n_points: int = 0  # points tried in the present field
-    n_zero: int = 0  # points at which the excess was 0
+    # whether a number, such as a square root, did not exist in one of the fields so far
+    lacks_roots: bool = False
+    # whether the program computes a square root or a function that is not rational
+    has_laws: bool = False
+    n_points: int = 0  # number of random points tried in the present field
+    n_zero: int = 0  # number of these points at which the excess was 0
     is_zero: bool = False  # whether the excess was 0 at the last point
-    # for each level of the field, whether no point so far has shown that the excess is not 0
+    # for each level of the field, whether the excess may still be 0 after the points so far
     zero_levels: Array | bool = True
 
     def start(self) -> None:
-        """Reset what was recorded in the last field, before points of another field are tried."""
+        """Reset the counts of points and of zeros before points of another field are tried."""
         self.n_points = self.n_zero = 0
         self.zero_levels = True
 
     def record(self, field: Field, excess: Array) -> None:
-        """Record whether the excess is 0 at one more random point of a field.
+        """Record whether derivative and gradient agree at one more random point of a field.
 
         Parameters
         ----------
         field : Field
             The field, after the function has run in it.
         excess : array, shape (..., C)
-            What is 0 if the gradient is right.
+            The residues, in the C channels of the field, of the derivative minus the gradient; all
+            are 0 if the gradient is right.
         """
         channels = (excess == 0).reshape(-1, field.n_channels).all(axis=0)
         levels = channels.reshape(field.n_levels, -1).all(axis=1)
-        # an identity makes the excess 0 at every point, on the same level of the field
+        # if the gradient is right, the excess is 0 at every point on the same level of the field;
+        # a point where random numbers replaced some that do not exist excludes no level
         self.zero_levels &= levels | (field.n_substituted > 0)
         self.is_zero = bool((levels & self.zero_levels).any())
         self.n_points += 1
@@ -226,22 +237,22 @@ class ZeroTest:
 
 
 class RecordedSquare(NamedTuple):
-    """Squares t^2 that the program has computed, as one flat array, and their t."""
+    """Squares t^2 of n numbers t that the program has computed, with their roots t."""
 
-    square: Array  # (n, C), residues of t^2
-    root: Array  # (n, C), residues of t
-    floats: Array  # (n,), floats of t, which decide the sign of the root
+    square: Array  # residues of t^2, (n, C) in a field with C channels
+    root: Array  # residues of t, (n, C)
+    floats: Array  # t in floating point, (n,), whose signs tell which root is |t|
 
 
 class Field:
-    """What all fields share, and what one run of a function has met in it.
+    """Base class of the fields, which also records events of one run of a function in the field.
 
     Arrays of residues are (..., C), with C = `n_channels`.
 
     Parameters
     ----------
     seed : int
-        What primes, arguments and random functions are drawn from.
+        Seed from which primes, arguments and random functions are drawn.
 
     Attributes
     ----------
@@ -250,7 +261,7 @@ class Field:
     squares : list of RecordedSquare
         Squares that were computed, whose roots are known up to the sign.
     evaluation : optional
-        What the function returned.
+        The value that the function returned; None before.
     n_roots : int
         Number of arrays of which roots were taken.
     n_substituted : int
@@ -260,31 +271,32 @@ class Field:
     at_pole : bool
         Whether a divisor, or an argument of a logarithm, is 0 at theta and not everywhere.
     argument_moves : bool
-        Whether an argument has a derivative.
+        Whether an argument has a derivative that is not 0.
     has_infinity : bool
-        Whether infinity is given as a number, which is not where floats overflow.
+        Whether the program uses infinity as a constant; floats that overflow do not count.
     transcendental : bool
-        Whether a function that is not rational was met.
+        Whether the program computes an exponential, a logarithm or another function that is
+        neither rational nor a square root.
     """
 
     n_channels: ClassVar[int] = 1
     dtype: ClassVar[Any] = np.int64
-    # largest array whose floats are converted one by one, as each may be irrational
+    # largest array in which floats such as sqrt(pi) or log 2 are recognised, one by one
     max_symbolic_size: ClassVar[float] = 16
-    # number of levels: an identity holds if the excess is 0 in all channels of one level
+    # number of groups of channels: the gradient is right if the excess is 0 in one whole group
     n_levels: ClassVar[int] = 1
-    # Whether exponentials and logarithms have all their laws
+    # Whether exp and log obey all their laws, such as e^(s + t) = e^s e^t
     knows_all_laws: ClassVar[bool] = False
-    # Whether numbers are decimals, at the point itself
+    # Whether numbers are decimals near theta instead of residues of random arguments
     is_decimal: ClassVar[bool] = False
-    p: Any  # the prime, or the primes (C,) of the channels
-    one: Array  # (C,)
-    log_2: Array  # (C,), the residue for which the float log 2 stands
+    p: Any  # the prime (int), or the primes (C,) of the channels
+    one: Array  # the residue (C,) of 1
+    log_2: Array  # the residue (C,) for which the float log 2 stands
     # operations that each field defines; inv returns 0 for 0
     mul: Callable[[Array, Array], Array]
     inv: Callable[[Array], Array]
-    matmul: Callable[[Array, Array], Array]  # (..., n, k, C) and (..., k, m, C)
-    from_fraction: Callable[[Fraction], Array]  # (C,)
+    matmul: Callable[[Array, Array], Array]  # of (..., n, k, C) and (..., k, m, C)
+    from_fraction: Callable[[Fraction], Array]  # returns one residue (C,)
     random_function: Callable[[str, Array], Array]
     _exp: Callable[[Array], Array]
     _log: Callable[[Array], Array]
@@ -292,8 +304,9 @@ class Field:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.rng = np.random.default_rng(hash64(type(self).__name__, seed))
-        self.constants: dict[float, Array] = {}  # residues by float
-        self.exact_constants: dict[Any, Any] = {}  # exact scalars by number and type
+        self.constants: dict[float, Array] = {}  # maps a float to its residue (C,)
+        # maps (number, its type) to the exact scalar that `lift` makes of it
+        self.exact_constants: dict[Any, Any] = {}
         self.evaluation: Any = None
         self.path: list[Array] = []
         self.squares: list[RecordedSquare] = []
@@ -305,21 +318,19 @@ class Field:
         self.has_infinity = False
         self.transcendental = False
 
-    # --- what a field proves
+    # --- whether to try the field, and what its points prove
 
     @classmethod
     def applies(cls, test: ZeroTest) -> bool:
-        """Return whether this field may prove that an excess is 0 where earlier fields did not.
-
-        The excess is the derivative of a value minus the gradient that is to be proved.
-        """
+        """Return whether this field may prove the gradient right where earlier fields did not."""
         return True
 
     def conclude(self, test: ZeroTest) -> bool | None:
-        """Return whether the excess is 0; None if another random point is needed to decide.
+        """Return True if the excess is 0, False if it is not, None if another point has to decide.
 
-        It is 0 if it vanishes at one point, or, where there are roots, at four: each of them has
-        another sign there. It is not if it is another number at a point at which all roots exist.
+        The excess, the derivative minus the gradient to be proved, is 0 if it vanishes at one
+        random point; if the program takes square roots, whose signs are random, at four points. It
+        is not 0 if it is nonzero at a point at which all roots exist.
         """
         if test.n_zero and (test.n_zero == MIN_ZERO_POINTS or not self.n_roots):
             return True
@@ -327,38 +338,43 @@ class Field:
 
     @property
     def signs_matter(self) -> bool:
-        """Whether only decimals know a sign: that of a root, or of `SMALLEST_NORMAL`."""
+        """Whether the program uses square roots or `SMALLEST_NORMAL`, whose signs residues lose."""
         tiny = {SMALLEST_NORMAL, -SMALLEST_NORMAL} & self.constants.keys()
         return bool(self.n_roots or tiny)
 
     def comparisons(self) -> Array:
-        """Return the results of all comparisons in their order, bool (n,): the path of the call."""
+        """Return the results of all comparisons of the run in their order, as one bool vector."""
         return np.concatenate([np.zeros(0, bool), *self.path])
 
     # --- arguments and constants
 
     def draw(self, shape: tuple[int, ...]) -> Array:
-        """Return random nonzero residues (*shape, C)."""
+        """Return random nonzero residues, (*shape, C) in a field with C channels."""
         return self.rng.integers(1, self.p, (*shape, np.size(self.p)))
 
     def variable(self, floats: Array) -> Array:
-        """Return random squares (..., C) for arguments, so that their roots are in the field."""
+        """Return random residues (..., C) as arguments: squares, so that they have square roots.
+
+        Only the shape of `floats` is used.
+        """
         roots = self.draw(floats.shape)
         return self.mul(roots, roots)
 
     @cached_property
     def uninitialized(self) -> Array:
-        """The random residue (C,) that stands for uninitialized memory, as of np.empty."""
+        """The random residue, one in each channel, that stands for entries of np.empty."""
         return self.random_function("unwritten", self.one)
 
     def from_integers(self, integers: Any) -> Array:
-        """Return the residues (..., C) of an array of integers."""
+        """Return the residues (..., C) of an array of integers in a field with C channels."""
         return np.asarray(integers, np.int64)[..., None] % self.p
 
     def from_floats(self, floats: Array) -> Array:
-        """Return the residues (..., C) of the numbers that floats are rounded from; 0 for nan.
+        """Return the residues of the simple fractions whose rounding gives the floats, (..., C).
 
-        Infinity is a random number: what is right for any is right for large ones and in the limit.
+        In arrays of up to `max_symbolic_size` floats, those of powers of sqrt(pi) and sqrt(2) and
+        of multiples of log 2 are recognised as well. The residue of nan is 0. That of infinity is
+        a random number: what holds for any number holds for large ones, and so in the limit.
         """
         if floats.size <= self.max_symbolic_size:
             residues = [self._from_float(x) for x in floats.ravel().tolist()]
@@ -380,7 +396,7 @@ class Field:
         return r
 
     def _from_float(self, x: float) -> Array:
-        """Return the residue (C,) of the number that the float x is rounded from, and cache it."""
+        """Return the residue (C,) of the number whose rounding gives the float x, and cache it."""
         residue = self.constants.get(x)
         if residue is not None:
             return residue
@@ -402,12 +418,12 @@ class Field:
         return residue
 
     def irrational(self, a: int, b: int) -> Array:
-        """Return the residue (C,) of pi^(a/2) 2^(b/2), with a random number for the root of pi.
+        """Return the residue of pi^(a/2) 2^(b/2), with a random number for the square root of pi.
 
         Parameters
         ----------
         a, b : int
-            The exponents, in halves.
+            Twice the exponents of pi and of 2.
         """
         root_of_pi = self.random_function("root of pi", self.one)
         if a <= 0:
@@ -423,14 +439,15 @@ class Field:
     def record_zeros(self, a: Array, floats: Array) -> None:
         """Record whether denominators, or arguments of logarithms, are 0 everywhere or at theta.
 
-        A field has a number where none exists: decimals have to say whether it is needed.
+        A field returns a number for 1 / 0 and for log 0, which do not exist. So decimals have to
+        tell whether the result depends on it.
 
         Parameters
         ----------
         a : array, shape (..., C)
-            The residues of the denominators.
+            The residues of the denominators or arguments.
         floats : array, shape (...)
-            The denominators at theta.
+            The same numbers at theta, in floating point.
         """
         is_zero = (a == 0).all(axis=-1)
         is_zero_at_theta = floats == 0
@@ -453,16 +470,16 @@ class Field:
         Parameters
         ----------
         a, b : array, shape (..., C)
-            What is subtracted from, and what is.
+            The minuend a and the subtrahend b.
         """
         return (a - b) % self.p
 
     def neg(self, a: Array) -> Array:
-        """Return -a in the field."""
+        """Return the negative -a of each residue in the field."""
         return self.sub(np.zeros(1, np.int64), a)
 
     def sum(self, a: Array, axis: Any) -> Array:
-        """Return the sums of residues over one or more axes.
+        """Return the sums of residues in the field, over one or more axes.
 
         Parameters
         ----------
@@ -474,7 +491,7 @@ class Field:
         return np.add.reduce(a, axis=axis) % self.p
 
     def cumsum(self, a: Array, axis: int) -> Array:
-        """Return the cumulative sums of residues along an axis.
+        """Return the cumulative sums of residues in the field, along an axis.
 
         Parameters
         ----------
@@ -506,10 +523,13 @@ class Field:
         return out
 
     def is_representative(self, a: Array) -> Array:
-        """Return a bool array that is true for exactly one of a and -a, unless a is 0."""
+        """Return whether each residue is the one chosen from the pair a and -a, to tell them apart.
+
+        The bool array is true for exactly one of a and -a; for 0 it is False.
+        """
         return a > self.p - a
 
-    # --- roots
+    # --- square roots
 
     def record_square(self, square: Array, root: Array, floats: Array) -> None:
         """Record the root t of each square t^2, so that `sqrt` of the square returns |t|.
@@ -519,7 +539,7 @@ class Field:
         square, root : array, shape (..., C)
             The residues of t^2 and of t.
         floats : array, shape (...)
-            The floats of t.
+            t at theta in floating point, which decides the sign of the root.
         """
         shape = (-1, self.n_channels)
         square = square.reshape(shape).copy()
@@ -527,7 +547,10 @@ class Field:
         self.squares.append(RecordedSquare(square, root, floats.flatten()))
 
     def sqrt(self, u: Array) -> Array:
-        """Return square roots: |t| of a recorded square t^2, else a root of arbitrary sign."""
+        """Return a square root of each u: |t| if u = t^2 was recorded, else one of arbitrary sign.
+
+        Also record the signs of these t as comparisons of the run.
+        """
         roots = self.root(u)
         self.n_roots += 1
         flat = u.reshape(-1, self.n_channels)
@@ -547,7 +570,7 @@ class Field:
         return flat_roots.reshape(roots.shape)
 
     def root(self, u: Array) -> Array:
-        """Return a square root u^((p + 1) / 4) of u; a random number where the field has none."""
+        """Return u^((p + 1) / 4), a square root of u; a random number where u has no root."""
         r = self.power(u, (self.p + 1) // 4)
         wrong = self.mul(r, r) != u
         if wrong.any():
@@ -557,18 +580,18 @@ class Field:
 
     # --- exponentials and logarithms
 
-    # The log terms (u, t, k) of a number say that it contains k t, where t = log u. What they say
-    # of exp is right whether that is so or not: e^a = e^(a - t) u for any such u and t.
+    # The log terms (u, k log u, k) of a number a say that a = rest + k log u. `exp` uses them for
+    # k = 1: e^a = e^(a - log u) u, which is right whatever the rest is, even if it has no log u.
 
     def exp(self, a: Array, log_terms: Array | None = None) -> Array:
-        """Return e^a; where a contains k log u with k = 1 or -1, as e^(a - k log u) u^k.
+        """Return e^a, computed as e^(a - k log u) u^k where a is known to contain log u, k = +-1.
 
         Parameters
         ----------
         a : array, shape (..., C)
-            The exponents.
+            The exponents, as residues.
         log_terms : array, shape (..., 3, C), optional
-            The terms k log u that they contain, as u, k log u and k.
+            The logarithms that the exponents contain, as u, k log u and k. By default none.
         """
         self.transcendental = True
         if log_terms is None:
@@ -581,9 +604,9 @@ class Field:
         return self.mul(self._exp(self.sub(a, t)), u)
 
     def log(self, u: Array) -> tuple[Array, Array | None]:
-        """Return t = log u and its log terms (u, t, 1), by which `exp` recovers u.
+        """Return t = log u, and the log terms (u, t, 1) from which `exp` recovers u = e^t.
 
-        The log terms are None if u has more than `MAX_LOG_TERMS` entries.
+        The log terms are (..., 3, C), or None if u has more than `MAX_LOG_TERMS` entries.
         """
         self.transcendental = True
         t = self._log(u)
@@ -597,15 +620,16 @@ class Field:
         return np.array([self.one, 0 * self.one, self.one])
 
     def add_log_terms(self, first: Array, second: Array) -> Array:
-        """Return the log terms (u, k log u, k) of the sum of two numbers.
+        """Return the log terms (u, k log u, k) of the sum of two numbers, from those of both.
 
-        Where both have the same factor k they are merged. Elsewhere those of one are kept: of the
-        second if the first has none, or if the second has k = 1, else of the first.
+        If both have the same factor k, the terms are merged: k log u + k log v = k log(u v). Else
+        those of one number are kept: of the second if the first has none, or if the second has
+        k = 1, else of the first.
 
         Parameters
         ----------
         first, second : array, shape (..., 3, C)
-            The terms of both numbers.
+            The log terms of the first and of the second number.
         """
         second = self._with_factor(second, first[..., 2, :])
         u, t, k = _unpack(first)
@@ -620,9 +644,9 @@ class Field:
         return np.where(same[..., None, None], merged, chosen)
 
     def _with_factor(self, log_terms: Array, k: Array) -> Array:
-        """Return log terms (..., 3, C) rewritten to have factor k (..., C) where they have -k.
+        """Return log terms with the factor -k rewritten to have the factor k; the others unchanged.
 
-        The rule is -k log u = k log 1/u.
+        The rule is -k log u = k log(1 / u). `log_terms` are (..., 3, C), and k is (..., C).
         """
         u, t, factor = _unpack(log_terms)
         opposite = (factor == self.neg(k)).all(axis=-1)
@@ -632,28 +656,30 @@ class Field:
         return np.where(opposite[..., None, None], inverted, log_terms)
 
     def negate_log_terms(self, log_terms: Array) -> Array:
-        """Return the log terms (..., 3, C) of -x, from those of x."""
+        """Return the log terms (..., 3, C) of the number -x, from those of x."""
         u, t, k = _unpack(log_terms)
         return np.stack([self.inv(u), self.neg(t), k], axis=-2)
 
     def scale_log_terms(self, log_terms: Array, a: Array) -> Array:
-        """Return the log terms of the product a x, given those of x.
+        """Return the log terms (u, k log u, k) of the product a x, from those of a number x.
 
         Parameters
         ----------
         log_terms : array, shape (..., 3, C)
-            The terms of x.
+            The log terms of x.
         a : array, shape (..., C)
-            The factor.
+            The residues of the factor.
         """
         u, t, k = _unpack(log_terms)
         k = self.mul(k, a)
         return np.stack([np.broadcast_to(part, k.shape) for part in (u, t, k)], axis=-2)
 
-    # --- functions of which the field knows little
+    # --- functions of which only the symmetry is known
 
     def opaque(self, name: str, a: Array, odd: bool | None = None) -> Array:
-        """Return the values of a random function of the residues that is odd, even or neither.
+        """Return the values of a random function that is odd, even or neither, at residues a.
+
+        It stands for a function of which only the symmetry is known in the field, such as erf.
 
         Parameters
         ----------
@@ -675,8 +701,12 @@ class Field:
         return np.where(a == self.neg(a), 0, signed)
 
     def cos_and_sin(self, a: Array) -> tuple[Array, Array]:
-        """Return the pair (cos a, sin a): a random point of the unit circle, conjugated for -a."""
-        t = self.opaque("tan", a, odd=True)  # t = tan(a / 2)
+        """Return cos a and sin a as a random point of the unit circle, mirrored for -a.
+
+        So cos^2 a + sin^2 a = 1, cos(-a) = cos a and sin(-a) = -sin a hold.
+        """
+        # a random odd function in place of tan(a / 2)
+        t = self.opaque("tan", a, odd=True)
         square = self.mul(t, t)
         reciprocal = self.inv(self.add(self.one, square))
         cos = self.mul(self.sub(self.one, square), reciprocal)
@@ -684,15 +714,16 @@ class Field:
 
 
 def _unpack(log_terms: Array) -> tuple[Array, Array, Array]:
-    """Return u, log u and k, each (..., C), of log terms (..., 3, C)."""
+    """Return u, k log u and k, each (..., C), from log terms (..., 3, C)."""
     return log_terms[..., 0, :], log_terms[..., 1, :], log_terms[..., 2, :]
 
 
 class Prime(Field):
-    """Residues modulo a prime of 50 bits, 7 modulo 8, that is drawn: a constant does not vanish.
+    """Integers modulo a random prime p of 50 bits with p = 7 modulo 8, in one channel.
 
-    A product a b is an integer of 100 bits, of which int64 keeps the last 64. So does a b - q p,
-    which lies in (-p, p) for an integer q within 7/8 of a b / p: and a float is.
+    As p is random, a constant of the program that is not 0 is almost never 0 modulo p. A product
+    a b has 100 bits, of which int64 keeps the last 64. They suffice for a b - q p, which lies in
+    (-p, p) if the integer q is within 7/8 of a b / p; q computed in float64 is.
     """
 
     def __init__(self, seed: int) -> None:
@@ -704,10 +735,10 @@ class Prime(Field):
         self.log_2 = self.random_function("log 2", self.one)
 
     def conclude(self, test: ZeroTest) -> bool | None:
-        """Return whether the excess is 0; None if another random point is needed to decide.
+        """Return True if the excess is 0, False if it is not, None if another point has to decide.
 
-        It is not if it is nonzero at this point, even where a root was missing: the fields that
-        are tried next decide whether that matters.
+        It is False if the excess is nonzero at this point, even if a root did not exist there: the
+        fields that are tried next decide whether that matters.
         """
         concluded = super().conclude(test)
         return False if concluded is None and not test.is_zero else concluded
@@ -732,7 +763,7 @@ class Prime(Field):
         return _blockwise(self._product, a, b)
 
     def _product(self, a: Array, b: Array) -> Array:
-        """Return the product a b modulo p of one block, from the 64 lower bits of a b - q p."""
+        """Return the product a b modulo p of small arrays, from the lower 64 bits of a b - q p."""
         q = a.astype(float) * b
         # q is within 3/8 of a b / p: three roundings, each by at most 2^-53 of less than 2^50
         q *= self.p_reciprocal
@@ -745,7 +776,11 @@ class Prime(Field):
         return r
 
     def inv(self, a: Array) -> Array:
-        """Return 1 / a, and 0 for a = 0, from one inverse modulo p for a whole tree of products."""
+        """Return 1 / a modulo p, and 0 for a = 0.
+
+        Entries are multiplied in pairs, pairs of pairs and so on; at most 8 products are inverted,
+        and from 1 / (a b) follow 1 / a = b / (a b) and 1 / b = a / (a b).
+        """
         flat: Array = np.where(a == 0, 1, a).reshape(-1)
         levels: list[Array] = []
         while len(flat) > 8:
@@ -772,18 +807,18 @@ class Prime(Field):
         return self._sum_by_halves(np.cumsum, a, axis)
 
     def _sum_by_halves(self, sum_: Callable[..., Array], a: Array, axis: Any) -> Array:
-        """Return sums by `sum_`, of the lower and upper 25 bits apart so that none overflows."""
+        """Return sums by `sum_` modulo p, adding lower and upper 25 bits apart against overflow."""
         low = sum_(a & LOW_HALF, axis) % self.p
         high = sum_(a >> 25, axis) % self.p
         return self.add(low, self._product(high, np.array(1 << 25)))
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return the matrix product (..., n, m, 1) of (..., n, k, 1) and (..., k, m, 1).
+        """Return the matrix product (..., n, m, 1) of (..., n, k, 1) and (..., k, m, 1) modulo p.
 
-        A large product is computed by BLAS in float64, without rounding:
-        a is x0 + x1 2^17 + x2 2^34 and b is y0 + y1 2^25, so that each of the six products of
+        A large product is computed by BLAS in float64, without rounding. The factors are split
+        into *limbs*, a = x0 + x1 2^17 + x2 2^34 and b = y0 + y1 2^25. Each of the six products of
         limbs is a sum of at most 2048 terms below 2^42: an integer of at most 2^53, which float64
-        holds, as it does each of its partial sums, in whatever order BLAS adds.
+        holds exactly, as it does each partial sum, in whatever order BLAS adds.
         """
         if a.size * b.shape[-2] <= MAX_DIRECT_PRODUCTS:
             return self.sum(Prime.mul(self, a[..., None, :], b[..., None, :, :, :]), -3)
@@ -798,7 +833,7 @@ class Prime(Field):
         return reduce(self.add, products)[..., None]
 
     def _limb_product(self, a: Array, b: Array) -> Array:
-        """Return the matrix product (..., n, m) of residues (..., n, k) and (..., k, m), by BLAS.
+        """Return the matrix product modulo p of (..., n, k) and (..., k, m), computed by BLAS.
 
         The factors are split into limbs of 17 and of 25 bits, whose products are exact in float64.
         """
@@ -819,13 +854,13 @@ class Prime(Field):
     # --- functions that are not rational
 
     def random_function(self, name: str, a: Array) -> Array:
-        """Return a random function, drawn for `name`, of the residues `a`."""
+        """Return values at residues `a` of the pseudo-random function that is called `name`."""
         key = mixing_key(self.seed, name)
         r = _blockwise(lambda x: (mix64(x, key) >> np.uint64(14)).astype(np.int64), a)
         return np.where(r < self.p, r, r - self.p)
 
     def _exp(self, a: Array) -> Array:
-        """Return a random square for each a, with e^-a = 1 / e^a and right powers of 2."""
+        """Return e^a: a random square with e^-a = 1 / e^a; exact where a is k log 2, |k| <= 3."""
         negated = self.is_representative(a)
         e = self.random_function("exp", np.where(negated, self.neg(a), a))
         e = self.mul(e, e)
@@ -835,7 +870,7 @@ class Prime(Field):
         return self._replace_known(a, e, logarithms, powers)
 
     def _log(self, u: Array) -> Array:
-        """Return a random residue for each u, and the right logarithms of powers of 2."""
+        """Return log u: a random residue for each u; k log 2 where u is 2^k, |k| <= 3."""
         logarithms, powers = self._powers_of_2
         return self._replace_known(
             u, self.random_function("log", u), powers, logarithms
@@ -843,36 +878,37 @@ class Prime(Field):
 
     @cached_property
     def _powers_of_2(self) -> tuple[Array, Array]:
-        """The logarithms (7, C) of 2^-3, ..., 2^3, and these powers of two (7, C)."""
+        """Residues of the logarithms of 2^-3, ..., 2^3, and of these powers, both (7, C)."""
         k = np.arange(-3.0, 4.0)
         return self.from_floats(k * LOG_2), self.from_floats(2.0**k)
 
     @staticmethod
     def _replace_known(a: Array, b: Array, known_a: Array, known_b: Array) -> Array:
-        """Return b, with the entry of `known_b` wherever a equals the entry of `known_a`."""
+        """Return b, but `known_b[i]` wherever a equals `known_a[i]`, both tables (n, C)."""
         same = (a[..., None, :] == known_a).all(axis=-1)
         is_known = same.any(axis=-1)[..., None]
         return np.where(is_known, known_b[same.argmax(axis=-1)], b)
 
 
 class Gauss(Prime):
-    """F_p[i]: two channels, the real and the imaginary part.
+    """Complex numbers x + i y modulo a prime p; x and y, integers modulo p, are the two channels.
 
-    Arguments are drawn from F_p, of which every number has a root here, since p is 3 modulo 4: so
-    r^2 = u holds for all roots but roots of roots.
+    Arguments are real. Every real number has a square root here, since p = 3 modulo 4: so r^2 = u
+    holds for all roots r, except for roots of complex numbers, such as roots of roots.
     """
 
     n_channels = 2
 
     @classmethod
     def applies(cls, test: ZeroTest) -> bool:
-        """Return whether a root did not exist in the fields before."""
+        """Return whether a square root did not exist in one of the fields tried before."""
         return test.lacks_roots
 
     def conclude(self, test: ZeroTest) -> bool | None:
-        """Return whether the excess is 0; None if another random point is needed to decide.
+        """Return True if the excess is 0, False if it is not, None if another point has to decide.
 
-        Roots of roots, which may exist at no point, are left to `Towers` after four of them.
+        Roots of complex numbers, such as roots of roots, may exist at no point. After four points
+        without a zero it is False, so that `Towers` is tried, unless theta is too large for it.
         """
         concluded = Field.conclude(self, test)
         gives_up = test.n_points == MIN_ZERO_POINTS and test.size <= LARGE_THETA
@@ -881,7 +917,7 @@ class Gauss(Prime):
         return concluded
 
     def draw(self, shape: tuple[int, ...]) -> Array:
-        """Return random nonzero residues without imaginary part, (*shape, 2)."""
+        """Return random nonzero real numbers with an imaginary part of 0, (*shape, 2)."""
         return self._as_complex(super().draw(shape))
 
     def from_integers(self, integers: Any) -> Array:
@@ -889,18 +925,21 @@ class Gauss(Prime):
         return self._as_complex(super().from_integers(integers))
 
     def _as_complex(self, x: Array) -> Array:
-        """Return real numbers (..., 1) with an imaginary part of 0, as (..., 2)."""
+        """Return real numbers (..., 1) as complex ones (..., 2), with an imaginary part of 0."""
         return np.concatenate([x, np.zeros(x.shape, np.int64)], axis=-1)
 
     def is_representative(self, a: Array) -> Array:
-        """Return a bool array that is true for exactly one of a and -a, unless a is 0."""
+        """Return whether each residue is the one chosen from the pair a and -a, to tell them apart.
+
+        The bool array (..., 1) is true for exactly one of a and -a; for 0 it is False.
+        """
         x, y = a[..., :1], a[..., 1:]
         return np.where(x != 0, x > self.p - x, y > self.p - y)
 
     def _complex_product(
         self, multiply: Callable[[Array, Array], Array], a: Array, b: Array
     ) -> Array:
-        """Return the product (x + i y)(u + i v) from products of real numbers by `multiply`."""
+        """Return the complex product of a and b, from real products computed by `multiply`."""
         x, y = a[..., :1], a[..., 1:]
         u, v = b[..., :1], b[..., 1:]
         real = multiply(x, u)
@@ -910,7 +949,7 @@ class Gauss(Prime):
         return np.concatenate([self.sub(real, multiply(y, v)), imaginary], axis=-1)
 
     def mul(self, a: Array, b: Array) -> Array:
-        """Return the complex product a b."""
+        """Return the complex product a b, (..., 2), modulo p."""
         return self._complex_product(super().mul, a, b)
 
     def matmul(self, a: Array, b: Array) -> Array:
@@ -918,7 +957,7 @@ class Gauss(Prime):
         return self._complex_product(super().matmul, a, b)
 
     def inv(self, a: Array) -> Array:
-        """Return 1 / (x + i y) = (x - i y) / (x^2 + y^2)."""
+        """Return 1 / a for a = x + i y, as (x - i y) / (x^2 + y^2); 0 for a = 0."""
         mul = super().mul
         x, y = a[..., :1], a[..., 1:]
         reciprocal = super().inv(self.add(mul(x, x), mul(y, y)))
@@ -926,7 +965,7 @@ class Gauss(Prime):
         return np.concatenate(parts, axis=-1)
 
     def random_function(self, name: str, a: Array) -> Array:
-        """Return a random function, drawn for `name`, of residues a; it is real for real a."""
+        """Return values of the pseudo-random function called `name`, which are real for real a."""
         function = super().random_function
         x, y = a[..., :1], a[..., 1:]
         mixed_y = mix64(y, mixing_key(self.seed, "i")).astype(np.int64)
@@ -935,7 +974,7 @@ class Gauss(Prime):
         return np.concatenate([function(name, argument), imaginary], axis=-1)
 
     def root(self, u: Array) -> Array:
-        """Return r or i r, with r^2 = u or -u, for real u; a random number for complex u."""
+        """Return the square root r or i r of a real u, as r^2 = u or -u; random if u is complex."""
         real = self._as_complex(u[..., :1])
         r = self.power(real, (self.p + 1) // 4)
         r = np.where((self.mul(r, r) == real)[..., :1], r, r[..., ::-1])
@@ -946,8 +985,11 @@ class Gauss(Prime):
 
 @cache
 def _discrete_logarithms(p: int) -> tuple[int, Array]:
-    """Return a generator g modulo p = 2 q + 1, and the table (p,) of k by residue g^k."""
-    # a generator is no square
+    """Return a generator g modulo a prime p, and a table (p,) whose entry g^k modulo p is k.
+
+    p has to be 2 q + 1 for a prime q.
+    """
+    # modulo such p every number from 2 to p - 2 that is no square is a generator
     g = next(g for g in range(2, p) if pow(g, p >> 1, p) != 1)
     low = np.array([pow(g, k, p) for k in range(1 << 11)])
     high = np.array([pow(g, k << 11, p) for k in range((p >> 11) + 1)])
@@ -958,12 +1000,13 @@ def _discrete_logarithms(p: int) -> tuple[int, Array]:
 
 
 class Towers(Field):
-    """Two chains of six primes, each twice the next and 1 more; channel 2 j + i is level j of i.
+    """Integers modulo twelve small primes, where exp and log are powers and obey all their laws.
 
-    Every number has a residue in each of them. exp leads from the residues modulo p_(j+1), which is
-    the order of the squares modulo p_j, to the squares modulo p_j, and log leads back, by a table:
-    so e^(s + t) = e^s e^t, log u v = log u + log v, e^(t/3)^3 = e^t hold without being looked for,
-    on levels that are as many fewer as exponentials and logarithms are nested.
+    The primes form two chains of six levels, p_j = 2 p_(j+1) + 1; channel 2 j + i is level j of
+    chain i. Every number has a residue in each channel. exp maps residues modulo p_(j+1), the order
+    of the squares modulo p_j, to squares modulo p_j, and log maps them back, by a table. So
+    e^(s + t) = e^s e^t, log u v = log u + log v and (e^(t/3))^3 = e^t hold by themselves. Each exp
+    inside an exp, or log inside a log, leaves one level less on which they hold.
     """
 
     n_chains: ClassVar[int] = 2
@@ -986,23 +1029,23 @@ class Towers(Field):
 
     @classmethod
     def applies(cls, test: ZeroTest) -> bool:
-        """Return whether functions with laws were met, and theta is not too large.
+        """Return whether exp, log or a root was computed, and theta is at most `LARGE_THETA` long.
 
-        Of many numbers one is 0 by chance modulo the small primes.
+        For a longer theta some number of the run would be 0 by chance modulo a small prime.
         """
         return test.has_laws and test.size <= LARGE_THETA
 
     def from_fraction(self, x: Fraction) -> Array:
-        """Return the residues (C,) of a fraction."""
+        """Return the residues (12,) of a fraction modulo the twelve primes."""
         residues = [x.numerator * pow(x.denominator, -1, p) % p for p in self.primes]
         return np.array(residues, np.int64)
 
     def mul(self, a: Array, b: Array) -> Array:
-        """Return the product a b in each channel."""
+        """Return the product a b modulo each of the twelve primes, (..., 12)."""
         return a * b % self.p
 
     def inv(self, a: Array) -> Array:
-        """Return 1 / a = a^(p - 2), and 0 for a = 0; record where a is 0 in some channels only."""
+        """Return 1 / a = a^(p - 2), and 0 for a = 0; count a that are 0 in some channels only."""
         self.n_substituted += self._is_partly_zero(a)
         return self.power(a, self.p - 2)
 
@@ -1013,8 +1056,11 @@ class Towers(Field):
         return bool((zero.any(axis=-1) & ~zero.all(axis=-1)).any())
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return the matrix product; its sums of 2^9 terms below 2^44 are exact in float64."""
-        # channels first: (..., C, n, k)
+        """Return the matrix product modulo the primes, from sums that are exact in float64.
+
+        Each sum has at most 2^9 terms below 2^44.
+        """
+        # the axis of the channels before those of the matrices: (..., C, n, k)
         a, b = (np.moveaxis(x.astype(float), -1, -3) for x in (a, b))
         n_terms = 1 << 9
         out: Array = np.zeros(1, np.int64)
@@ -1026,7 +1072,7 @@ class Towers(Field):
         return np.moveaxis(out, -3, -1)
 
     def random_function(self, name: str, a: Array) -> Array:
-        """Return a random function, drawn for `name`, of the residues `a`, channel by channel."""
+        """Return values at `a` of the pseudo-random functions called `name`, one per channel."""
         channels = [
             mix64(a[..., c : c + 1], mixing_key(self.seed, f"{name} {c}"))
             for c in range(self.n_channels)
@@ -1035,7 +1081,7 @@ class Towers(Field):
         return (bits % self.p.astype(np.uint64)).astype(np.int64)
 
     def _exp(self, a: Array) -> Array:
-        """Return e^a: per level (g^2)^a with a from the level below, random on the lowest level."""
+        """Return e^a: on each level g^(2 a), with a from the level below; random on the lowest."""
         squares = np.array([g * g for g, _ in self.tables] + [1] * self.n_chains)
         out = self.power(squares, np.roll(a, -self.n_chains, axis=-1))
         lowest = self.random_function("exp", a)[..., -self.n_chains :]
@@ -1043,9 +1089,12 @@ class Towers(Field):
         return np.where(a == 0, 1, out)
 
     def _log(self, u: Array) -> Array:
-        """Return half the discrete logarithm of u or of -u; random numbers on the first level."""
+        """Return log u: half the discrete logarithm of u or -u one level up; random on the first.
+
+        It is 0 for u = 1. Count u that are no squares, whose logarithm does not exist.
+        """
         t = self.random_function("log", u)
-        has_odd = False  # odd powers of g are no squares: the logarithm is that of -u
+        has_odd = False  # whether some u is an odd power of g, which is no square
         for c, (_, logarithms) in enumerate(self.tables):
             k = logarithms[u[..., c]].astype(np.int64)
             q = self.primes[c + self.n_chains]

@@ -1,8 +1,8 @@
 """Elementary and special functions of exact arrays: each with its derivative and its laws (D44).
 
-What is rational in exponentials and logarithms is computed so, and has all their laws. The others
-are *opaque*: random functions of the residue, of which the field knows the derivative and whether
-they are odd or even.
+Functions that are rational in exponentials and logarithms, such as tanh, are computed from these
+and obey all their laws. The others, such as erf, are *opaque*: in a finite field they are random
+functions of the residue, of which only the derivative is known and whether they are odd or even.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["SPECIAL", "exp", "function", "log", "polygamma", "sqrt"]
 Array = NDArray[Any]
 SPECIAL: Handlers = {}  # exact versions of the ufuncs of scipy.special, by name
 SQRT_PI = math.sqrt(math.pi)
-SMALL_EXPONENT = -60  # decimal exponent: for |x| < 1e-60 a series replaces the formula
+SMALL_EXPONENT = -60  # for |x| < 10^-60 a series replaces the formula
 
 
 def exp(x: Any) -> Exact:
@@ -44,12 +44,13 @@ def exp(x: Any) -> Exact:
     (x,) = lift_all(x)
     primal = x.field.exp(x.primal, x.log_terms)
     if x.field.has_infinity:
-        primal[np.isneginf(x.floats)] = 0 * x.field.one  # e^-inf is 0, as masks need
+        # e^-inf is 0, on which attention masks of -inf rely
+        primal[np.isneginf(x.floats)] = 0 * x.field.one
     return apply_slope(x, primal, primal, np.exp(x.floats))
 
 
 def log(x: Any) -> Exact:
-    """Return log x, with derivative x' / x; a zero of x is recorded."""
+    """Return log x, with derivative x' / x; record in the field where x is 0."""
     (x,) = lift_all(x)
     primal, log_terms = x.field.log(x.primal)
     x.field.record_zeros(x.primal, x.floats)
@@ -58,7 +59,7 @@ def log(x: Any) -> Exact:
 
 
 def sqrt(x: Any) -> Exact:
-    """Return the square root r of x, r^2 = x, with derivative x' / (2 r)."""
+    """Return the square root of x, with derivative x' / (2 sqrt x)."""
     (x,) = lift_all(x)
     root = x.field.sqrt(x.primal)
     slope = x.field.inv(x.field.add(root, root))
@@ -66,7 +67,7 @@ def sqrt(x: Any) -> Exact:
 
 
 def cos_and_sin(x: Any) -> tuple[Exact, Exact]:
-    """Return the pair (cos x, sin x), with derivatives -x' sin x and x' cos x."""
+    """Return cos x and sin x, in this order, with derivatives -x' sin x and x' cos x."""
     (x,) = lift_all(x)
     cos, sin = x.field.cos_and_sin(x.primal)
     return (
@@ -76,23 +77,23 @@ def cos_and_sin(x: Any) -> tuple[Exact, Exact]:
 
 
 def _cos(x: Any) -> Exact:
-    """Return cos x."""
+    """Return cos x, with its derivative."""
     return cos_and_sin(x)[0]
 
 
 def _sin(x: Any) -> Exact:
-    """Return sin x."""
+    """Return sin x, with its derivative."""
     return cos_and_sin(x)[1]
 
 
 def _tan(x: Any) -> Exact:
-    """Return tan x = sin x / cos x."""
+    """Return tan x as sin x / cos x, with its derivative."""
     cos, sin = cos_and_sin(x)
     return sin / cos
 
 
 def _float_function(name: str) -> Callable[..., Array]:
-    """Return the function of floats called `name`, from NumPy, `math` or `scipy.special`."""
+    """Return the floating-point function called `name` of NumPy, `math` or `scipy.special`."""
     if hasattr(np, name):
         function: Callable[..., Array] = getattr(np, name)
         return function
@@ -102,9 +103,10 @@ def _float_function(name: str) -> Callable[..., Array]:
 
 
 def _from_formula(formula: Callable[..., Any], name: str) -> Callable[..., Exact]:
-    """Return a function of exact numbers whose residues are those of `formula(*arguments)`.
+    """Return the exact version of NumPy's or SciPy's function `name`, given a formula for it.
 
-    Its floats are those of the function of NumPy or SciPy called `name`, which are more accurate.
+    Residues and derivatives come from `formula`, and floats from NumPy's or SciPy's own function,
+    which is more accurate.
     """
 
     def of_exact(*args: Any) -> Exact:
@@ -122,18 +124,26 @@ def opaque(
     odd: bool | None = None,
     floats: Callable[..., Array] | None = None,
 ) -> Callable[[Any], Exact]:
-    """Return a function that is random in finite fields, with a known derivative and symmetry.
+    """Return the exact version of a function of which only derivative and symmetry are known.
+
+    Its values in a finite field are random numbers, the same for the same argument.
 
     Parameters
     ----------
     name : str
-        The name, by which the random function is drawn.
+        The name of the function, from which the random values are drawn.
     slope : callable
-        The derivative, from x and the value of the function there.
+        Called with x and the value f(x), both `Exact`; returns the derivative f'(x).
     odd : bool, optional
-        Whether the function is odd, or else even. By default neither is known.
+        Whether the function is odd (True) or even (False). By default neither is assumed.
     floats : callable, optional
-        The function of floats. By default that of NumPy, Python or SciPy with this name.
+        The function of floating-point arrays. By default the one of this name in NumPy, `math` or
+        `scipy.special`.
+
+    Returns
+    -------
+    callable
+        Maps an exact array to the values there, with their derivatives.
     """
 
     def of_exact(x: Any) -> Exact:
@@ -157,14 +167,23 @@ def function(
 ) -> None:
     """Register the derivative of a function of one array, so that proofs can use the function.
 
+    A function that is registered already is replaced.
+
     Parameters
     ----------
     name : str
-        Name of a ufunc of NumPy or `scipy.special`, as its ``__name__`` says.
+        Name of a ufunc of NumPy or `scipy.special`: its ``__name__``.
     derivative : callable
-        Maps an array to the derivative there, by functions that are known.
+        Maps an array x to the derivative f'(x), elementwise. It may call the functions of NumPy and
+        `scipy.special` that proofs support, and functions registered before.
     floats : callable, optional
-        The function of floats; by default that of `scipy.special`, or of NumPy.
+        The function itself, of floating-point arrays. By default the one of this name in NumPy,
+        `math` or `scipy.special`.
+
+    Raises
+    ------
+    TypeError
+        If `name` is not a string, or if `derivative` or `floats` cannot be called.
     """
     if not isinstance(name, str):
         raise TypeError(f"name must be text, as the ufunc's __name__; got {name!r}")
@@ -178,16 +197,18 @@ def function(
 def _precise_near_zero(
     series: Callable[[Exact], Exact], formula: Callable[[Exact], Exact]
 ) -> Callable[[Exact], Exact]:
-    """Return a version of `formula` that keeps its digits near x = 0, where it would cancel.
+    """Return a version of `formula` that loses no decimal digits to cancellation near x = 0.
 
-    It computes decimals with more digits if x is small. Below 1e-60 it returns `series(x)`, the
-    first terms of the series, which are exact to all digits. Residues are always `formula(x)`.
+    It computes decimals with more digits if |x| is small. For |x| below 1e-60 it returns
+    `series(x)`, the first terms of the power series, which are exact to all digits. Residues of
+    finite fields are always those of `formula(x)`.
     """
 
     def of_exact(x: Exact) -> Exact:
         if not x.field.is_decimal:
             return formula(x)
-        exponents = [number.adjusted() for number in x.primal.ravel()]  # of NaN it is 0
+        # decimal exponents of the entries; for NaN `adjusted` returns 0
+        exponents = [number.adjusted() for number in x.primal.ravel()]
         sizes = np.array(exponents).reshape(x.shape)
         small = sizes < SMALL_EXPONENT
         with localcontext() as more_digits:
@@ -209,18 +230,21 @@ _erfinv = opaque("erfinv", lambda _, y: SQRT_PI / 2 * exp(y * y), odd=True)
 
 
 def _tanh(x: Exact) -> Exact:
-    """Return tanh x = (1 - e^-2x) / (1 + e^-2x)."""
+    """Return tanh x as (1 - e^-2x) / (1 + e^-2x)."""
     e = _expm1(x * -2)
     return -e / (2 + e)
 
 
 def _normal_cdf(x: Exact) -> Exact:
-    """Return the standard normal distribution function, (1 + erf(x / sqrt 2)) / 2."""
+    """Return the distribution function of N(0, 1) at x, (1 + erf(x / sqrt 2)) / 2."""
     return (1 + _erf(x / math.sqrt(2.0))) / 2
 
 
 def _arctan2(y: Exact, x: Exact) -> Exact:
-    """Return the angle of the point (x, y): arctan(y / x), and pi or -pi more where x < 0."""
+    """Return the angle of the point (x, y) in radians, as np.arctan2.
+
+    It is arctan(y / x), plus pi where x < 0 <= y, and minus pi where x < 0 and y < 0.
+    """
     angle = _arctan(y / x)
     is_left = comparison_of(np.less)(x, 0)
     is_upper = comparison_of(np.greater_equal)(y, 0)
@@ -228,7 +252,10 @@ def _arctan2(y: Exact, x: Exact) -> Exact:
 
 
 def polygamma(order: int) -> Callable[[Any], Exact]:
-    """Return log Gamma for order -1, digamma for order 0, its n-th derivative for order n > 0."""
+    """Return the exact version of log Gamma, digamma, or a derivative of digamma, by `order`.
+
+    Order -1 is log Gamma, 0 is digamma, and n > 0 is the n-th derivative of digamma.
+    """
     if order < 1:
         name = ("gammaln", "digamma")[order + 1]
         return opaque(name, lambda x, _: polygamma(order + 1)(x))
@@ -241,7 +268,7 @@ def polygamma(order: int) -> Callable[[Any], Exact]:
 
 
 def _xlogy(x: Exact, y: Exact) -> Exact:
-    """Return x log y, and 0 where x is 0 whatever y is."""
+    """Return x log y, which is 0 where x is 0, whatever y is."""
     is_zero = (x.primal == 0).all(axis=-1)
     return x * log(select(is_zero, np.ones(y.shape), y))
 
@@ -252,7 +279,7 @@ def _i0e_slope(x: Exact, y: Exact) -> Exact:
 
 
 def _i1e_slope(x: Exact, y: Exact) -> Exact:
-    """Return the derivative I0e(x) - y (sign(x) + 1 / x) of y = I1e(x)."""
+    """Return the derivative I0e(x) - y (sign(x) + 1 / x) of the scaled Bessel y = I1e(x)."""
     return SPECIAL["i0e"](x) - y * (UFUNCS["sign"](x) + 1 / x)
 
 

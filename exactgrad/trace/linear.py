@@ -1,4 +1,4 @@
-"""Products of matrices and linear algebra of exact arrays (D44)."""
+"""Matrix products, einsum and the functions of np.linalg for exact arrays (D44)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,23 @@ from .functions import log, sqrt
 
 __all__ = ["FUNCTIONS", "matmul"]
 
-ELLIPSIS_LETTERS = "ABCDEFGHIJ"  # letters for the axes of an ellipsis of einsum
+ELLIPSIS_LETTERS = "ABCDEFGHIJ"  # letters for the axes that "..." stands for in einsum
 SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
 
 
 def matmul(x: Any, y: Any) -> Exact:
-    """Return the matrix product X Y, with derivative (X Y)' = X' Y + X Y'.
+    """Return the matrix product x @ y, with derivative x' @ y + x @ y'.
 
     Parameters
     ----------
     x, y : Exact or array, shape (..., n, k) and (..., k, m)
-        The matrices, or stacks of them. One axis makes a row of x and a column of y.
+        Matrices, or stacks of matrices. A vector x (k,) counts as a row, and a vector y (k,) as a
+        column.
+
+    Returns
+    -------
+    Exact, shape (..., n, m)
+        As for np.matmul, the axis n or m is left out if x or y is a vector.
     """
     x, y = lift_all(x, y)
     field = x.field
@@ -64,9 +70,9 @@ def einsum(
     Parameters
     ----------
     subscripts : str
-        The letters of all axes, as np.einsum takes them: "ij,jk->ik".
+        One letter per axis, as np.einsum takes them, such as "ij,jk->ik".
     *operands : Exact or array
-        One array for each term of the letters.
+        One array for each group of letters before the arrow.
     optimize, casting : optional
         Ignored.
     """
@@ -99,10 +105,10 @@ def einsum(
 
 
 def _sum_own(x: Exact, term: str, used: str) -> tuple[Exact, str]:
-    """Return x and its letters, without repeated letters and letters that are not in `used`.
+    """Return x and the letters of its axes, reduced to the letters in `used`, each once.
 
-    `term` has one letter for each axis of x. A repeated letter becomes a diagonal; a letter that is
-    not in `used` is summed over.
+    `term` has one letter for each axis of x. Of the axes of a repeated letter the diagonal is
+    taken; an axis whose letter is not in `used` is summed over.
     """
     for c in set(term):
         while term.count(c) > 1:
@@ -120,7 +126,7 @@ def _sum_own(x: Exact, term: str, used: str) -> tuple[Exact, str]:
 def _contract(
     x: Exact, x_term: str, y: Exact, y_term: str, later: str
 ) -> tuple[Exact, str]:
-    """Return the product of x and y and its letters, computed by one product of stacked matrices.
+    """Return the einsum of two operands, and the letters of its axes, by one matrix product.
 
     `x_term` and `y_term` have one letter for each axis. Letters that both operands have are summed
     over, unless they are in `later`: the letters of the result and of the operands still to come.
@@ -133,10 +139,10 @@ def _contract(
     pairs = [*zip(x_term, x.shape, strict=True), *zip(y_term, y.shape, strict=True)]
     lengths = dict(pairs) | {
         c: n for c, n in pairs if n > 1
-    }  # axes of length 1 are broadcast
+    }  # an axis of length 1 is broadcast to the length of its letter elsewhere
 
     def as_matrices(z: Exact, term: str, *groups: list[str]) -> Exact:
-        """Return stacks of matrices, each group of letters as one axis."""
+        """Return z with its axes reordered, those of each group of letters joined into one."""
         order = [term.index(c) for group in groups for c in group]
         if order:
             z = z.transpose(*order)
@@ -153,12 +159,12 @@ def _contract(
 
 
 def dot(x: Any, y: Any) -> Any:
-    """Return np.dot(x, y) of exact arrays.
+    """Return np.dot(x, y), of which at least one operand is exact.
 
     Parameters
     ----------
     x, y : Exact or array
-        Numbers, vectors or matrices, as np.dot takes them.
+        Numbers, vectors, matrices or stacks of them, as np.dot takes them.
     """
     x, y = lift_all(x, y)
     if not x.ndim or not y.ndim:
@@ -169,13 +175,13 @@ def dot(x: Any, y: Any) -> Any:
 
 
 def _vdot(x: Any, y: Any) -> Any:
-    """Return np.vdot(x, y): the inner product of both arrays, flattened."""
+    """Return np.vdot(x, y): the inner product of x and y, each flattened to a vector."""
     x, y = lift_all(x, y)
     return dot(x.ravel(), y.ravel())
 
 
 def _vecdot(x: Any, y: Any, axis: int = -1) -> Exact:
-    """Return np.vecdot(x, y): inner products along one axis, the others broadcast."""
+    """Return np.vecdot(x, y): inner products along `axis`; the other axes are broadcast."""
     x, y = (moveaxis(z, axis, -1) for z in lift_all(x, y))
     return matmul(x[..., None, :], y[..., :, None])[..., 0, 0]
 
@@ -184,7 +190,10 @@ def _vecdot(x: Any, y: Any, axis: int = -1) -> Exact:
 
 
 def _of_stacks(function: Callable[..., Any], *operands: Any) -> Any:
-    """Return function(*matrices) for each row of stacked `operands`, stacked again."""
+    """Return a function of matrices applied to each matrix of stacks, with the results stacked.
+
+    The arrays in `operands` agree in their leading axes, those of the stacks.
+    """
     arrays = lift_all(*operands)
     if arrays[0].ndim == 2:
         return function(*arrays)
@@ -195,10 +204,10 @@ def _of_stacks(function: Callable[..., Any], *operands: Any) -> Any:
 
 
 def _eliminate(matrix: Exact, right: Any = None) -> tuple[Exact, Exact]:
-    """Return the solution X of `matrix` X = `right`, and the determinant of `matrix`.
+    """Return the solution (n, k) of `matrix` X = `right`, and the determinant of `matrix` (n, n).
 
-    They are computed by Gauss-Jordan elimination; pivots are chosen by the floats. Without `right`
-    the solution has no columns.
+    They are computed by Gauss-Jordan elimination. The pivot of a column is the entry that is
+    largest in floating point. Without `right` the solution has shape (n, 0).
     """
     n = len(matrix)
     rows = matrix.copy()
@@ -229,20 +238,20 @@ def _determinant(matrix: Exact) -> Exact:
 
 
 def _solve(matrix: Exact, right: Exact) -> Exact:
-    """Return the solution of `matrix` x = `right`, for a vector (n,) or columns (n, k)."""
+    """Return the solution x of `matrix` x = `right`, where `right` is a vector (n,) or (n, k)."""
     columns = right.reshape(len(right), -1)
     return _eliminate(matrix, columns)[0].reshape(right.shape)
 
 
 def _slogdet(matrix: Exact) -> Any:
-    """Return the sign and the log of the absolute value of a determinant, as np.linalg.slogdet."""
+    """Return the sign of the determinant of a matrix (n, n), and the log of its absolute value."""
     det = _determinant(matrix)
     size = det if det.floats > 0 else -det
     return SlogdetResult(np.sign(det.floats), log(size))
 
 
 def _cholesky(matrix: Exact) -> Exact:
-    """Return the lower triangular factor L of a matrix K = L L^T, computed column by column."""
+    """Return the lower triangular Cholesky factor L of a matrix (n, n), which is then L L^T."""
     lower = FUNCTIONS["zeros_like"](matrix)
     for j in range(len(matrix)):
         row = lower[j, :j]

@@ -1,10 +1,11 @@
-"""Makers of arrays as `copies` of a user's functions see them: `np.zeros` is exact in a proof.
+"""Versions of np.zeros, np.array and the like that make exact arrays while a proof runs.
 
-``out = np.zeros(3)`` followed by ``out[0] = x`` asks NumPy to make a float of an exact number. So
-for copies the name ``np`` stands for another module, and names of makers for others: while a proof
-calls them they make exact arrays, and else they are NumPy's. `numpy` itself stays as it is.
-Functions that NumPy writes in Python run as they are, as copies that see these makers. The
-functions of `scipy.special` that are no ufuncs have stand-ins, too.
+``out = np.zeros(3)`` followed by ``out[0] = x`` asks NumPy to make a float of an exact number,
+which would lose its derivative. So a proof runs copies of the user's functions (see `copies`), for
+which the name ``np`` stands for another module. Its *makers* of arrays, such as np.zeros, make
+exact arrays during a proof, and call NumPy's own functions otherwise. `numpy` itself is unchanged.
+Functions of NumPy that are written in Python run unchanged, as copies that see these makers. The
+functions of `scipy.special` that are no ufuncs have exact versions, too.
 """
 
 from __future__ import annotations
@@ -33,14 +34,18 @@ ACTIVE_FIELD: ContextVar[Field | None] = ContextVar("field", default=None)
 
 
 def _holds_floats(dtype: Any) -> bool:
-    """Return whether an array made with this dtype would hold floats or objects; None is float."""
+    """Return whether a dtype is one of floats or objects, which exact numbers can replace.
+
+    None stands for the default, float.
+    """
     return dtype is None or np.dtype(dtype).kind in "fO"
 
 
 def _constant(name: str, field: Field, *args: Any, **kwargs: Any) -> Any:
-    """Return the array that np.zeros, np.ones, np.eye and the like make (`name`), as exact numbers.
+    """Return np.zeros, np.ones, np.eye or the like, as `name` says, as an exact array.
 
-    An array of integers or bools is returned as NumPy makes it.
+    `args` and `kwargs` are those of NumPy's function. An array of integers or bools is returned as
+    NumPy makes it.
     """
     array = getattr(np, name)(*args, **kwargs)
     if array.dtype.kind != "f":
@@ -51,7 +56,7 @@ def _constant(name: str, field: Field, *args: Any, **kwargs: Any) -> Any:
 def _full(
     field: Field, shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any
 ) -> Any:
-    """Return np.full; the fill value may be an exact number."""
+    """Return np.full(shape, fill_value) as an exact array; the fill value may be exact."""
     if field_of(fill_value) is None:
         return _constant("full", field, shape, fill_value, dtype, **kwargs)
     out = lift(np.zeros(shape), field)
@@ -60,7 +65,7 @@ def _full(
 
 
 def _empty(field: Field, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    """Return np.empty; of floats, an exact array of one random number (see `uninitialized`)."""
+    """Return np.empty; for a dtype of floats, an exact array filled with one random number."""
     if not _holds_floats(dtype):
         return np.empty(shape, dtype, **kwargs)
     return uninitialized(field, shape)
@@ -74,9 +79,10 @@ def _converted(
     ndmin: int = 0,
     **kwargs: Any,
 ) -> Any:
-    """Return np.array, np.asarray or the like, as `name` says, of lists with exact numbers.
+    """Return np.array, np.asarray or the like, as `name` says, of `values` with exact numbers.
 
-    Values without exact numbers are passed to NumPy's function.
+    Values without exact numbers are passed to NumPy's function. `Untraceable` is raised if `dtype`
+    is one of integers or the like, which cannot hold exact numbers.
     """
     if field_of(values) is None:
         if ndmin:
@@ -99,7 +105,7 @@ def _converted(
 
 
 class _ConcatenatingIndex:
-    """Stand-in for np.r_ or np.c_ that also joins exact arrays."""
+    """Replacement of np.r_ or np.c_ that also joins exact arrays."""
 
     def __init__(self, name: str, concatenate: str) -> None:
         self.name = name
@@ -113,7 +119,7 @@ class _ConcatenatingIndex:
 
 
 def _broadcast(field: Field, *arrays: Any) -> Any:
-    """Return np.broadcast of the shapes of the arrays; the field is ignored."""
+    """Return np.broadcast of exact or other arrays, by their floats; the field is ignored."""
     return np.broadcast(*(getattr(x, "floats", x) for x in arrays))
 
 
@@ -133,7 +139,7 @@ MAKERS: Handlers = {
 
 
 def _maker(name: str) -> Callable[..., Any]:
-    """Return NumPy's maker called `name`, which during a proof calls its entry of `MAKERS`."""
+    """Return a version of NumPy's function `name` that calls `MAKERS[name]` during a proof."""
     original = getattr(np, name)
 
     @functools.wraps(original)
@@ -147,10 +153,10 @@ def _maker(name: str) -> Callable[..., Any]:
 
 
 class Vectorize(np.vectorize):
-    """Stand-in for np.vectorize that also calls the function on exact numbers, one by one."""
+    """Replacement of np.vectorize that also calls the function on exact numbers, one by one."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the array of results, or several if the function returns a tuple."""
+        """Return the array of results, or a tuple of arrays if the function returns tuples."""
         field = ACTIVE_FIELD.get()
         if field is None or field_of(args) is None:
             return super().__call__(*args, **kwargs)
@@ -180,14 +186,17 @@ class Vectorize(np.vectorize):
 
 
 def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return as_strided(x), also of exact arrays: NumPy's own function does not dispatch."""
+    """Return as_strided(x) of an exact or another array.
+
+    NumPy's own function does not call ``__array_function__``, by which exact arrays replace others.
+    """
     if field_of(x) is None:
         return np.lib.stride_tricks.as_strided(x, *args, **kwargs)
     return FUNCTIONS["as_strided"](x, *args, **kwargs)
 
 
 def _module_like(module: ModuleType, **replaced: Any) -> ModuleType:
-    """Return a module with all names of `module`, some of them `replaced`."""
+    """Return a new module with the attributes of `module`, except for those in `replaced`."""
     copy = ModuleType(module.__name__)
     vars(copy).update(vars(module), **replaced)
     return copy
@@ -202,7 +211,7 @@ REPLACED_NAMES = {
     **{name: _maker(name) for name in MAKERS},
 }
 NUMPY = _module_like(np, **REPLACED_NAMES, lib=LIB)
-# Maps the id of an object of NumPy to the stand-in that copied functions see
+# Maps the id of an object of NumPy to its replacement, which copied functions see instead
 STAND_INS: dict[int, Any] = {
     id(np): NUMPY,
     id(np.lib): LIB,
@@ -211,9 +220,9 @@ STAND_INS: dict[int, Any] = {
     **{id(getattr(np, name)): stand_in for name, stand_in in REPLACED_NAMES.items()},
 }
 
-# --- NumPy's own functions in Python: copies of them run, which call the stand-ins of makers
+# --- functions that NumPy writes in Python: copies of them call the makers above
 
-# Helpers written in C, which take floats alone: functions that call them are not copied
+# Names of helpers written in C, which take floats only: functions that use them are not copied
 COMPILED_HELPERS = {
     "_wrapfunc",
     "_array_converter",
@@ -223,9 +232,9 @@ COMPILED_HELPERS = {
 
 @functools.cache
 def _names_in(module: str) -> dict[str, Any]:
-    """Return the global names for copies of the functions of `module`, one of NumPy's modules.
+    """Return the global variables that copied functions of a module of NumPy use, by name.
 
-    Makers are replaced by their stand-ins, and functions of the module by their own copies.
+    Makers are replaced by those of `STAND_INS`, and functions of the module by their copies.
     """
     names = vars(sys.modules[module]).copy()
     for name, value in names.items():
@@ -237,7 +246,7 @@ def _names_in(module: str) -> dict[str, Any]:
 
 
 def _copy(function: FunctionType, names: dict[str, Any]) -> FunctionType:
-    """Return a function with the same code, whose global names are `names`."""
+    """Return a copy of `function` that looks up its global variables in the dict `names`."""
     copy = FunctionType(
         function.__code__,
         names,
@@ -252,7 +261,8 @@ def _copy(function: FunctionType, names: dict[str, Any]) -> FunctionType:
 def _add_python_functions(prefix: str, module: ModuleType) -> None:
     """Register in `FUNCTIONS` copies of the functions that NumPy writes in Python.
 
-    They run on exact numbers as they are. `prefix` is put before their names, such as "linalg.".
+    Their code needs no change for exact numbers. `prefix`, such as "linalg.", is put before their
+    names. Functions that are registered already are kept.
     """
     for name, function in vars(module).items():
         if type(function) is not type(np.sum):
@@ -274,7 +284,7 @@ _add_python_functions("linalg.", np.linalg)
 def _logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False
 ) -> Exact:
-    """Return log sum b e^a over `axis`; b is 1 by default."""
+    """Return the log of the sum of b e^a over `axis`; b is 1 by default, axis None is all axes."""
     terms = exp(a)
     if b is not None:
         terms = terms * b
@@ -282,7 +292,7 @@ def _logsumexp(
 
 
 def _softmax(x: Any, axis: Any = None) -> Exact:
-    """Return the softmax e^x / sum e^x over `axis`."""
+    """Return the softmax of x, e^x divided by its sum over `axis`; None is all axes."""
     return exp(x) / FUNCTIONS["sum"](exp(x), axis, True)
 
 
@@ -295,7 +305,10 @@ SCIPY_FUNCTIONS: Handlers = {
 
 
 def scipy_stand_in(value: Any) -> Any:
-    """Return the exact version of a function of `scipy.special`; None for any other value."""
+    """Return a version for exact arrays if `value` is a function of `SCIPY_FUNCTIONS`, else None.
+
+    The version passes calls without exact numbers to SciPy's function.
+    """
     if type(value) is not FunctionType or value.__name__ not in SCIPY_FUNCTIONS:
         return None
     name = value.__name__

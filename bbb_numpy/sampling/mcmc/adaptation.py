@@ -53,17 +53,17 @@ class DualAveraging(NamedTuple):
 
     anchor: float  # log eps_0, the log step size towards which the iterates are pulled
     log_step: float  # log step size of the next draw
-    log_mean: float  # average of the log step sizes, used after the warm-up
+    log_mean: float  # weighted mean of log step sizes, used after the warm-up
     mean_error: float  # running mean of target acceptance minus actual acceptance
     n_draws: int  # number of draws so far, under the present metric
 
     @classmethod
     def start(cls, step_size: float) -> DualAveraging:
-        """Return the state before the first draw, which is made with `step_size`."""
+        """Return the state of dual averaging before the first draw, made with `step_size`."""
         return cls(log(step_size), log(step_size), log(step_size), 0.0, 0)
 
     def update(self, error: float) -> DualAveraging:
-        r"""Return the state after one more draw (M11).
+        r"""Return the state of dual averaging after one more draw, with its next step size (M11).
 
         With t the number of draws so far ::
 
@@ -86,7 +86,7 @@ class DualAveraging(NamedTuple):
         count = self.n_draws + 1
         weight = 1.0 / (count + 10.0)
         mean_error = (1.0 - weight) * self.mean_error + weight * error
-        log_step = self.anchor - mean_error * sqrt(count) / 0.1  # M11
+        log_step = self.anchor - mean_error * sqrt(count) / 0.1  # next log eps (M11)
         log_step = min(max(log_step, -60.0), 60.0)
         share = count**-0.75
         log_mean = share * log_step + (1.0 - share) * self.log_mean
@@ -107,7 +107,7 @@ class Moments(NamedTuple):
 
     @classmethod
     def start(cls, like: Array, dense: bool) -> Moments:
-        """Return the moments of an empty window: all sums are 0.
+        """Return the moments of a window that has no draws yet: all sums are 0.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class Moments(NamedTuple):
         return Moments(count, mean, self.squares + products)
 
     def metric(self, dtype: Any) -> Metric:
-        """Return the metric of the window's covariance, shrunk towards variances of 1e-3 (M12).
+        """Return the metric with the window's covariance, shrunk towards variances of 1e-3 (M12).
 
         The shrinkage counts as five draws, as in Stan; it matters for short windows alone.
 
@@ -142,14 +142,14 @@ class Moments(NamedTuple):
         dtype : dtype
             Dtype of the positions, and so of the metric.
         """
-        # degrees of freedom: each chain has used one for its mean
+        # degrees of freedom of the variances: one less for each chain, whose mean was estimated
         degrees = (self.n_draws - 1) * len(self.mean)
         if self.squares.ndim == 1:
             variance = (self.squares + 5e-3) / (degrees + 5.0)
             return DiagonalMetric(variance.astype(dtype))
         covariance = 0.5 * (self.squares + self.squares.T)
         diagonal = np.diag_indices_from(covariance)
-        covariance[diagonal] += 5e-3  # M12
+        covariance[diagonal] += 5e-3  # five draws of variance 1e-3 (M12)
         # with fewer draws than coordinates only the shrinkage makes the covariance nonsingular:
         # the diagonal is kept above the rounding error of the dtype
         rounding = float(np.finfo(dtype).eps) * float(np.trace(covariance))
@@ -158,7 +158,7 @@ class Moments(NamedTuple):
 
 
 def windows(warm_up: int) -> tuple[int, ...]:
-    """Return the numbers of draws at which windows begin and end, for a warm-up of `warm_up` draws.
+    """Return the draw numbers at which a warm-up's windows for the metric begin and end.
 
     The first number is the beginning of the first window; each other number is the end of a
     window, at which the metric is renewed, and the beginning of the next window. Much as in Stan
@@ -171,7 +171,7 @@ def windows(warm_up: int) -> tuple[int, ...]:
     initial_draws = 75
     final_draws = 50
     size = 25
-    # a warm-up too short for these numbers has a single window
+    # a warm-up too short for these three numbers has one window, of 75 % of its draws
     if initial_draws + final_draws + size > warm_up:
         initial_draws = int(0.15 * warm_up)
         final_draws = int(0.1 * warm_up)
@@ -180,7 +180,7 @@ def windows(warm_up: int) -> tuple[int, ...]:
     last_end = warm_up - final_draws
     while ends[-1] < last_end:
         end = ends[-1] + size
-        # the last window takes the draws of a next one that would not fit
+        # if the next window would not fit in the rest, this one takes its draws too
         if end + 2 * size > last_end:
             end = last_end
         ends.append(end)
@@ -191,7 +191,7 @@ def windows(warm_up: int) -> tuple[int, ...]:
 def first_step_size(
     target: Target, rng: Generator, metric: Metric, state: State, step_size: float
 ) -> float:
-    """Return a step size at which the mean acceptance of one leapfrog crosses 80 % (M11).
+    """Return a step size at which a leapfrog step's mean acceptance crosses 80 % (M11).
 
     The step size is doubled or halved until the acceptance has crossed 80 %.
 
@@ -235,7 +235,7 @@ class LengthAdaptation(Protocol):
     def after_draw(
         self, kernel: Any, state: Any, info: Info, step_size: float, in_window: bool
     ) -> Self:
-        """Return the state of learning after one more draw.
+        """Return the state of learning the path length after one more draw.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class LengthAdaptation(Protocol):
     def after_window(
         self, kernel: Any, moments: Moments, step_size: float, first: bool, last: bool
     ) -> Self:
-        """Return the state of learning after a window of draws, when the metric is renewed.
+        """Return the state of learning the path length after a window, under a new metric.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class LengthAdaptation(Protocol):
         """
 
     def current(self, last: bool) -> float:
-        """Return the length of the next path; if `last`, the length to use after the warm-up."""
+        """Return the length of the next path; if `last`, of the paths after the warm-up."""
 
 
 class Adaptation(NamedTuple):
@@ -279,10 +279,10 @@ class Adaptation(NamedTuple):
     kernel: Any
     n_draws: int  # number of draws made so far
     warm_up: int  # number of draws of the whole warm-up
-    target_accept: float | None  # None if the kernel accepts everything
-    averaging: DualAveraging  # dual averaging of the step size
+    target_accept: float | None  # aim of the acceptance; None if nothing is rejected
+    averaging: DualAveraging  # state of learning the step size
     moments: Moments  # moments of the draws of the present window
-    length: Any  # a `LengthAdaptation`, or None where paths have no length to learn
+    length: Any  # a `LengthAdaptation`; None if no path length is learned
 
     def update(
         self, target: Target, rng: Generator, state: Any, info: Info
@@ -292,6 +292,7 @@ class Adaptation(NamedTuple):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
             Generator of the trial steps with which a new metric begins.
         state : State
@@ -343,10 +344,10 @@ class Adaptation(NamedTuple):
 class Adaptable(Scaled):
     """Base class of kernels whose step size and metric a warm-up learns."""
 
-    target_accept: float | None  # None if the kernel accepts everything
-    # Relative bias of variances above which draws of an unadjusted kernel are warned of
+    target_accept: float | None  # default aim of a warm-up; None if nothing is rejected
+    # Relative bias of variances (0.06 is 6 %) above which a run of the kernel ends with a warning
     max_bias: float = 0.0
-    remedy: str = ""  # advice of that warning: the settings that lower the bias
+    remedy: str = ""  # settings that lower the bias, named in the warning
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Let a user's subclass define methods and values under their old names, with a warning."""
@@ -357,7 +358,7 @@ class Adaptable(Scaled):
         accept_old_methods(cls, values)
 
     def init(self, target: Target, position: Array) -> Any:
-        """Return the state of chains at `position` (S, D); see `states.init`."""
+        """Return the initial state of S chains, whose positions are a copy of `position` (S, D)."""
         return init(target, position)
 
     def adapt(
@@ -370,11 +371,12 @@ class Adaptable(Scaled):
         dense: bool = False,
         target_accept: float | None = None,
     ) -> Adaptation | None:
-        """Return the warm-up before its first draw, or None if the kernel has nothing to adapt.
+        """Return the state of a warm-up before its first draw; None if nothing is to be adapted.
 
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
             Generator of the trial steps that find the first step size.
         state : State
@@ -452,7 +454,9 @@ class Adaptable(Scaled):
         Parameters
         ----------
         target : Target
+            Ignored: the acceptance is in `info`.
         rng : Generator
+            Ignored.
         state : State
             State of the chains at the draw.
         info : Info

@@ -74,7 +74,7 @@ def halton(index: int) -> float:
 
 
 def mean_slope(slope: Array, acceptance: Array) -> float:
-    """Return the mean slope of S chains, each weighted by the acceptance of its proposal (D47).
+    """Return the acceptance-weighted mean of the criterion's derivatives by log path (D47).
 
     A proposal that is rejected does not move its chain, however far away it is. If all
     acceptances are 0 the mean is 0.
@@ -87,7 +87,7 @@ def mean_slope(slope: Array, acceptance: Array) -> float:
         Acceptance probabilities.
     """
     total = float(acceptance.sum())
-    return float(slope @ acceptance) / total if total > 0.0 else 0.0  # D47
+    return float(slope @ acceptance) / total if total > 0.0 else 0.0  # mean (D47)
 
 
 def criterion_slope(
@@ -98,7 +98,7 @@ def criterion_slope(
     acceptance: Array,
     time: float,
 ) -> Array:
-    r"""Return the derivatives by log path of each chain's term of the criterion (S,) (D47).
+    r"""Return each chain's derivative (S,) of the ChEES criterion by the log path length (D47).
 
     The path has the length h T with jitter h, so that its end :math:`\theta'` moves by h times the
     velocity :math:`M^{-1} r'` as T grows. In the norm of the metric, :math:`\|u\|^2 = u^T M u`, the
@@ -109,6 +109,7 @@ def criterion_slope(
     Parameters
     ----------
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     start, end : ndarray (S, D)
         Positions theta and theta' before and after the path, or their offsets from each chain's
         own center: if chains are in different modes, their common mean is in none of the modes, and
@@ -125,19 +126,19 @@ def criterion_slope(
     used = np.flatnonzero(acceptance > 0.0)
     if not used.size:
         return slope
-    # squares of squares may leave the range of float32: they are computed in float64
+    # fourth powers of offsets may leave the range of float32: they are computed in float64
     start = start.astype(np.result_type(start, float))
     end = end[used].astype(np.result_type(end, float))
     momentum = momentum[used].astype(np.result_type(momentum, float))
     start_offset = start - start.mean(axis=0)
     end_offset = end - acceptance[used] @ end / acceptance[used].sum()
     change = _square(metric, end_offset) - _square(metric, start_offset)[used]
-    slope[used] = time * change * inner(end_offset, momentum)  # D47
+    slope[used] = time * change * inner(end_offset, momentum)  # by log T (D47)
     return slope
 
 
 def _square(metric: Metric, offset: Array) -> Array:
-    """Return the squared norms u^T M u (S,) of offsets u (S, D)."""
+    """Return the squared norms u^T M u (S,) of offsets u (S, D), with M the mass matrix."""
     white = metric.whiten(offset)
     return inner(white, white)
 
@@ -147,16 +148,16 @@ class PathLength(NamedTuple):
 
     log_path: float  # log of the path length of the next draw
     log_mean: float  # mean of the log path lengths, used after the warm-up
-    mean_square: float  # running mean of squared slopes
+    mean_square: float  # running mean of squared derivatives of the criterion
     n_draws: int  # number of updates so far, under the present metric
 
     @classmethod
     def start(cls, path: float) -> PathLength:
-        """Return the state before the first draw, whose path has the length `path`."""
+        """Return the state before the first draw, whose path length is `path`."""
         return cls(log(path), log(path), 0.0, 0)
 
     def update(self, slope: float, shortest: float, longest: float) -> PathLength:
-        """Return the state after one step of gradient ascent on the criterion (D47).
+        """Return the path length's state after an Adam step that increases the criterion (D47).
 
         The learning rate of 0.025 and the memory of 20 draws for the squares are the paper's. If
         the slope is 0 or not finite, the state is returned unchanged.
@@ -173,7 +174,7 @@ class PathLength(NamedTuple):
         count = self.n_draws + 1
         mean_square = 0.95 * self.mean_square + 0.05 * slope * slope
         root = sqrt(mean_square / (1.0 - 0.95**count))
-        log_path = self.log_path + 0.025 * slope / root  # D47
+        log_path = self.log_path + 0.025 * slope / root  # step of Adam (D47)
         log_path = min(max(log_path, log(shortest)), log(longest))
         share = count**-0.75
         log_mean = share * log_path + (1.0 - share) * self.log_mean
@@ -187,7 +188,7 @@ class PathLength(NamedTuple):
         step_size: float,
         in_window: bool,
     ) -> PathLength:
-        """Return the state after an `update` by one draw, for paths of 1 to max_steps steps (D47).
+        """Return the path length's state after one more draw, for 1 to max_steps steps (D47).
 
         Parameters
         ----------
@@ -208,7 +209,7 @@ class PathLength(NamedTuple):
     def after_window(
         self, kernel: ChEES, moments: Moments, step_size: float, first: bool, last: bool
     ) -> PathLength:
-        """Return a new state for the new metric; after the last window, the present one (D47).
+        """Return a new initial state for the new metric; after the last window, this one (D47).
 
         After the last window too few draws are left to learn the path length anew.
 
@@ -226,7 +227,7 @@ class PathLength(NamedTuple):
         return self if last else PathLength.start(kernel.init_path(step_size))
 
     def current(self, last: bool) -> float:
-        """Return the path length of the next draw, or the mean one if `last` (warm-up ended)."""
+        """Return the path length of the next draw; if `last`, the mean one, for the sampling."""
         return exp(self.log_mean if last else self.log_path)
 
 
@@ -265,7 +266,7 @@ class ChEES(Adaptable):
     # The harmonic mean over the chains, which a single stuck chain pulls down, is to have this
     # value: it is optimal in theory (Beskos et al. 2013), and the choice of the paper
     target_accept = 0.651
-    default_warm_up = 4000  # number of steps, the same as for HMC
+    default_warm_up = 4000  # number of warm-up steps, as for HMC
     # smallest number of chains in a group, because chains learn the path from each other
     min_group_chains = 4
     tuned_fields = ("step_size", "metric", "path")
@@ -301,7 +302,7 @@ class ChEES(Adaptable):
             )
 
     def init_length(self, state: Any, step_size: float) -> tuple[PathLength, float]:
-        """Return the initial `PathLength` and path; raise ValueError for a single chain."""
+        """Return the initial `PathLength`, and its path length; ValueError for a single chain."""
         self.check_chains(len(state.position))
         path = self.init_path(step_size)
         return PathLength.start(path), path
@@ -314,7 +315,9 @@ class ChEES(Adaptable):
         Parameters
         ----------
         target : Target
+            Ignored: the acceptance is in `info`.
         rng : Generator
+            Ignored.
         state : State
             State of the chains at the draw.
         info : Info
@@ -322,12 +325,12 @@ class ChEES(Adaptable):
         target_accept : float
             Harmonic mean acceptance to aim at.
         """
-        # the harmonic mean is 0 if one acceptance is 0
+        # if a chain's acceptance is 0, 1 / acceptance is inf and the harmonic mean 0
         with np.errstate(divide="ignore", over="ignore"):
             return float(target_accept - float(1.0 / np.mean(1.0 / info.acceptance)))
 
     def init(self, target: Target, position: Array) -> ChEESState:
-        """Return the state of chains at `position` (S, D), before the first path."""
+        """Return the initial `ChEESState` of S chains at `position` (S, D), which is copied."""
         state = init(target, position)
         chains = len(position)
         center = np.tile(position.mean(axis=0), (chains, 1))
@@ -336,12 +339,14 @@ class ChEES(Adaptable):
     def step(
         self, target: Target, rng: Generator, state: Any
     ) -> tuple[ChEESState, Info]:
-        """Move every chain along one trajectory, or leave it where it is (D47, M7).
+        """Return the state after one path of each chain, accepted or not, and a report (D47, M7).
 
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : ChEESState
             State that `init` or the step before returned; it is not changed.
 

@@ -57,7 +57,7 @@ class HMC(Adaptable):
     max_steps: int = 1000
     small_steps: float = 0.1
 
-    # Neal (2011) finds 0.65 optimal for Gaussians; the smaller steps of 0.8 suit more posteriors
+    # acceptance: Neal (2011) finds 0.65 optimal for Gaussians; smaller steps suit more posteriors
     target_accept = 0.8
     # paths are short, so that chains need many of them to reach the bulk of the posterior
     default_warm_up = 4000
@@ -72,7 +72,7 @@ class HMC(Adaptable):
         return steps_for(self.path, self.step_size, self.max_steps)
 
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
-        r"""Move every chain along one trajectory, or leave it where it is (M7).
+        r"""Return the state after one trajectory of each chain, accepted or not, and a report (M7).
 
         The end of the trajectory is accepted with probability :math:`\min(1, e^{H_0 - H_1})`,
         :math:`H = -\log\pi(\theta) + \tfrac12 r^T M^{-1} r`. For the proposal to be its own inverse
@@ -82,13 +82,15 @@ class HMC(Adaptable):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : State
             Present state of the chains; it is not changed.
         """
         metric = self.metric_for(state.position)
         momentum = metric.draw_momentum(rng, state.position)
-        # number and size of the steps are drawn once for all chains
+        # number and size of the steps are drawn once and shared by all chains
         steps = ceil(self.steps * (1.0 - self.jitter * rng.random()))
         step_size = self.step_size
         if self.small_steps and rng.random() < self.small_steps:
@@ -108,14 +110,16 @@ def trajectory(
     step_size: float,
     steps: int,
 ) -> tuple[State, Info, Phase]:
-    """Return the next state after one trajectory, and the end point even if it is rejected (M7).
+    """Return next state, report, and end point even if rejected, of one HMC trajectory (M7).
 
     Parameters
     ----------
     target : Target
+        Function of the log density (S,) in nats, and of its gradient (S, D).
     rng : Generator
         Generator of the random numbers that decide on acceptance.
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     state : State
         State at which the trajectory begins.
     momentum : ndarray (S, D)
@@ -154,11 +158,12 @@ def accept(
     energies: tuple[Array, Array],
     steps: int,
 ) -> tuple[State, Info]:
-    """Return the new state of every chain with probability min(1, exp(-error)), else the old (M7).
+    """Return each chain's new state with probability min(1, exp(-error)), else the old one (M7).
 
     Parameters
     ----------
     rng : Generator
+        Source of the random numbers.
     error : ndarray (S,)
         Change of the energy from the old to the new state, in nats.
     old, new : State

@@ -34,7 +34,7 @@ class Phase(NamedTuple):
 
     @property
     def state(self) -> State:
-        """Position, log density and gradient, without the momentum."""
+        """`State` with position, log density and gradient, without the momentum."""
         return State(self.position, self.log_density, self.gradient)
 
 
@@ -65,14 +65,14 @@ def hamiltonian(metric: Metric, phase: Phase) -> Array:
     """
     with np.errstate(all="ignore"):
         energy = metric.kinetic(phase.momentum) - phase.log_density
-        # a finite sum shows with one test that no energy is nan, which is the common case
+        # the common case in one test: if the sum is finite, no energy is nan
         if np.isfinite(np.add.reduce(energy)):
             return energy
     return np.where(np.isnan(energy), np.inf, energy)
 
 
 def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Phase:
-    r"""Return positions and momenta after one step of the leapfrog (M8).
+    r"""Return the phase of S chains after one leapfrog step (M8).
 
     The step is ::
 
@@ -87,7 +87,9 @@ def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Ph
     Parameters
     ----------
     target : Target
+        Function of the log density (S,) in nats, and of its gradient (S, D).
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     phase : Phase
         Positions and momenta, with log density and gradient at the positions.
     step_size : float or ndarray (S, 1)
@@ -97,7 +99,7 @@ def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Ph
     # a diverging trajectory overflows without a warning; `finite` then sets its density to -inf
     with np.errstate(all="ignore"):
         momentum = phase.momentum + half * phase.gradient
-        position = phase.position + step_size * metric.velocity(momentum)  # M8
+        position = phase.position + step_size * metric.velocity(momentum)  # drift (M8)
         value, gradient = finite(*target(position))
         momentum += half * gradient
     return Phase(position, momentum, value, gradient)

@@ -32,45 +32,47 @@ class Metric:
     """A mass matrix M; a metric of your own needs the methods of this class, not the class."""
 
     def draw_momentum(self, rng: Generator, like: Array) -> Array:
-        """Draw momenta r ~ N(0, M) of shape (S, D).
+        """Draw momenta (S, D) from N(0, M), with M the mass matrix.
 
         Parameters
         ----------
         rng : Generator
+            Source of the random numbers.
         like : ndarray (S, D)
             Array whose shape and dtype the momenta have.
         """
         return self._momentum(rng.standard_normal(like.shape, like.dtype.type))
 
     def draw_step(self, rng: Generator, like: Array) -> Array:
-        """Draw steps ~ N(0, M^-1) of shape (S, D).
+        """Draw steps of the positions (S, D) from N(0, M^-1), with M the mass matrix.
 
         Parameters
         ----------
         rng : Generator
+            Source of the random numbers.
         like : ndarray (S, D)
             Array whose shape and dtype the steps have.
         """
         return self._step(rng.standard_normal(like.shape, like.dtype.type))
 
     def velocity(self, momentum: Array) -> Array:
-        """Return the velocity M^-1 r (S, D) of momenta r (S, D)."""
+        """Return the velocities M^-1 r (S, D) of momenta r (S, D), with M the mass matrix."""
         raise NotImplementedError
 
     def kinetic(self, momentum: Array) -> Array:
-        """Return the kinetic energies r^T M^-1 r / 2 (S,) of momenta r (S, D)."""
+        """Return the kinetic energies r^T M^-1 r / 2 (S,), in nats, of momenta r (S, D)."""
         return 0.5 * inner(momentum, self.velocity(momentum))
 
     def whiten(self, offset: Array) -> Array:
-        """Return whitened offsets z (S, D) of offsets u (S, D), such that z^T z = u^T M u."""
+        """Return each offset u of `offset` (S, D) as a whitened z (S, D), with z^T z = u^T M u."""
         raise NotImplementedError
 
     def _momentum(self, z: Array) -> Array:
-        """Return momenta ~ N(0, M) from standard normal numbers `z` (S, D)."""
+        """Return momenta from N(0, M) (S, D), computed from standard normal numbers `z` (S, D)."""
         raise NotImplementedError
 
     def _step(self, z: Array) -> Array:
-        """Return steps ~ N(0, M^-1) from standard normal numbers `z` (S, D)."""
+        """Return steps from N(0, M^-1) (S, D), computed from standard normal numbers `z` (S, D)."""
         raise NotImplementedError
 
 
@@ -117,23 +119,23 @@ class DiagonalMetric(Metric):
 
     @cached_property
     def _scale(self) -> Array:
-        """Estimated standard deviations (D,)."""
+        """Estimated standard deviations of the coordinates (D,), the roots of `variance`."""
         return np.sqrt(self.variance)
 
     def _momentum(self, z: Array) -> Array:
-        """Return momenta z / sd (S, D)."""
+        """Return momenta (S, D): standard normal `z` (S, D) over the standard deviations."""
         return z / self._scale
 
     def _step(self, z: Array) -> Array:
-        """Return steps z sd (S, D)."""
+        """Return steps (S, D): standard normal `z` (S, D) times the standard deviations."""
         return z * self._scale
 
     def velocity(self, momentum: Array) -> Array:
-        """Return the velocity M^-1 r (S, D) of momenta r (S, D): r times the variances."""
+        """Return the velocities (S, D): the momenta (S, D) times the coordinates' variances."""
         return momentum * self.variance
 
     def whiten(self, offset: Array) -> Array:
-        """Return whitened offsets u / sd (S, D) of offsets u (S, D)."""
+        """Return whitened offsets (S, D): `offset` (S, D) over the standard deviations."""
         return offset / self._scale
 
 
@@ -172,7 +174,7 @@ class DenseMetric(Metric):
 
     @cached_property
     def _factor(self) -> Array:
-        """Lower triangular C (D, D) with C C^T = M^-1."""
+        """Cholesky factor of the covariance: lower triangular C (D, D) with C C^T = M^-1."""
         return np.linalg.cholesky(self.covariance)
 
     @cached_property
@@ -183,24 +185,24 @@ class DenseMetric(Metric):
         )
 
     def _momentum(self, z: Array) -> Array:
-        """Return momenta C^-T z (S, D)."""
+        """Return momenta (S, D): C^-T z for each row z of standard normal numbers, C `_factor`."""
         return z @ self._inverse_factor
 
     def _step(self, z: Array) -> Array:
-        """Return steps C z (S, D)."""
+        """Return steps (S, D): C z for each row z of standard normal numbers, with C `_factor`."""
         return z @ self._factor.T
 
     def velocity(self, momentum: Array) -> Array:
-        """Return the velocity M^-1 r (S, D) of momenta r (S, D): the covariance times r."""
+        """Return the velocities (S, D): the covariance times each momentum of `momentum` (S, D)."""
         return momentum @ self.covariance
 
     def whiten(self, offset: Array) -> Array:
-        """Return whitened offsets C^-1 u (S, D) of offsets u (S, D)."""
+        """Return whitened offsets (S, D): C^-1 u for each row u of `offset`, with C `_factor`."""
         return offset @ self._inverse_factor.T
 
 
 def identity(like: Array) -> DiagonalMetric:
-    """Return the metric of D unit variances, in the dtype of the positions `like` (S, D)."""
+    """Return a metric with D variances of 1, in the dtype of the positions `like` (S, D)."""
     return DiagonalMetric(np.ones(like.shape[1], like.dtype))
 
 
@@ -229,7 +231,7 @@ class Scaled:
             check_fields(self, max_steps=STEPS)
 
     def metric_for(self, like: Array) -> Metric:
-        """Return `metric`, or unit variances for the positions `like` (S, D) if it is None."""
+        """Return the kernel's metric; if it is None, unit variances for positions `like` (S, D)."""
         return identity(like) if self.metric is None else self.metric
 
     @property

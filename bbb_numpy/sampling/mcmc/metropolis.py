@@ -42,12 +42,14 @@ class Proposal(Protocol):
     def propose(
         self, target: Target, rng: Generator, state: State
     ) -> tuple[State, Array]:
-        """Return candidates and the log ratio of proposal densities.
+        """Return a candidate state for each chain, and the log ratio of the proposal densities.
 
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : State
             Present state of S chains.
 
@@ -61,7 +63,7 @@ class Proposal(Protocol):
 
 
 def _candidate(target: Target, position: Array) -> State:
-    """Return the state at `position` (S, D), which may be outside of the support."""
+    """Return the state at `position` (S, D); outside of the support the log density is -inf."""
     return State(position, *evaluate(target, position))
 
 
@@ -85,18 +87,20 @@ class GaussianWalk(Scaled):
     step_size: float = 1.0
     metric: Metric | None = None
 
-    # optimal in the limit of many dimensions (Roberts, Gelman and Gilks 1997)
+    # acceptance that is optimal in many dimensions (Roberts, Gelman and Gilks 1997)
     target_accept = 0.234
 
     def propose(
         self, target: Target, rng: Generator, state: State
     ) -> tuple[State, Array]:
-        """Return candidates, and zeros (S,) as their log ratio.
+        """Return normal candidates, and the log ratio (S,) of the proposal densities, which is 0.
 
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : State
             Present state of S chains.
         """
@@ -132,12 +136,14 @@ class LogNormalWalk:
     def propose(
         self, target: Target, rng: Generator, state: State
     ) -> tuple[State, Array]:
-        """Return candidates, and as log ratio (S,) the sum over d of log x'_d - log x_d.
+        """Return candidates x', and the log ratio (S,) log q(x|x') - log q(x'|x) of the proposal.
 
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : State
             Present state of S chains.
         """
@@ -170,13 +176,13 @@ class Langevin(Scaled):
     step_size: float = 1.0
     metric: Metric | None = None
 
-    # optimal in the limit of many dimensions (Roberts and Rosenthal 1998)
+    # acceptance that is optimal in many dimensions (Roberts and Rosenthal 1998)
     target_accept = 0.574
 
     def propose(
         self, target: Target, rng: Generator, state: State
     ) -> tuple[State, Array]:
-        r"""Return candidates, and the log ratio (S,) of the densities of the two momenta.
+        r"""Return candidates after one leapfrog step, and the log ratio (S,) of proposal densities.
 
         The proposal is one leapfrog step from a momentum r, and the same step leads back from the
         momentum r' at its end, up to sign. Both densities q are Gaussian in these momenta, so that
@@ -185,14 +191,16 @@ class Langevin(Scaled):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : State
             Present state of S chains.
         """
         s = self.step_size
         metric = self.metric_for(state.position)
         momentum = metric.draw_momentum(rng, state.position)
-        # a candidate that overflows is rejected
+        # no warning if numbers overflow: such a candidate gets log density -inf, and is rejected
         with np.errstate(all="ignore"):
             half = momentum + 0.5 * s * state.gradient
             new = _candidate(target, state.position + s * metric.velocity(half))
@@ -243,7 +251,7 @@ class MetropolisHastings(Adaptable):
         return getattr(self.proposal, "target_accept", None)
 
     def tuned(self, *tuning: Any) -> MetropolisHastings:
-        """Return a copy whose proposal has the step size and metric `tuning`."""
+        """Return a copy of the kernel whose proposal has the step size and metric in `tuning`."""
         proposal: Any = self.proposal
         return replace(self, proposal=proposal.tuned(*tuning))
 
@@ -256,7 +264,7 @@ class MetropolisHastings(Adaptable):
     def first_step_size(
         self, search: Search, step_size: float | None, state: State
     ) -> float:
-        """Return the step size learned under the previous metric, or the proposal's own.
+        """Return the step size learned under the previous metric; without one, the proposal's own.
 
         Parameters
         ----------
@@ -270,7 +278,7 @@ class MetropolisHastings(Adaptable):
         return self.step_size if step_size is None else step_size
 
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
-        r"""Move every chain to its candidate, or leave it where it is.
+        r"""Return the state after each chain has accepted or rejected its candidate, and a report.
 
         .. math:: \alpha(x, x') = \min\Big(1,
             \frac{\pi(x')\, q(x \mid x')}{\pi(x)\, q(x' \mid x)}\Big) \qquad (M6)
@@ -280,18 +288,21 @@ class MetropolisHastings(Adaptable):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : State
             Present state of the chains; it is not changed.
         """
         new, log_ratio = self.proposal.propose(target, rng, state)
-        # -inf + inf, of a candidate far outside of the support, is nan and rejected below
+        # far outside of the support -inf + inf may give nan, which is rejected below
         with np.errstate(invalid="ignore"):
+            # log acceptance probability, before it is limited to at most 0
             log_alpha = new.log_density - state.log_density + log_ratio  # M6
         log_alpha = np.minimum(0.0, np.where(np.isnan(log_alpha), -np.inf, log_alpha))
         # a chain accepts if log u < log alpha, with -Exp(1) as log u
         accepted = -rng.standard_exponential(len(log_alpha)) < log_alpha
-        state = select(accepted, new, state)  # M5
+        state = select(accepted, new, state)  # candidate or present state (M5)
         none_divergent = np.zeros(len(log_alpha), bool)
         acceptance = np.exp(log_alpha)
         info = Info.of(acceptance, accepted, none_divergent, -state.log_density, 1)

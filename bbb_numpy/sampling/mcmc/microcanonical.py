@@ -40,24 +40,26 @@ __all__ = [
     "refreshed",
 ]
 
-# Length of a path of MCLMC, and of the longest path of MAMS, in decoherence lengths
+# Length of every path of MCLMC, and of the longest path of MAMS, in decoherence lengths
 PATH_LENGTHS = 2.0
 # Acceptance probability of a path of MAMS below which its steps count as too large
 MIN_PATH_ACCEPTANCE = exp(-5.0)
-# Decoherence length over the length of path per effective draw (Robnik et al. 2023)
+# Ratio of the decoherence length to the distance moved per effective draw (Robnik et al. 2023)
 LENGTH_PER_EFFECTIVE_DRAW = 0.4
-MAX_ERROR_RATIO = 10.0  # upper bound of the ratio that `excess` returns
+MAX_ERROR_RATIO = 10.0  # upper bound of the ratio of energy variances
 # Largest q = sqrt(D v) for which e^(q^2 / 2) does not overflow and Phi(-q) does not underflow
 MAX_ROOT = 35.0
 
 
 def directions(metric: Metric, rng: Generator, like: Array) -> Array:
-    """Draw momenta r (S, D) with r^T M^-1 r = 1, uniform over directions.
+    """Draw unit momenta r (S, D), r^T M^-1 r = 1, in uniformly distributed directions.
 
     Parameters
     ----------
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     rng : Generator
+        Source of the random numbers.
     like : ndarray (S, D)
         Array whose shape and dtype the momenta have.
     """
@@ -72,7 +74,7 @@ def _unit(metric: Metric, momentum: Array) -> Array:
 def kick(
     metric: Metric, momentum: Array, gradient: Array, step_size: Any
 ) -> tuple[Array, Array]:
-    r"""Return the momentum after an exact gradient update for a time eps, and the work (D49).
+    r"""Return unit momenta turned by the gradient for a time `step_size`, and the work (D49).
 
     With :math:`e = g / |g|`, :math:`c = e^T M^{-1} r` and
     :math:`\delta = \varepsilon |g| / (D - 1)` ::
@@ -85,6 +87,7 @@ def kick(
     Parameters
     ----------
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     momentum : ndarray (S, D)
         Directions r, with r^T M^-1 r = 1.
     gradient : ndarray (S, D)
@@ -97,27 +100,28 @@ def kick(
     momentum : ndarray (S, D)
         The turned directions.
     work : ndarray (S,)
-        Minus the log determinant of the Jacobian on the sphere, which the kick adds to the energy.
+        Minus the log determinant of the Jacobian on the sphere, in nats: what the kick adds to the
+        energy error.
     """
     freedom = momentum.shape[1] - 1
     length = np.sqrt(2.0 * metric.kinetic(gradient))
     # a gradient of 0 turns nothing: its e is set to 0, so that c = 0
     e = gradient / np.where(length == 0.0, 1.0, length)[:, None]
-    along = inner(e, metric.velocity(momentum))  # c of the docstring
+    along = inner(e, metric.velocity(momentum))  # c, cosine of e and momentum
     delta = step_size * length / freedom
     share = -0.5 * np.expm1(-2.0 * delta) + 0.5 * along * np.expm1(-delta) ** 2
     new = momentum * np.exp(-delta)[:, None] + e * share[:, None]
     log_factor = np.log1p(0.5 * (1.0 - along) * np.expm1(-2.0 * delta))
-    work = freedom * (delta + log_factor)  # D49
+    work = freedom * (delta + log_factor)  # minus log determinant (D49)
     return _unit(metric, new), work
 
 
 def isokinetic(
     target: Target, metric: Metric, phase: Phase, step_size: Any
 ) -> tuple[Phase, Array]:
-    r"""Return the phase after one isokinetic step, and the work of its two kicks (S,) (D49).
+    r"""Return the phase after one step at constant speed, and the step's work (S,) in nats (D49).
 
-    The step is a kick of time eps/2, a drift of length eps and another kick of time eps/2. It is
+    The step is a `kick` for a time eps/2, a drift of length eps and another kick for eps/2. It is
     symmetric, so that a step of -eps undoes it. The determinant of its Jacobian is
     :math:`e^{-\text{work}}`. The energy error log pi(before) - log pi(after) + work is of order
     eps^3, its variance of order eps^6.
@@ -125,7 +129,9 @@ def isokinetic(
     Parameters
     ----------
     target : Target
+        Function of the log density (S,) in nats, and of its gradient (S, D).
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     phase : Phase
         Positions, and momenta of unit length.
     step_size : float
@@ -144,7 +150,7 @@ def isokinetic(
 def refreshed(
     metric: Metric, rng: Generator, momentum: Array, step_size: float, length: float
 ) -> Array:
-    r"""Return the directions (S, D) after a partial refreshment with noise (D48).
+    r"""Return unit momenta (S, D) mixed with noise, so that they decorrelate over `length` (D48).
 
     :math:`r \leftarrow (r + \nu z) / |r + \nu z|`, :math:`z \sim N(0, M)`,
     :math:`\nu^2 = (e^{2\varepsilon / \ell} - 1) / D`: after a distance ell the correlation of the
@@ -154,7 +160,9 @@ def refreshed(
     Parameters
     ----------
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     rng : Generator
+        Source of the random numbers.
     momentum : ndarray (S, D)
         Directions r of unit length.
     step_size : float
@@ -163,7 +171,7 @@ def refreshed(
         Decoherence length ell, in the same units.
     """
     share = sqrt(np.expm1(min(2.0 * step_size / length, 700.0)) / momentum.shape[1])
-    new = momentum + share * metric.draw_momentum(rng, momentum)  # D48
+    new = momentum + share * metric.draw_momentum(rng, momentum)  # r + nu z (D48)
     return _unit(metric, new)
 
 
@@ -189,7 +197,7 @@ class Decoherence(NamedTuple):
         step_size: float,
         in_window: bool,
     ) -> Decoherence:
-        """Return the state after one more draw; in a window its squared jump is added (D50).
+        """Return the learning state after one more draw, whose squared jump a window sums (D50).
 
         Parameters
         ----------
@@ -218,7 +226,7 @@ class Decoherence(NamedTuple):
         first: bool,
         last: bool,
     ) -> Decoherence:
-        """Return the state with a decoherence length learned from the draws of a window (D50).
+        """Return the learning state with the decoherence length that a window's draws give (D50).
 
         If rho is the correlation of successive draws, and correlations decay geometrically with
         the lag, an effective draw takes (1 + rho) / (1 - rho) draws.
@@ -255,11 +263,12 @@ class Decoherence(NamedTuple):
             path *= 0.5  # the mean path of MAMS is half of its longest path
         draws_per_effective = float(np.mean((1.0 + rho) / (1.0 - rho)))
         length = LENGTH_PER_EFFECTIVE_DRAW * path * draws_per_effective
+        # at most sqrt(D), the length for a Gaussian, and at least half of it
         length = min(max(length, 0.5 * sqrt(size)), sqrt(size))  # D50
         return self._replace(length=length, jumps=np.zeros(size))
 
     def current(self, last: bool) -> float:
-        """Return the decoherence length, the same during the warm-up and after it."""
+        """Return the decoherence length in units of the metric; `last` does not matter."""
         return self.length
 
 
@@ -268,7 +277,7 @@ class _Microcanonical(Adaptable):
 
     decoherence_length: float | None
     max_steps: int
-    unadjusted: bool  # whether every draw is accepted
+    unadjusted: bool  # whether there is no Metropolis test
 
     tuned_fields = ("step_size", "metric", "decoherence_length")
 
@@ -277,7 +286,7 @@ class _Microcanonical(Adaptable):
         check_fields(self, decoherence_length=Optional(positive))
 
     def length(self, size: int) -> float:
-        """Return the decoherence length; sqrt(D) if it is None, with D = `size` dimensions."""
+        """Return the decoherence length in units of the metric; by default sqrt(`size`)."""
         if self.decoherence_length is None:
             return sqrt(size)
         return self.decoherence_length
@@ -292,7 +301,7 @@ class _Microcanonical(Adaptable):
         )
 
     def init(self, target: Target, position: Array) -> State:
-        """Return the state of chains at `position` (S, D); raise ValueError unless D >= 2."""
+        """Return the initial state of S chains at `position` (S, D); ValueError unless D >= 2."""
         state = init(target, position)
         if position.shape[1] < 2:
             raise ValueError(
@@ -304,7 +313,7 @@ class _Microcanonical(Adaptable):
     def first_step_size(
         self, search: Search, step_size: float | None, state: State
     ) -> float:
-        """Return sqrt(D) times a step size at which leapfrog steps are accepted.
+        """Return the first step size: sqrt(D) times one that suits HMC in D dimensions.
 
         Parameters
         ----------
@@ -320,7 +329,7 @@ class _Microcanonical(Adaptable):
         return root * search(0.1 if step_size is None else step_size / root)
 
     def init_length(self, state: State, step_size: float) -> tuple[Decoherence, float]:
-        """Return the initial `Decoherence` and its length."""
+        """Return the initial `Decoherence`, and its decoherence length in units of the metric."""
         size = state.position.shape[1]
         length = self.length(size)
         return Decoherence(length, state.position, np.zeros(size)), length
@@ -380,7 +389,7 @@ class MCLMC(_Microcanonical):
     energy_variance: float = 5e-4
     max_steps: int = 1000
 
-    target_accept = None  # nothing is accepted or rejected
+    target_accept = None  # there is no acceptance to aim at
     unadjusted = True
     max_bias = 0.06
     remedy = "a smaller energy_variance, e.g. 1e-4; sampler='mams' has no bias"
@@ -390,7 +399,7 @@ class MCLMC(_Microcanonical):
         check_fields(self, energy_variance=positive)
 
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
-        """Move every chain along a path of two decoherence lengths (D48, D49).
+        """Return the state after paths of two decoherence lengths, and a report (D48, D49).
 
         A step whose energy error is not finite, or greater than `leapfrog.MAX_ENERGY_ERROR`, is
         undone: the chain stays, takes a new direction, and is reported as divergent. `acceptance`
@@ -400,7 +409,9 @@ class MCLMC(_Microcanonical):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : State
             Present state of the chains; it is not changed.
         """
@@ -433,7 +444,7 @@ class MCLMC(_Microcanonical):
     def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, target_accept: Any
     ) -> float:
-        """Return (ratio - 1) / 10 of a trial step's energy variance to the target v (D50).
+        """Return (ratio - 1) / 10; ratio is a trial step's energy variance over its target (D50).
 
         The ratio is that of `excess`. With the factor 1/10 the error is, near its zero, about as
         steep in log eps as an acceptance.
@@ -441,6 +452,7 @@ class MCLMC(_Microcanonical):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
             Generator of the direction of the trial step.
         state : State
@@ -520,7 +532,7 @@ class MAMS(_Microcanonical):
         return float(np.mean(draws.stats["acceptance"] < MIN_PATH_ACCEPTANCE))
 
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
-        r"""Move every chain along one path, or leave it where it is (D49).
+        r"""Return the state after one path of each chain, accepted or rejected, and a report (D49).
 
         The end of the path is accepted with probability :math:`\min(1, e^{-\Delta})`,
         :math:`\Delta = \log\pi(\theta_0) - \log\pi(\theta_1) + \text{work}`. The work is minus the
@@ -529,42 +541,44 @@ class MAMS(_Microcanonical):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : State
             Present state of the chains; it is not changed.
         """
         metric, phase = self._draw_phase(rng, state)
         work = np.zeros_like(state.log_density)
-        # the number of steps is drawn once for all chains
+        # the number of steps is drawn once and shared by all chains
         steps = ceil(self.steps(state.position.shape[1]) * (1.0 - rng.random()))
         # an infinite log density plus infinite work is nan, which is rejected below
         with np.errstate(invalid="ignore"):
             for _ in range(steps):
                 phase, step_work = isokinetic(target, metric, phase, self.step_size)
                 work = work + step_work
-            error = state.log_density - phase.log_density + work  # D49
+            error = state.log_density - phase.log_density + work  # energy error (D49)
         # against a strong force 1 + c may round to 0 and the work to -inf: such paths are rejected
         error = np.where(error > -np.inf, error, np.inf)
         energies = (-state.log_density, -phase.log_density)
         return accept(rng, error, state, phase.state, energies, steps)
 
 
-# --- tuning --------------------------------------------------------------------------------------
+# --- tuning: bias and energy variance, from acceptance and energy errors -------------------------
 
 
 def bias(energy_variance: float) -> float:
-    """Return the relative bias (v / 12)^(1/3) of a Gaussian's variances (D50).
+    """Return the relative bias (v / 12)^(1/3) of variances that MCLMC draws of a Gaussian (D50).
 
     Parameters
     ----------
     energy_variance : float
         Variance v of one step's energy error, per dimension.
     """
-    return float(np.cbrt(energy_variance / 12.0))  # D50
+    return float(np.cbrt(energy_variance / 12.0))  # (v / 12)^(1/3) (D50)
 
 
 def energy_variance(acceptance: float, size: int) -> float:
-    r"""Return the energy variance per dimension, v, at which steps have this acceptance (D50).
+    r"""Return the energy variance per dimension at which steps have the `acceptance` (D50).
 
     In many dimensions the energy errors along the chain are normal with mean 0 and variance
     q^2 = D v, and the Metropolis rule would accept steps with the mean probability
@@ -582,6 +596,7 @@ def energy_variance(acceptance: float, size: int) -> float:
     high = MAX_ROOT
     for _ in range(60):
         q = 0.5 * (low + high)
+        # mean acceptance of steps whose energy errors have the standard deviation q
         accepted = 0.5 + 0.5 * exp(0.5 * q * q) * erfc(q / sqrt(2.0))  # D50
         if accepted <= acceptance:
             high = q
@@ -591,7 +606,7 @@ def energy_variance(acceptance: float, size: int) -> float:
 
 
 def excess(errors: Array, size: int, target_variance: float) -> float:
-    """Return the mean squared energy error per dimension over its target, from 0 to 10 (D50).
+    """Return the ratio of mean squared energy error per dimension to its target, 0 to 10 (D50).
 
     The mean square stands for the variance: the mean error is not subtracted. If an error is not
     finite the ratio is 10, the largest.

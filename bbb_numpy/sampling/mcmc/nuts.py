@@ -47,13 +47,14 @@ def is_turning(metric: Metric, first: Array, last: Array, total: Array) -> Array
     Parameters
     ----------
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     first, last : ndarray (A, D)
         Momenta at the two ends of each stretch.
     total : ndarray (A, D)
         Sum of the momenta of all points of each stretch.
     """
     displacement = metric.velocity(total)
-    turns_at_first = np.vecdot(first, displacement) <= 0  # M9
+    turns_at_first = np.vecdot(first, displacement) <= 0  # r . M^-1 sum r <= 0 (M9)
     turns_at_last = np.vecdot(last, displacement) <= 0
     return turns_at_first | turns_at_last
 
@@ -61,7 +62,7 @@ def is_turning(metric: Metric, first: Array, last: Array, total: Array) -> Array
 def join_spans(
     metric: Metric, a: Span, b: Span, leaves: bool = False
 ) -> tuple[Span, Array]:
-    """Return the stretch of trajectory `a` followed by `b`, and whether it makes a U-turn.
+    """Return the stretches `a` and `b` joined in this order, and whether each makes a U-turn.
 
     A U-turn may lie between the halves although neither of them makes one; so each half is also
     checked together with the nearest point of the other.
@@ -69,6 +70,7 @@ def join_spans(
     Parameters
     ----------
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     a, b : Span
         Adjacent stretches of A trajectories, the earlier one first.
     leaves : bool
@@ -94,7 +96,7 @@ class Candidate(NamedTuple):
 
     state: State
     energy: Array  # (A,)  energy H at the points, in nats
-    log_weight: Array  # (A,)  logsumexp of H_0 - H over the leaves
+    log_weight: Array  # (A,)  log of sum of exp(H_0 - H) over leaves
 
 
 class Subtree(NamedTuple):
@@ -130,6 +132,7 @@ class Trajectory(NamedTuple):
         Parameters
         ----------
         metric : Metric
+            Mass matrix M, and unit of step sizes and lengths.
         state : State
             Present state of S chains.
         momentum : ndarray (S, D)
@@ -176,6 +179,7 @@ class Trajectory(NamedTuple):
         Parameters
         ----------
         rng : Generator
+            Source of the random numbers.
         chains : ndarray (A,) of int
             Indices of the chains whose new subtrees are complete.
         candidate : Candidate
@@ -202,6 +206,7 @@ class Trajectory(NamedTuple):
         Parameters
         ----------
         metric : Metric
+            Mass matrix M, and unit of step sizes and lengths.
         chains : ndarray (A,) of int
             Indices of the chains whose new subtrees are complete.
         forwards : ndarray (A,) of bool
@@ -214,6 +219,7 @@ class Trajectory(NamedTuple):
         Returns
         -------
         ndarray (A,) of bool
+            True for each chain whose joined trajectory makes a U-turn.
         """
         _put_rows(self.backward_end, chains[~forwards], _rows(tree.end, ~forwards))
         _put_rows(self.forward_end, chains[forwards], _rows(tree.end, forwards))
@@ -275,7 +281,7 @@ class NUTS(Adaptable):
     # a leaf that diverged may have infinite energy; the weights of its subtree are not used
     @np.errstate(all="ignore")
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
-        """Move every chain to a point of its trajectory (M10).
+        """Return the state at a point drawn from each chain's new trajectory, and a report (M10).
 
         From every new half a candidate is drawn with probability proportional to exp(-H). It
         replaces the point chosen so far with probability min(1, W_new / W_old), where W is the sum
@@ -285,7 +291,9 @@ class NUTS(Adaptable):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : State
             Present state of the chains; it is not changed.
         """
@@ -294,7 +302,7 @@ class NUTS(Adaptable):
         trajectory = Trajectory.start(metric, state, momentum)
         growing: Array = np.arange(len(momentum))
         for level in range(self.max_depth):
-            forwards = rng.random(len(growing)) < 0.5  # M10
+            forwards = rng.random(len(growing)) < 0.5  # direction in time (M10)
             end = _rows(trajectory.backward_end, growing)
             forward_end = _rows(trajectory.forward_end, growing[forwards])
             _put_rows(end, forwards, forward_end)
@@ -333,8 +341,11 @@ class NUTS(Adaptable):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         metric : Metric
+            Mass matrix M, and unit of step sizes and lengths.
         phase : Phase
             Ends of the A trajectories from which the leaves continue.
         sign : ndarray (A, 1)
@@ -350,7 +361,7 @@ class NUTS(Adaptable):
         leaves = np.zeros(count, int)
         divergent = np.zeros(count, bool)
         active = np.arange(count)
-        stack: list[Span] = []  # momenta of finished subtrees
+        stack: list[Span] = []  # momenta of finished smaller subtrees
         candidate = Candidate(_copy(phase.state), h0.copy(), np.full_like(h0, -np.inf))
         # summed acceptance of the active chains, copied to `acceptance` when a chain stops
         summed = np.zeros(count)
@@ -395,7 +406,7 @@ def _draw_leaf(
     """
     log_weight = np.logaddexp(candidate.log_weight, -error)
     # the new leaf is taken with probability exp(-error - log_weight), compared as a logarithm
-    take = -rng.standard_exponential(len(error)) < -error - log_weight  # D52
+    take = -rng.standard_exponential(len(error)) < -error - log_weight  # log u (D52)
     # in large subtrees a new leaf is seldom taken: then nothing needs to be copied
     if take.any():
         _put_rows(candidate.state, take, _rows(phase.state, take))
@@ -422,7 +433,7 @@ def _push_leaf(
 
 
 def _copy(arrays: Any) -> Any:
-    """Return a named tuple with copies of the arrays of `arrays`."""
+    """Return a copy of the named tuple `arrays`, with copies of its arrays."""
     return type(arrays)._make(field.copy() for field in arrays)
 
 

@@ -45,7 +45,7 @@ class Info(NamedTuple):
 
     # (S,)  acceptance probability; for NUTS its mean over the trajectory
     acceptance: Array
-    accepted: Array  # (S,) bool  whether the chain moved
+    accepted: Array  # (S,) bool  whether the chain has a new position
     # (S,) bool  whether the energy error was above `leapfrog.MAX_ENERGY_ERROR`
     divergent: Array
     # (S,)  energy of the new state: -log density + kinetic energy, in nats
@@ -63,7 +63,7 @@ class Info(NamedTuple):
         energy: Array,
         gradients: int,
     ) -> Info:
-        """Return the report of a step that took the same number of gradients in every chain.
+        """Return the report of a step with the same number of gradient evaluations in all chains.
 
         Parameters
         ----------
@@ -88,11 +88,12 @@ class Kernel(Protocol):
     """
 
     def init(self, target: Target, position: Array) -> Any:
-        """Return the initial state of S chains.
+        """Return the initial state of S chains, with log density and gradient at `position`.
 
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         position : ndarray (S, D)
             Initial positions.
         """
@@ -103,6 +104,7 @@ class Kernel(Protocol):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
             The only source of randomness.
         state : State
@@ -126,6 +128,7 @@ def evaluate(target: Target, position: Array) -> tuple[Array, Array]:
     Parameters
     ----------
     target : Target
+        Function of the log density (S,) in nats, and of its gradient (S, D).
     position : ndarray (S, D)
         Positions of S chains.
     """
@@ -145,7 +148,7 @@ def finite(value: Array, gradient: Array) -> tuple[Array, Array]:
     gradient : ndarray (S, D)
         Gradients of the log densities.
     """
-    # (S,)  finite only if the log density and all numbers of the gradient are
+    # (S,)  one sum for each chain: finite if its log density and all its gradient are
     sums = value + np.add.reduce(gradient, axis=1)
     inside = np.isfinite(sums)
     if inside.all():
@@ -154,11 +157,12 @@ def finite(value: Array, gradient: Array) -> tuple[Array, Array]:
 
 
 def init(target: Target, position: Array) -> State:
-    """Return the initial state of chains at `position`, which is copied.
+    """Return the initial state of S chains at `position`, which is copied.
 
     Parameters
     ----------
     target : Target
+        Function of the log density (S,) in nats, and of its gradient (S, D).
     position : ndarray (S, D)
         Initial positions of S chains.
 

@@ -37,10 +37,10 @@ from .states import Info, Target, evaluate, init
 
 __all__ = ["SGHMC", "SGHMCState", "heat"]
 
-# Number of standard deviations by which the cube root of a draw's heat must exceed its mean for
-# the draw to count as too hot: so far it is not by chance
+# Number of standard deviations by which the cube root of a draw's heat (kinetic energy over its
+# expected value) must exceed its mean, so that it is not by chance, to count as too hot
 HEAT_Z_SCORE = 4.0
-MAX_HEAT_RATIO = 10.0  # upper bound of the ratio of a step's heat to the target
+MAX_HEAT_RATIO = 10.0  # upper bound of a step's bias over the target bias
 
 
 def _friction(name: str, value: Any) -> float:
@@ -120,7 +120,7 @@ class SGHMC(Adaptable):
     exploring: float = 0.0
     bias: float = 0.1
 
-    target_accept = None  # nothing is accepted or rejected
+    target_accept = None  # there is no acceptance to aim at
     unadjusted = True
     remedy = (
         "a smaller bias, e.g. 0.03, or a larger batch_size; sampler='hmc' has no bias"
@@ -144,7 +144,7 @@ class SGHMC(Adaptable):
             )
 
     def init(self, target: Target, position: Array) -> SGHMCState:
-        """Return the state of chains at `position` (S, D), with zero momenta."""
+        """Return the initial `SGHMCState` of S chains at `position` (S, D), with momenta of 0."""
         state = init(target, position)
         chains = len(position)
         return SGHMCState(*state, np.zeros_like(position), np.zeros(chains, int))
@@ -169,13 +169,13 @@ class SGHMC(Adaptable):
         exploring_steps = total - sampling_steps
         first = exploring_steps + draw * self.steps if draw else 0
         k = np.arange(first, exploring_steps + (draw + 1) * self.steps)
-        step_sizes = self.step_size * np.cos(0.5 * pi * k / total)  # D65
+        step_sizes = self.step_size * np.cos(0.5 * pi * k / total)  # quarter wave (D65)
         return step_sizes, np.where(k < exploring_steps, 0.0, self.temperature)
 
     def step(
         self, target: Target, rng: Generator, state: SGHMCState
     ) -> tuple[SGHMCState, Info]:
-        r"""Move every chain by `steps` leapfrog steps, each with its own minibatch (D64).
+        r"""Return the state after `steps` leapfrog steps on new minibatches, and a report (D64).
 
         With :math:`c = e^{-\gamma h}` and g the gradient estimated from the minibatch a step is ::
 
@@ -191,7 +191,9 @@ class SGHMC(Adaptable):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : SGHMCState
             State that `init` or the step before returned; it is not changed.
         """
@@ -201,13 +203,13 @@ class SGHMC(Adaptable):
         kinetic: Array = np.zeros(len(x))
         n_noisy = 0
         step_sizes, temperatures = self.plan(int(state.draw_in_cycle[0]))
-        # a chain that diverges overflows without a warning; it is put back below
+        # a chain that diverges overflows without a warning, and is then put back to its start
         with np.errstate(all="ignore"):
             for h, temperature in zip(step_sizes, temperatures, strict=True):
                 _, g = evaluate(self._minibatch(target, rng, x), x)
                 c = float(np.exp(-self.friction * h))
                 half = float(0.5 * h)
-                r = c * (r + half * g) + half * g  # D64
+                r = c * (r + half * g) + half * g  # kicks with friction (D64)
                 if temperature:
                     noise = metric.draw_momentum(rng, x)
                     r = r + sqrt(temperature * (1.0 - c * c)) * noise
@@ -248,13 +250,14 @@ class SGHMC(Adaptable):
     def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, target_accept: Any
     ) -> float:
-        """Return (ratio - 1) / 10 of the heat of a step to the target `bias` (D65).
+        """Return (ratio - 1) / 10; ratio is a step's estimated bias of variances over `bias` (D65).
 
         The ratio is at most 10, as for MCLMC; it is 10 after a divergence.
 
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
             Generator of the minibatch from which the gradient noise is estimated.
         state : SGHMCState
@@ -287,12 +290,12 @@ class SGHMC(Adaptable):
         return abs(float(np.mean(self._heats(draws))) - 1.0)
 
     def share_too_large(self, draws: Any) -> float:
-        """Return the share of draws, between 0 and 1, whose momenta are too hot (D65).
+        """Return the share of draws, 0 to 1, whose kinetic energy is larger than by chance (D65).
 
-        The limit is a quantile of the heat that few draws of a Gaussian exceed by chance. The heat
-        of a draw is chi-squared over its degrees of freedom: the number of dimensions times the
-        number of independent momenta in the steps of a draw. The quantile is approximated by the
-        formula of Wilson and Hilferty.
+        The limit is a quantile of the heat, the kinetic energy over its expected value, that few
+        draws of a Gaussian exceed by chance. The heat is chi-squared over its degrees of freedom:
+        the number of dimensions times the number of independent momenta in the steps of a draw.
+        The quantile is approximated by the formula of Wilson and Hilferty.
 
         Parameters
         ----------
@@ -307,13 +310,13 @@ class SGHMC(Adaptable):
         return float(np.mean(heats > float(heats.mean()) * factor))
 
     def _heats(self, draws: Any) -> Array:
-        """Return the heat (T, S) of `draws`, their kinetic energy over its expected value."""
+        """Return the heat (T, S) of T draws of S chains: kinetic energy over its expected value."""
         kinetic = np.asarray(draws.stats["energy"] + draws.log_density, float)
         return 2.0 * kinetic / (draws.positions.shape[-1] * self.temperature)
 
 
 def _square(metric: Metric, gradient: Array) -> Array:
-    """Return the squared norms g^T M^-1 g (S,) of gradients g (S, D)."""
+    """Return the squared norms g^T M^-1 g (S,) of gradients g (S, D), with M the mass matrix."""
     return 2.0 * metric.kinetic(gradient)
 
 
@@ -335,7 +338,7 @@ def heat(step_size: float, friction: float, square: float, noise: float) -> floa
         Mean of |xi|^2 in the same units.
     """
     kappa_noise = noise / tanh(0.5 * friction * step_size)
-    return 0.25 * step_size**2 * (square + kappa_noise)  # D65
+    return 0.25 * step_size**2 * (square + kappa_noise)  # relative bias (D65)
 
 
 NAMED = {
