@@ -48,9 +48,9 @@ __all__ = [
 
 Array = NDArray[Any]
 INTERVAL_LEVEL = 0.9  # level of the interval whose coverage is scored
-# smallest number of rows for boosting on histograms, which scikit-learn recommends from there on
+# number of rows from which on scikit-learn recommends boosting on histograms
 MIN_ROWS_HISTOGRAM = 10_000
-N_PREDICTIVE_DRAWS = 500  # number of draws of y at each row, for CRPS and ranks
+N_PREDICTIVE_DRAWS = 500  # number of predictive draws at each row
 # largest number of rows whose predictive draws are in memory at once
 MAX_BATCH_ROWS = 2000
 # smallest predicted standard deviation, in standard deviations of y, so that the density of a
@@ -85,7 +85,7 @@ class Forecast(NamedTuple):
 
     @staticmethod
     def concatenate(forecasts: list[Forecast]) -> Forecast:
-        """Return one forecast with the rows of several forecasts, in order."""
+        """Return one forecast with the rows of several forecasts, in the order of the list."""
         fields: list[Any] = []
         for arrays in zip(*forecasts, strict=True):
             fields.append(None if arrays[0] is None else np.concatenate(arrays))
@@ -236,7 +236,7 @@ class Score(NamedTuple):
             return f"{self.value:.3f}"
         if not 1e-9 * abs(self.value) < self.error < np.inf:
             return f"{self.value:.4g}"
-        # As many decimals are printed as give the error two digits
+        # number of decimals with which the error has two significant digits
         decimals = max(0, 1 - int(np.floor(np.log10(self.error))))
         if decimals > 6 or abs(self.value) >= 1e7:
             return f"{self.value:.4g} ± {self.error:.2g}"
@@ -244,7 +244,7 @@ class Score(NamedTuple):
 
 
 def score_forecast(forecast: Forecast, y: Array) -> dict[str, Score]:
-    """Return the scores of a forecast by name.
+    """Return the scores of a forecast, with standard errors, by metric such as 'rmse'.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def score_forecast(forecast: Forecast, y: Array) -> dict[str, Score]:
 
 
 def _ranking_scores(proba: Array, y: Array) -> dict[str, Score]:
-    """Return ROC AUC and average precision by name: of the rarer of two classes, or class means.
+    """Return ROC AUC and average precision: of the rarer of two classes, or means over classes.
 
     Each class is ranked against all others, and the mean over classes is unweighted (macro
     average). Classes that no row has, or all rows have, are left out. `proba` (N, C) are
@@ -304,8 +304,9 @@ def _ranking_scores(proba: Array, y: Array) -> dict[str, Score]:
 
 
 def _brier(proba: Array, y: Array) -> Array:
-    """Return the Brier score of each row (N,); for two classes the squared error of one of them.
+    """Return the Brier score of each row (N,): 0 to 1 for two classes, 0 to 2 for more.
 
+    It is the squared error of the probabilities, summed over the classes; for two classes, half.
     `proba` (N, C) are probabilities, `y` (N,) the observed classes as columns of it.
     """
     one_hot = y[:, None] == np.arange(proba.shape[1])
@@ -314,7 +315,7 @@ def _brier(proba: Array, y: Array) -> Array:
 
 
 def top_label_reliability(forecast: Forecast, y: Array) -> Reliability:
-    """Return the share of rows whose most probable class is right, in bins of its probability.
+    """Return the share of rows whose most probable class is right, in 10 bins of its probability.
 
     Parameters
     ----------
@@ -328,7 +329,7 @@ def top_label_reliability(forecast: Forecast, y: Array) -> Reliability:
 
 
 def _mean(values: Array) -> Score:
-    """Return the mean of `values` (N,) over rows, and its standard error, None for one row."""
+    """Return the mean of `values` (N,) and its standard error, which is None if N is 1."""
     values = np.asarray(values, float)
     error = None
     if len(values) > 1:
@@ -337,10 +338,10 @@ def _mean(values: Array) -> Score:
 
 
 def _share(holds: Array) -> Score:
-    """Return the share of rows for which `holds` is true, and its standard error.
+    """Return the share of rows, 0 to 1, for which `holds` (N,) is true, and its standard error.
 
-    The error is the standard deviation of Beta(k + 1, n - k + 1) for k of n rows. The usual
-    standard error would be 0 if k is 0 or n.
+    The error is the standard deviation of Beta(k + 1, n - k + 1) if it is true for k of n rows.
+    The usual standard error would be 0 if k is 0 or n.
     """
     n = len(holds)
     k = int(np.count_nonzero(holds))

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["add_parsers", "evaluate"]
 
 Array = NDArray[Any]
-COVERAGE_LEVELS = np.arange(1, 20) / 20  # levels of the intervals in the plot
-MIN_ROWS = 10  # smallest number of rows of a table that can be split
+COVERAGE_LEVELS = np.arange(1, 20) / 20  # probabilities of the intervals in the plot
+MIN_ROWS = 10  # smallest number of rows to split into training and test rows
 MAX_CLASSES_LISTED = 5
 HEADS = {
     "rmse": "RMSE",
@@ -72,7 +72,7 @@ def evaluate(args: argparse.Namespace) -> int:
     """Measure a model on held-out rows of a table, beside scikit-learn models and the base rate."""
     check_outputs([args.data], args.json, picture=args.plot)
     problem = read_problem(args)
-    # wrong options raise before the slow import below
+    # the learner is built before the slow import of scikit-learn, so that wrong options fail fast
     model = build_learner(args, problem.task)
     from .baselines import score_forecast
 
@@ -135,7 +135,7 @@ def _forecasts(
     x, y = problem.inputs, problem.y
     rng = np.random.default_rng(args.seed)
     for train, test in splits:
-        # missing values are filled with medians of the training rows alone
+        # missing values are filled with medians of the training rows, so that no test row is used
         if args.fill:
             columns = set_fill_values(problem.columns, problem.table.iloc[train])
             x = encode_columns(problem.table, columns)
@@ -161,7 +161,7 @@ def _forecasts(
 
 
 def _held_out(args: argparse.Namespace, n_test_rows: int, n_rows: int) -> str:
-    """Return a phrase that says which rows were held out."""
+    """Return a phrase for the report that says how many rows were held out for testing, and how."""
     if args.folds:
         return (
             f"{args.folds}-fold cross-validation: each of {n_rows} rows held out once"
@@ -170,7 +170,7 @@ def _held_out(args: argparse.Namespace, n_test_rows: int, n_rows: int) -> str:
 
 
 def _class_notes(labels: Array, counts: Array) -> str:
-    """Return sentences that name the classes of ROC AUC and AP, and classes without held-out row.
+    """Return notes on which classes ROC AUC and AP refer to, and on classes without test row.
 
     `counts` (C,) are the numbers of held-out rows of the classes `labels` (C,).
     """
@@ -227,7 +227,7 @@ def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Arr
 
 
 def _table(scores: Mapping[str, Mapping[str, Score]]) -> str:
-    """Return the scores, by model and metric, as a text table with a row for each model."""
+    """Return the scores as a text table, with a row for each model and a column for each metric."""
     from pandas import DataFrame
 
     rows = {name: list(map(str, row.values())) for name, row in scores.items()}
@@ -266,14 +266,14 @@ def _report(
 
 
 def _coverage(forecast: Forecast) -> Any:
-    """Return the share of targets inside intervals of each of `COVERAGE_LEVELS`."""
+    """Return the `Coverage` of central intervals: the share of targets inside, by level."""
     from ..evaluation.calibration import coverage
 
     return coverage(forecast.pit, COVERAGE_LEVELS)
 
 
 def _plot(forecasts: Mapping[str, Forecast], y: Array, path: str) -> None:
-    """Write a plot of interval coverage, or for classes of the most probable one's reliability."""
+    """Write a plot of interval coverage; for classes, of the most probable class's reliability."""
     from ..plots.calibration import coverage_curve, reliability_diagram
     from .baselines import top_label_reliability
 
@@ -305,7 +305,7 @@ OUTPUT_OPTIONS: Options = {
 
 
 def add_parsers(commands: Commands) -> None:
-    """Add the subcommand evaluate."""
+    """Add the parser of ``bbb-numpy evaluate`` to the subcommands."""
     parser = add_command(commands, "evaluate", evaluate, "DATA --target NAME [options]")
     add_data_options(parser)
     group = parser.add_argument_group("the rows that are held out")

@@ -74,7 +74,7 @@ def fit(args: argparse.Namespace) -> int:
 
 
 def _store_unfinished(model: Any, path: Path) -> int:
-    """Store a fit that Ctrl-C has interrupted, and return the exit status.
+    """Store a fit that Ctrl-C has interrupted, and return the exit status of the command, 130.
 
     If `path` exists, its file is kept, and the fit is stored beside it, with ``-unfinished`` added
     to the name. Nothing is stored if no epoch was finished.
@@ -95,7 +95,7 @@ def _store_unfinished(model: Any, path: Path) -> int:
 
 
 def was_interrupted(model: Any) -> bool:
-    """Return whether Ctrl-C has interrupted the fit of a learner, after which `fit` only warns."""
+    """Return whether Ctrl-C interrupted the learner's fit; the method `fit` itself only warns."""
     draws = getattr(model, "draws_", None)
     if draws:
         return not draws.finished
@@ -122,7 +122,7 @@ def _print_fit(
         if getattr(model.estimator_, "objective", None) != FreeEnergy():
             label = f"{args.objective or args.inference} (minimised)"
         _print_line(label, model.history_[-1].objective, "nats")
-    # The learner has no such attribute if the noise depends on the inputs
+    # A learner whose noise depends on the inputs has no attribute `noise_scale_`
     noise_scale = getattr(model, "noise_scale_", None)
     if noise_scale is not None:
         label = model.estimator_.model.likelihood.noise_name
@@ -138,13 +138,13 @@ def _print_fit(
 
 
 def _print_line(label: str, value: float, unit: str) -> None:
-    """Print a label, a number and its unit in columns."""
+    """Print a label, a number with up to six digits, and its unit, aligned in columns."""
     print(f"{label:<18} {value:12.6g} {unit}".rstrip())
 
 
 def _convergence_lines(draws: Any) -> Sequence[Any]:
-    """Return the lines of `convergence` about predictions, without its warnings of short runs."""
-    with warnings.catch_warnings():  # R-hat itself shows that a run was too short
+    """Return the lines of the convergence report about predictions; no warning of short runs."""
+    with warnings.catch_warnings():  # R-hat itself shows a run that is too short
         warnings.simplefilter("ignore")
         return convergence(draws, weights=False).lines
 
@@ -160,7 +160,7 @@ def predict(args: argparse.Namespace) -> int:
         )
     model = load(args.model)
     names = getattr(model, "feature_names_in_", None)
-    if names is None:  # the learner was fitted to an array in Python
+    if names is None:  # the learner was fitted to an array, in Python
         raise TableError(
             f"{args.model} was fitted without column names; use it from Python, or fit it with "
             "bbb-numpy fit"
@@ -191,7 +191,7 @@ def predict(args: argparse.Namespace) -> int:
                 )
     with lines_in_errors(inputs):
         predictions = predicted_columns(model, inputs)
-    # As objects, whole numbers stay whole where rows that were left out have no prediction
+    # dtype object keeps whole numbers whole in columns that also have cells without prediction
     predicted = type(table)(predictions, rows.index).astype(object)
     text = csv_text(type(table)(copied, table.index).join(predicted))
     if args.output == "-":
@@ -204,16 +204,16 @@ def predict(args: argparse.Namespace) -> int:
 
 
 def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str, Array]:
-    """Return the mean and standard deviations, by column name, of each row's prediction.
+    """Return the mean and standard deviations of the predictions for all rows, by column name.
 
     Unless `coverage` is None, the ends of the interval of that coverage are added. Each column is
     (N,); several outputs have columns such as ``mean_0`` and ``mean_1``.
     """
     distribution = model.predict_distribution(inputs)
-    # Each column is (N,), or (N, K) for several outputs
+    # Each column is (N,), or (N, K) if the learner has K > 1 outputs
     columns = {name: getattr(distribution, name) for name in MOMENTS}
     if coverage is not None:
-        # (N, 2) or (N, K, 2) lower and upper ends
+        # lower and upper ends of the intervals, (N, 2) or (N, K, 2)
         ends = model.predict_interval(inputs, coverage)
         columns["lower"] = ends[..., 0]
         columns["upper"] = ends[..., 1]
@@ -227,7 +227,7 @@ def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str,
 
 
 def _class_probabilities(model: Any, inputs: DataFrame) -> dict[str, Array]:
-    """Return the most probable class, all probabilities and uncertainties, by column name.
+    """Return most probable class, class probabilities and uncertainties of all rows, by column.
 
     The uncertainties are the entropy of the predictive and its epistemic part, in nats.
     """
@@ -331,7 +331,7 @@ PREDICT_OUTPUT_OPTIONS: Options = {
 
 
 def add_parsers(commands: Commands) -> None:
-    """Add the subcommands fit and predict."""
+    """Add the parsers of ``bbb-numpy fit`` and ``predict`` to the subcommands."""
     fit_parser = add_command(commands, "fit", fit, "DATA --target NAME [options]")
     add_data_options(fit_parser)
     add_model_options(fit_parser)

@@ -142,7 +142,7 @@ ARCHITECTURE_OPTIONS: Options = {
         "help": "Weight of the KL term in this minibatch, pi_i in the equations.",
     },
 }
-# Share of coordinates at kinks above which central differences check too few of them
+# Share of coordinates skipped at kinks above which a check by central differences fails
 MAX_SKIPPED_SHARE = 0.02
 MAX_FAILURES_PRINTED = 10
 REFERENCES = {"complex": "the complex step", "central": "central differences"}
@@ -153,11 +153,12 @@ class GradientProblem(NamedTuple):
 
     name: str
     n_weights: int
-    functions: Mapping[str, Callable[..., tuple[Any, ...]]]  # functions by title
+    # functions of theta and `arguments` that return (value, gradient), by title
+    functions: Mapping[str, Callable[..., tuple[Any, ...]]]
     theta: Array
     arguments: tuple[Any, ...]  # arguments of the functions that follow theta
     blocks: Mapping[str, slice]  # slices of theta by name of the block
-    coordinate: Callable[[int], str]  # returns the name of a coordinate of theta
+    coordinate: Callable[[int], str]  # name of a coordinate of theta, by index
     # returns for theta which units are active; a change means that a kink was crossed
     gates: Callable[[Array], Array]
 
@@ -217,7 +218,7 @@ def prove_file(args: argparse.Namespace) -> int:
 
 
 def _check_combinations(args: argparse.Namespace) -> int:
-    """Check or prove all valid combinations, and count why the others are refused."""
+    """Check or prove all valid combinations of parts, print the result; return the exit status."""
     estimators: dict[Any, Any] = {}
     refusals = Counter[str]()
     for combination in combinations.combinations():
@@ -242,7 +243,7 @@ def _check_combinations(args: argparse.Namespace) -> int:
 
 
 def _with_progress(estimators: Mapping[Any, Any]) -> Any:
-    """Return pairs of combination and estimator, with a progress bar while they are iterated."""
+    """Return an iterator of (combination, estimator) pairs that shows a progress bar."""
     interval_s = 0.1 if sys.stderr.isatty() else 30.0
     items = estimators.items()
     return tqdm(items, unit="combination", leave=False, mininterval=interval_s)
@@ -251,7 +252,7 @@ def _with_progress(estimators: Mapping[Any, Any]) -> Any:
 def _check_estimators(
     args: argparse.Namespace, estimators: Mapping[Any, Any]
 ) -> tuple[str, bool]:
-    """Check gradients numerically; return the verdict and whether all pass."""
+    """Check gradients numerically; return the verdict as text, and whether all pass."""
     methods = list(TOLERANCES) if args.method == "both" else [args.method or "complex"]
     failures = []
     for method in methods:
@@ -316,7 +317,7 @@ def _prove_estimators(
 
 
 def _network_problem(args: argparse.Namespace) -> GradientProblem:
-    """Return the gradients of each term of the objective, for the network that `args` describe."""
+    """Return the problem of checking each objective term's gradient, for the network of `args`."""
     model = Model(
         MLP(tuple(args.layers), args.activation),
         GaussianPrior(args.prior_scale),
@@ -385,7 +386,7 @@ def _plain_problem(args: argparse.Namespace) -> GradientProblem:
 
 
 def _prove(problem: GradientProblem) -> bool:
-    """Prove all gradients in exact arithmetic; return whether they are proved."""
+    """Prove all gradients in exact arithmetic, print the proofs; return whether all are proved."""
     all_proved = True
     for title, function in problem.functions.items():
         proof = prove(
@@ -398,7 +399,7 @@ def _prove(problem: GradientProblem) -> bool:
 
 
 def _check(args: argparse.Namespace, problem: GradientProblem) -> bool:
-    """Check all gradients by the methods of --method; return whether they pass."""
+    """Check all gradients by the methods of --method, and print the errors; return if all pass."""
     methods = [args.method] if args.method in TOLERANCES else list(TOLERANCES)
     rng = np.random.default_rng(args.seed)  # draws the coordinates of all checks
     reports = {
@@ -443,7 +444,7 @@ def _check(args: argparse.Namespace, problem: GradientProblem) -> bool:
 
 
 def add_parsers(commands: Commands) -> None:
-    """Add the subcommands gradcheck and prove."""
+    """Add the parsers of ``bbb-numpy gradcheck`` and ``prove`` to the subcommands."""
     usage = "[--all | --plain] [--exact] [options]"
     parser = add_command(commands, "gradcheck", gradcheck, usage)
     group = parser.add_argument_group("what is checked")

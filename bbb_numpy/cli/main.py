@@ -17,7 +17,7 @@ from .streams import safe_streams
 
 __all__ = ["main"]
 
-# By subcommand, the module that adds its parser; --help lists them in this order
+# Module that adds the parser of each subcommand, in the order in which --help lists them
 COMMANDS = {
     "gradcheck": "bbb_numpy.cli.gradcheck",
     "prove": "bbb_numpy.cli.gradcheck",
@@ -62,7 +62,7 @@ def _run(argv: Sequence[str]) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             return int(args.run(args))
-    # the program that reads the output, such as `head`, has ended
+    # the program that reads the output, such as `head`, ended before reading all of it
     except BrokenPipeError:
         sys.stderr.close()
         return 0
@@ -118,7 +118,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
         return parser
     modules = dict(COMMANDS)
     if command not in modules:
-        # Only this distribution is searched, since all take longer; copied code has none
+        # Searching all distributions would be slow; code that is not installed has no distribution
         with suppress(PackageNotFoundError):
             entry_points = distribution("bbb-numpy").entry_points
             for entry_point in entry_points.select(group=ENTRY_POINT_GROUP):

@@ -24,7 +24,7 @@ from .problem import LIKELIHOODS_OF
 
 __all__ = ["add_model_options", "build_learner"]
 
-# The choices of options without a type are names of the registry, see `_with_names`
+# Options without `type` get the names of the registry as their choices; see `_with_names`
 NETWORK_OPTIONS: Options = {
     "hidden": {
         "type": at_least_one,
@@ -230,7 +230,7 @@ def build_learner(args: argparse.Namespace, task: str) -> Any:
 
 
 def _optimizer(args: argparse.Namespace) -> Any:
-    """Return the optimizer, whose learning rate falls to 0, or None for the learner's default."""
+    """Return an optimizer whose learning rate falls to 0; None means the learner's default."""
     if args.optimizer is None and args.learning_rate is None:
         return None
     if args.inference == "ivon" and args.optimizer is None:
@@ -297,7 +297,7 @@ def add_model_options(
 
 
 def _with_names(options: Options) -> Options:
-    """Return a table of options with the names of the registry, also of plugins, as choices."""
+    """Return a table of options with the registered names, those of plugins too, as choices."""
     names: dict[str, Any] = {name: family.named for name, family in FAMILIES.items()}
     names["inference"] = inferences()
     return {

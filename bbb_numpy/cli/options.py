@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["Commands", "Options", "above_zero", "add_command", "add_options", "at_least_one",
            "at_least_two", "at_least_zero", "fraction", "option_flag"]  # fmt: skip
 
-# result of `ArgumentParser.add_subparsers`; argparse has no public name for it
+# type of the result of `ArgumentParser.add_subparsers`, for which argparse has no public name
 Commands = Any
 # A table of options: keywords of `ArgumentParser.add_argument` by argument name
 Options = Mapping[str, Mapping[str, Any]]
@@ -67,12 +67,12 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
 
 
 def option_flag(name: str) -> str:
-    """Return the option that sets an argument, such as ``--batch-size`` for ``batch_size``."""
+    """Return the option flag of an argument's name, such as ``--batch-size`` for ``batch_size``."""
     return f"--{name.replace('_', '-')}"
 
 
 def add_options(group: Any, options: Options) -> None:
-    """Add the options of a table to a parser or to a group of its options."""
+    """Add the options of a table to a parser, or to one of its argument groups."""
     for name, settings in options.items():
         group.add_argument(option_flag(name), **settings)
 

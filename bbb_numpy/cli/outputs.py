@@ -13,7 +13,7 @@ __all__ = ["check_folder", "check_outputs"]
 def check_outputs(
     inputs: Sequence[str], *outputs: str | None, picture: str | None = None
 ) -> None:
-    """Check that the output files can be written, and replace no other file of the command.
+    """Raise an error unless the output files can be written and differ from each other and inputs.
 
     Parameters
     ----------

@@ -65,9 +65,9 @@ NUMERIC = re.compile(
     r"(?:[^\w\s.-]{1,3}|[A-Z]{2,3}\$?\s)?\s*[+-]?\d[\d.,' ]*(?:[eE][+-]?\d+)?"
     r"\s*[^\w\s-]{0,2}(?:[^\W\d_]{1,4}(?:/[^\W\d_]{1,3})?[23²³]?)?"
 )
-# smallest number of rows in which whole numbers that grow by one are taken for row numbers
+# smallest number of rows for which whole numbers that increase by 1 are taken for row numbers
 MIN_NUMBERED_ROWS = 10
-# largest number of different whole numbers of a target that may be meant as classes
+# largest number of distinct whole numbers in a target for which a notice suggests classes
 MAX_CLASS_NUMBERS = 10
 
 
@@ -77,7 +77,7 @@ class Problem(NamedTuple):
     source: str  # name of the file
     target: str  # name of the column to predict
     task: str  # 'regression', 'classification' or 'counts'
-    reason: str  # reason for the task, as text behind its name; '' if the user chose it
+    reason: str  # reason for the task, in brackets; '' if the user chose it
     columns: tuple[Column, ...]  # input columns
     table: DataFrame  # all rows; columns of numbers hold numbers, the others text
     y: Array  # (N,) numbers, or labels, which are text or whole numbers
@@ -131,7 +131,7 @@ class Problem(NamedTuple):
 
 
 def read_table(args: argparse.Namespace) -> DataFrame:
-    """Read the table of the data file; cells that --missing names become empty."""
+    """Return the table of the data file; cells with a value named by --missing become empty."""
     separator = SEPARATORS.get(args.separator, args.separator)
     table = read_csv(args.data, separator, args.encoding)
     if not args.missing:
@@ -139,7 +139,7 @@ def read_table(args: argparse.Namespace) -> DataFrame:
     import pandas
 
     gaps = table.isin(args.missing)
-    # If -999 stands for a missing value, then so does -999.0
+    # --missing -999 also matches cells such as -999.0: numbers are compared as numbers
     values = parse_numbers(pandas.Series(args.missing, dtype=object)).dropna()
     if len(values):
         for name in table.columns:
@@ -148,7 +148,7 @@ def read_table(args: argparse.Namespace) -> DataFrame:
 
 
 def read_problem(args: argparse.Namespace) -> Problem:
-    """Read inputs and target of a table by the options `args` of `add_data_options`.
+    """Return the learning problem of a table, read by the options of `add_data_options`.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def read_problem(args: argparse.Namespace) -> Problem:
 def _print_notices(
     table: DataFrame, names: Sequence[str], args: argparse.Namespace
 ) -> None:
-    """Print notices of inputs that look like row numbers or repeat another input."""
+    """Print a notice for each input that looks like row numbers or repeats another input."""
     first_names: dict[Any, str] = {}
     for name in names:
         cells = get_column(table, name)
@@ -217,7 +217,7 @@ def _print_notices(
 
 
 def _are_row_numbers(cells: Series) -> bool:
-    """Return whether cells are whole numbers, each one more than that of the row before."""
+    """Return whether 10 or more cells are whole numbers, each 1 more than in the row before."""
     if len(cells) < MIN_NUMBERED_ROWS:
         return False
     if not all(re.fullmatch("[0-9]{1,15}", cell) for cell in cells):
@@ -259,7 +259,7 @@ def drop_incomplete_rows(
 
 
 def set_fill_values(columns: Sequence[Column], table: DataFrame) -> tuple[Column, ...]:
-    """Return columns with a value that replaces missing ones: the median, or most frequent text.
+    """Return columns with fill values for missing cells: median, or most frequent category.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ def _number_cells(
     invalid = ~np.isfinite(numbers) & ~is_missing(cells)
     if invalid.any():
         cell = cells[invalid].iloc[0]
-        # Without "=", argparse would take a cell that begins with "-" for an option
+        # "=" before a cell such as "-1", because argparse would take "--missing -1" for two options
         sign = "=" if cell.startswith("-") else " "
         hint = f", or --missing{sign}{quote(cell)} if it stands for a missing value"
         if NUMERIC.fullmatch(cell):

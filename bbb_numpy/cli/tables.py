@@ -28,8 +28,8 @@ __all__ = [
 ]
 
 SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "bar": "|", "space": " "}
-GUESSED_SEPARATORS = "\t;,|"  # separators that are tried, in this order
-# First line of a file in which Excel names the separator
+GUESSED_SEPARATORS = "\t;,|"  # tried in this order without --separator
+# Matches the first line of a file in which Excel names the separator, such as sep=;
 EXCEL_SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
 BYTE_ORDER_MARKS = {
     b"\xef\xbb\xbf": "utf-8-sig",
@@ -38,7 +38,7 @@ BYTE_ORDER_MARKS = {
 }
 FORMULA = re.compile(r"\s*[=+@-]|[\t\r]")
 SIGNED_NUMBER = re.compile(r"[+-][0-9., '\u00a0\u202f\u2009]+([eE][+-]?[0-9]+)?%?")
-SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")  # maps other spaces to plain ones
+SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")  # non-breaking and thin spaces
 MAX_NAMES_LISTED = 20  # largest number of names that a message lists
 
 
@@ -132,7 +132,7 @@ def read_csv(
     return table
 
 
-Rows = list[tuple[int, list[str]]]  # pairs of the number of a line and its cells
+Rows = list[tuple[int, list[str]]]  # pairs (line number, cells of the line)
 
 
 def _drop_extra_cells(
@@ -147,7 +147,7 @@ def _drop_extra_cells(
     while names and not names[-1]:
         names = names[:-1]
     if any(any(row[len(names) :]) for _, row in rows) and len(names) < n_names:
-        # A column with values has no name; `read_csv` raises the error
+        # A column with values has no name: `read_csv` raises the error for empty names
         return [*names, *[""] * (n_names - len(names))], rows
     rows = [(line, _drop_empty_cells(row, len(names))) for line, row in rows]
     is_longer = all(len(row) == len(names) + 1 for _, row in rows)
@@ -175,7 +175,7 @@ def _are_row_names(cells: list[str]) -> bool:
 
 
 def _drop_empty_cells(row: list[str], count: int) -> list[str]:
-    """Return a row without the empty cells at its end, of which the first `count` are kept."""
+    """Return a row without empty cells at its end; at least `count` cells are kept."""
     while len(row) > count and not row[-1]:
         row = row[:-1]
     return row
@@ -224,7 +224,7 @@ def _guess_separator(text: str) -> str:
     them, it is a space if all lines have equally many words, else a comma.
     """
     lines = [line for line in text[:20_000].splitlines()[:50] if line.strip()]
-    lines = lines[:-1] or lines  # the last line may have been cut off
+    lines = lines[:-1] or lines  # the last line may be cut off at 20,000 characters
     present = [sign for sign in GUESSED_SEPARATORS if lines and sign in lines[0]]
     for sign in present:
         if len({len(row) for row in csv.reader(lines, delimiter=sign)}) == 1:

@@ -229,15 +229,24 @@ def _decayed(x: Array, rate: float, out: Array | None = None) -> Array:
 def sech_squared(x: Array, out: Array | None = None) -> Array:
     """Return tanh'(x) = 1 - tanh(x)^2 = 4 e / (1 + e)^2 with e = e^-2|x| (D10).
 
-    The form with tanh loses all digits from |x| = 19 on, where tanh rounds to 1. `out`, if given,
-    is overwritten by the result and returned.
+    The form with tanh loses all digits from |x| = 19 on, where tanh rounds to 1.
+
+    Parameters
+    ----------
+    x : ndarray
+        Real or complex numbers.
+    out : ndarray, optional
+        Array that is overwritten by the result and returned; by default a new one.
     """
     e = _decayed(x, 2.0, out)
     return np.divide(4.0 * e, (1.0 + e) ** 2, out=e)  # 1 - tanh(x)^2 (D10)
 
 
 def logistic(x: Array) -> tuple[Array, Array]:
-    """Return s(x) = 1 / (1 + e^-x) and s'(x) = s (1 - s), from one exponential (K24, D51)."""
+    """Return s(x) = 1 / (1 + e^-x) and s'(x) = s (1 - s), from one exponential (K24, D51).
+
+    Both have the shape of `x`.
+    """
     s = _decayed(x, 1.0)
     s /= 1.0 + s  # logistic function of -|x|
     # a product with booleans is used because np.where over mixed signs is slow
@@ -315,6 +324,11 @@ def inner(a: Array, b: Array) -> Array:
     `np.vecdot` makes one pass over memory, ``(a * b).sum(axis=-1)`` three. But it makes a call
     inside NumPy for each row, so that a single column is multiplied elementwise, which is four
     times as fast.
+
+    Parameters
+    ----------
+    a, b : ndarray (..., P)
+        Arrays of real or complex numbers, whose other axes broadcast.
     """
     if a.shape[-1] == b.shape[-1] == 1:
         return np.multiply(a[..., 0], b[..., 0])

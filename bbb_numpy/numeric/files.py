@@ -111,6 +111,19 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
     """Write `arrays` by name to the .npz file `path`, as a whole or not at all (`atomic_write`).
 
     An older file is replaced.
+
+    Parameters
+    ----------
+    path : Path
+    arrays : dict of str to ndarray
+        Arrays of any shapes, but not of dtype object.
+
+    Raises
+    ------
+    ValueError
+        If an array is of dtype object.
+    OSError
+        If the file cannot be written.
     """
     with atomic_write(path) as file:
         np.savez(file, allow_pickle=False, **arrays)

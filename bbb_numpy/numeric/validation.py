@@ -212,7 +212,10 @@ SAMPLES = partial(whole, minimum=1, maximum=MAX_SAMPLES)
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return `value` as a bool; raise TypeError for values that are no bool, such as 'no' and 1."""
+    """Return `value` as a bool; raise TypeError for values that are no bool, such as 'no' and 1.
+
+    `name` is the name of the argument, for the message.
+    """
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; got {value!r}")
     return bool(value)
@@ -318,7 +321,10 @@ MATRIX = Numbers((None, None))
 
 
 def FLOATS(name: str, value: Any) -> NDArray[Any]:
-    """Return `value` as a finite array if its dtype is float64 or float32, else raise an error."""
+    """Return `value` as a finite array if its dtype is float64 or float32, else raise an error.
+
+    `name` is the name of the argument, for the message.
+    """
     array = NUMBERS(name, value)
     # the value's own dtype counts, because `NUMBERS` converts objects to float64
     dtype = getattr(value, "dtype", array.dtype)
@@ -328,7 +334,10 @@ def FLOATS(name: str, value: Any) -> NDArray[Any]:
 
 
 def DTYPE(name: str, value: Any) -> np.dtype[Any]:
-    """Return the dtype that `value` is or names; raise ValueError unless float32 or float64."""
+    """Return the dtype that `value` is or names; raise ValueError unless float32 or float64.
+
+    `name` is the name of the argument, for the message.
+    """
     dtype = np.dtype(object)
     if isinstance(value, str | type | np.dtype):
         # np.dtype raises TypeError for other text, and ValueError for text with a number in it
@@ -486,7 +495,10 @@ def PathOf(content: str) -> Check:
 
 
 def FUNCTION(name: str, value: Any) -> Any:
-    """Return `value` if it can be called and is no class, else raise TypeError."""
+    """Return `value` if it can be called and is no class, else raise TypeError.
+
+    `name` is the name of the argument, for the message.
+    """
     if not callable(value) or isinstance(value, type):
         raise TypeError(f"{name} must be a function; got {short_repr(value)}")
     return value

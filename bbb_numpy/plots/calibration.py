@@ -28,9 +28,10 @@ Curve = TypeVar("Curve")
 def _curves(
     ax: Axes, curves: Mapping[str, Curve], order: int
 ) -> Iterator[tuple[Curve, dict[str, Any]]]:
-    """Draw the diagonal with zorder `order`, and yield each curve with its style for `Axes.plot`.
+    """Draw the diagonal of perfect calibration; yield each curve and its keywords of `Axes.plot`.
 
-    `curves` are by the labels of the legend. Raise ValueError for none, or more than `STYLES` has.
+    The keys of `curves` are the labels of the legend; `order` is the diagonal's zorder. Raise
+    ValueError if there are no curves, or more than `STYLES` has.
     """
     if not 1 <= len(curves) <= len(STYLES):
         raise ValueError(
@@ -63,18 +64,20 @@ def _curves(
 def reliability_diagram(
     tables: Mapping[str, Reliability], *, ax: Axes | None = None
 ) -> Axes:
-    """Draw observed shares against predicted probabilities, with 95 % Wilson intervals (D35).
+    """Draw reliability diagrams: observed against predicted probability, with intervals (D35).
 
     Parameters
     ----------
     tables : mapping of str to Reliability
-        One to four tables, by the labels of the legend.
+        One to four results of `reliability`, by the labels of the legend. Error bars are their 95 %
+        Wilson intervals.
     ax : Axes, optional
         Axes to draw on. By default those of a new figure.
 
     Returns
     -------
     Axes
+        The axes drawn on.
 
     Raises
     ------
@@ -105,7 +108,7 @@ def reliability_diagram(
 def coverage_curve(
     coverages: Mapping[str, Coverage], *, ax: Axes | None = None
 ) -> Axes:
-    """Draw the share of targets inside central intervals against their level (D35).
+    """Draw the share of targets inside central intervals against the intervals' level (D35).
 
     Parameters
     ----------
@@ -118,6 +121,7 @@ def coverage_curve(
     Returns
     -------
     Axes
+        The axes drawn on.
 
     Raises
     ------

@@ -28,7 +28,7 @@ def fit(
     y_limits: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw data, truth, predictive mean and two bands of mean +- 2 standard deviations.
+    """Draw a prediction's mean and two bands of +- 2 standard deviations, with data and truth.
 
     The inner band is epistemic (where the curve may run), the outer one total (where a new
     y may fall). Two dotted vertical lines mark the range of the data.
@@ -54,6 +54,7 @@ def fit(
     Returns
     -------
     Axes
+        The axes drawn on.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def fit(
     total: Array = np.ravel(predictive.total)
     outer = f"predictive ± {BAND:g} sd"
     inner = f"epistemic ± {BAND:g} sd"
-    # With heavy tails the total is infinite: the outer band is left out, the inner one drawn alone
+    # Predictions with heavy tails have an infinite total sd: the outer band is left out
     if np.isinf(total).any():
         total = np.where(np.isinf(total), np.nan, total)
         outer = "predictive sd: infinite"

@@ -35,7 +35,7 @@ EDGE = "#8C8C8C"  # colour of the lines that mark the range of the data
 
 
 def axes_or_new(ax: Axes | None) -> Axes:
-    """Return `ax`, or the axes of a new figure."""
+    """Return `ax`, or the axes of a new figure if it is None."""
     if ax is not None:
         return ax
     return Figure(figsize=(5.0, 3.8), layout="constrained").subplots()
@@ -60,7 +60,7 @@ def density_of_draws(ax: Axes, draws: Any, edges: Any, **style: Any) -> None:
 
 
 def legend_above(ax: Axes, columns: int, order: Sequence[str] = ()) -> None:
-    """Put the legend above the axes, where it can cover neither data nor curves.
+    """Draw the legend of the axes above them, where it can cover neither data nor curves.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def legend_above(ax: Axes, columns: int, order: Sequence[str] = ()) -> None:
 
 
 def legend_of_figure(figure: Figure, ax: Axes, columns: int) -> None:
-    """Put the legend of `ax` above the whole figure, for all of its axes.
+    """Draw the legend of `ax` above the whole figure, so that it serves all axes of the figure.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def legend_of_figure(figure: Figure, ax: Axes, columns: int) -> None:
 
 
 def finish(ax: Axes, x_label: str, y_label: str, columns: int) -> None:
-    """Label the axes and put the legend above them.
+    """Set the labels of x and y, and draw the legend above the axes.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def finish(ax: Axes, x_label: str, y_label: str, columns: int) -> None:
 
 
 def plain_numbers(axis: Axis, minor: str = "") -> None:
-    """Label a logarithmic axis with 0.1 and 100 instead of powers of ten.
+    """Label the ticks of a logarithmic axis with plain numbers, such as 0.1, not powers of ten.
 
     Parameters
     ----------

@@ -114,6 +114,7 @@ def concatenate(
     Returns
     -------
     dict of str to ndarray
+        The concatenated arrays, by the same names.
     """
     return {
         name: np.concatenate([stretch[name] for stretch in stretches], axis)
@@ -157,6 +158,7 @@ def init_runs(
     Parameters
     ----------
     settings : Settings
+        Settings of the call: target, kernel and numbers of steps.
     start : ndarray (S, D)
         Initial positions of all chains. Each group takes consecutive rows; the sizes of groups
         differ by one at most.
@@ -195,6 +197,7 @@ def advance(settings: Settings, run: Run, seconds: float) -> Run:
     Parameters
     ----------
     settings : Settings
+        Settings of the call: target, kernel and numbers of steps.
     run : Run
         Run to continue. The run and its generator are not changed, even after an error.
     seconds : float

@@ -202,6 +202,7 @@ class DrawnWeights:
         Parameters
         ----------
         rng : Generator
+            Source of the random numbers.
         samples : int
             S, the number of draws to select.
         dtype : dtype
@@ -222,6 +223,7 @@ class DrawnWeights:
         Parameters
         ----------
         rng : Generator
+            Source of the random numbers.
         samples : int
             S, the number of draws to select in all.
         block : int

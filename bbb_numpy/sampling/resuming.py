@@ -110,6 +110,7 @@ class Checkpoint:
         Parameters
         ----------
         settings : Settings
+            Settings of the call: target, kernel and numbers of steps.
         groups : int
             Number of groups of chains.
         seed : int or None
@@ -174,6 +175,7 @@ class Checkpoint:
         Parameters
         ----------
         settings : Settings
+            Settings of the call: target, kernel and numbers of steps.
         start : ndarray (S, D)
             Initial positions of the chains.
         repeatable : bool
@@ -271,6 +273,7 @@ def check_same_target(
     Parameters
     ----------
     target : Target
+        Function of the log density (S,) in nats, and of its gradient (S, D).
     position : ndarray (S, D)
         Saved positions of the chains.
     log_density : ndarray (S,)

@@ -287,6 +287,7 @@ def sample_target(
     Returns
     -------
     Draws
+        Draws of all chains; `finished` is False after Ctrl-C.
 
     Raises
     ------

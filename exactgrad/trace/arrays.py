@@ -1,9 +1,9 @@
-"""Arrays of exact numbers, by NumPy's own protocols (D44).
+"""Arrays of exact numbers on which NumPy's operators and functions work, by its protocols (D44).
 
-An `Exact` has residues of its numbers and of their derivatives along one direction, and floats,
-which decide comparisons and nothing else. All are plain arrays, and NumPy's functions are built
-from those of a field. Slices and reshapes are views, so that what is written through a view
-arrives. A function or a keyword that is not known here is refused.
+An `Exact` holds the residues of its numbers and of their derivatives along one direction, and
+their floats, which decide comparisons and nothing else. All three are plain arrays, and NumPy's
+functions are built from the operations of a field. Slices and reshapes are views: writing to a
+view changes the array. A function or a keyword that is not registered here raises `Untraceable`.
 """
 
 from __future__ import annotations
@@ -44,16 +44,19 @@ FUNCTIONS: Handlers = {}
 # Implementations of the methods of ufuncs, such as np.add.reduce: by method, then by ufunc
 UFUNC_METHODS: dict[str, Handlers] = {
     "__call__": UFUNCS,
-    "outer": UFUNCS,  # a call on x with an axis of length 1 for each axis of y
+    "outer": UFUNCS,  # `__array_ufunc__` gives x an axis of length 1 for each axis of y
     "reduce": REDUCTIONS,
 }
-# keywords of ufuncs that change no number
+# Keywords of ufuncs that do not affect the numbers
 IGNORED_KEYWORDS = ("casting", "order", "subok")
 FULL_SLICE = slice(None)
 
 
 def _in_place(name: str) -> Any:
-    """Return the method ``__i<name>__``: it changes an array in place, and replaces a scalar."""
+    """Return the method ``__i<name>__`` of `Exact`, such as ``__iadd__`` for `name` "add".
+
+    It changes an array in place. For a scalar it returns a new one, as scalars of NumPy do.
+    """
     change_array = getattr(NDArrayOperatorsMixin, f"__i{name}__")
     new_scalar = getattr(NDArrayOperatorsMixin, f"__{name}__")
 
@@ -95,7 +98,7 @@ class Exact(NDArrayOperatorsMixin):
         self.residues = residues
         self.floats = np.asarray(floats)
         self.log_terms = log_terms
-        # a scalar is no view, as in NumPy; what x[0, ...] returns is a view and no scalar
+        # x[0] of a vector is a scalar and a copy; x[0, ...] is a view of shape () and no scalar
         self.is_scalar = not self.floats.ndim
 
     @property  # type: ignore[misc]
@@ -128,7 +131,10 @@ class Exact(NDArrayOperatorsMixin):
         return (self[i] for i in range(len(self)))
 
     def __repr__(self, spec: str = "") -> str:
-        """Return the shape and no number; record that text was asked for, as for a branch."""
+        """Return text with the shape but no numbers, and record the request like a comparison.
+
+        A program could branch on the text of its numbers.
+        """
         self.field.path.append(np.ones(1, bool))
         return f"exact numbers {self.shape}"
 
@@ -154,10 +160,10 @@ class Exact(NDArrayOperatorsMixin):
     # --- views and copies
 
     def map_views(self, view: Callable[[Array, tuple[int, ...]], Array]) -> Exact:
-        """Return the array whose residues, floats and log terms are views of those of this array.
+        """Return the exact array that results from taking views of residues, floats and log terms.
 
-        `view` takes residues, floats or terms of logarithms, and the lengths of the axes
-        that these have after those of the numbers: (2, C), () or (3, C).
+        `view` is called with each of these arrays and with the lengths of its extra axes, which
+        stand behind those of the numbers: (2, C), () or (3, C) in a field with C channels.
         """
         ndim = self.ndim
         log_terms = self.log_terms
@@ -195,7 +201,7 @@ class Exact(NDArrayOperatorsMixin):
             self.log_terms[channels] = log_terms
 
     def reshape(self, *shape: Any, order: str = "C") -> Exact:
-        """Return a view with a new shape, row by row or, if `order` is "F", column by column."""
+        """Return a view with a new shape, filled row by row or, for `order` "F", by columns."""
         if order == "F":
             return self.T.reshape(*self.floats.reshape(*shape).shape[::-1]).T
         if order not in "CA":
@@ -206,7 +212,7 @@ class Exact(NDArrayOperatorsMixin):
         return self.map_views(lambda part, channels: part.reshape(new + channels))
 
     def transpose(self, *axes: Any) -> Exact:
-        """Return a view with the axes permuted, reversed by default."""
+        """Return a view whose axis k is the axis `axes[k]`; by default the axes are reversed."""
         ndim = self.ndim
         order = tuple(k % ndim for k in _one_tuple(axes) or range(ndim)[::-1])
         last = (ndim, ndim + 1)
@@ -220,25 +226,28 @@ class Exact(NDArrayOperatorsMixin):
         Parameters
         ----------
         axis1, axis2 : int
-            The axes.
+            The axes; negative numbers count from the last axis.
         """
         first = axis1 % self.ndim
         second = axis2 % self.ndim
         return self.map_views(lambda part, _: part.swapaxes(first, second))
 
     def squeeze(self, axis: Any = None) -> Exact:
-        """Return a view without the axes of length 1, or without those of `axis`."""
+        """Return a view without axes of length 1: all of them, or those in `axis`."""
         return self.reshape(self.floats.squeeze(axis).shape)
 
     def ravel(self, order: str = "C") -> Exact:
-        """Return a one-dimensional view or copy; for `order` "K" in the order of memory."""
+        """Return the elements as a vector, which is a view of the array if that is possible.
+
+        `order` is "C" (row by row), "F" (column by column) or "K" (as they lie in memory).
+        """
         if order == "K":
             by_stride = np.argsort(np.abs(self.floats.strides))[::-1]
             return self.transpose(*by_stride).reshape(-1)
         return self.reshape(-1, order=order)
 
     def copy(self, order: str = "C") -> Exact:
-        """Return a copy of the array; `order` is ignored."""
+        """Return a copy of the array, with its derivatives; `order` is ignored."""
         return self.map_views(lambda part, _: part.copy())
 
     # exact numbers are real, so that conjugates are copies
@@ -248,16 +257,16 @@ class Exact(NDArrayOperatorsMixin):
         return self.copy()
 
     def flatten(self, order: str = "C") -> Exact:
-        """Return a one-dimensional copy."""
+        """Return a copy as a vector, row by row or, for `order` "F", column by column."""
         return self.reshape(-1, order=order).copy()
 
     def view(self, dtype: Any = float, type: Any = np.ndarray) -> Exact:
-        """Return a view of the whole array; raise if another dtype or class is asked for.
+        """Return a view of the whole array; raise `Untraceable` if it would change dtype or class.
 
         Parameters
         ----------
         dtype : dtype
-            A float dtype, or np.ndarray.
+            float64 or object.
         type : type
             np.ndarray.
         """
@@ -269,19 +278,19 @@ class Exact(NDArrayOperatorsMixin):
         return self.map_views(lambda part, _: part[...])
 
     def stop_gradient(self) -> Exact:
-        """Return a copy with the same numbers, whose derivatives are 0."""
+        """Return a copy with the same numbers and with derivatives of 0."""
         residues = dual_residues(self.field, self.primal)
         return Exact(self.field, residues, self.floats.copy(), self.log_terms)
 
     def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Exact:
-        """Return the array, as floats or objects; raise if it would be rounded to integers.
+        """Return the array unchanged for a dtype of floats or objects; else raise `Untraceable`.
 
         Parameters
         ----------
         dtype : dtype
-            A dtype of floats or objects.
+            A dtype of floats, complex numbers or objects.
         copy : bool
-            Whether a copy is returned, or the array itself.
+            Whether a copy is returned (the default), or the array itself.
         """
         if np.dtype(dtype).kind not in "fcO":
             raise Untraceable(
@@ -292,13 +301,13 @@ class Exact(NDArrayOperatorsMixin):
         return self
 
     def item(self, *index: Any) -> Exact:
-        """Return one element, by its position in the flattened array or by its index."""
+        """Return one element as an exact scalar, by its position when flattened or by its index."""
         if len(index) == 1:
             return self.ravel()[index[0]]
         return self[index]
 
     def fill(self, value: Any) -> None:
-        """Set all elements to `value`."""
+        """Set all elements in place to `value`, a number or an exact scalar."""
         self[...] = value
 
     # --- augmented assignment
@@ -359,7 +368,10 @@ class Exact(NDArrayOperatorsMixin):
 
 
 def _with_ellipsis(index: Any) -> tuple[Any, ...]:
-    """Return the index as a tuple with an ellipsis, so that indices of more axes may follow."""
+    """Return an index as a tuple with an ellipsis, to which indices of further axes can be added.
+
+    Raise `Untraceable` if a part of the index is an exact number.
+    """
     parts = index if isinstance(index, tuple) else (index,)
     if any(type(part) is Exact for part in parts):
         raise Untraceable(
@@ -372,7 +384,7 @@ def _with_ellipsis(index: Any) -> tuple[Any, ...]:
 
 
 def _one_tuple(arguments: tuple[Any, ...]) -> Any:
-    """Return the arguments of x.reshape(2, 3) or x.reshape((2, 3)) as one tuple (2, 3)."""
+    """Return the arguments of a method such as x.reshape(2, 3) or x.reshape((2, 3)) as (2, 3)."""
     if len(arguments) == 1 and not isinstance(arguments[0], Integral):
         return arguments[0]
     return arguments
@@ -386,16 +398,21 @@ def _read_only_copy_or_view(x: Exact, original: Exact) -> Exact:
 
 
 def write_into(result: Any, out: Any, where: Any = True) -> Any:
-    """Write a result into the array `out` where `where` holds, and return `out`.
+    """Write a result into the array `out` where the mask `where` is True, and return `out`.
 
     Parameters
     ----------
     result : Exact or array
-        What is written. Exact numbers go into exact arrays alone.
+        The numbers to write, broadcast to the shape of `out`.
     out : Exact or array
         The array that is written into.
     where : bool array, optional
-        The entries that are written. By default all.
+        Mask of the entries that are written. By default all.
+
+    Raises
+    ------
+    Untraceable
+        If `result` is exact and `out` is not, as derivatives would be lost.
     """
     if type(out) is not Exact:
         if type(result) is Exact:
@@ -411,11 +428,11 @@ def write_into(result: Any, out: Any, where: Any = True) -> Any:
     return out
 
 
-# --- how exact numbers are made
+# --- making exact numbers of residues, floats and constants
 
 
 def dual_residues(field: Field, primal: Array, tangent: Array | None = None) -> Array:
-    """Return the residues of numbers and of their derivatives as one array.
+    """Return the residues of numbers and those of their derivatives joined in one array.
 
     Parameters
     ----------
@@ -444,25 +461,29 @@ def apply_slope(
     floats: Any,
     log_terms: Array | None = None,
 ) -> Exact:
-    """Return f(x) with its derivative f'(x) x', from the value f(x) and the slope f'(x).
+    """Return f(x) as an exact array with the derivative f'(x) x', given f(x) and f'(x).
 
     Parameters
     ----------
     x : Exact
-        The argument.
+        The argument, which has the derivative x'.
     primal, slope : array, shape (..., C)
         The residues of f(x) and of f'(x).
     floats : array, shape (...)
         f(x) in floating point.
     log_terms : array, shape (..., 3, C), optional
-        The terms of logarithms that f(x) contains, as `Exact` has them.
+        The term k log u that f(x) is known to contain, as u, k log u and k (see `Exact`). By
+        default none is known.
     """
     residues = dual_residues(x.field, primal, _chain_rule(x, slope))
     return Exact(x.field, residues, floats, log_terms)
 
 
 def _chain_rule(x: Exact, slope: Array) -> Array:
-    """Return the derivative `slope` x': 0 where x' is 0, even if the slope is infinite."""
+    """Return the residues of `slope` times the derivative x'; 0 where x' is 0.
+
+    In decimals this is so even if the slope is infinite.
+    """
     tangent = x.field.mul(slope, x.tangent)
     if x.field.is_decimal:
         return np.where(x.tangent == 0, 0 * x.field.one, tangent)
@@ -470,14 +491,22 @@ def _chain_rule(x: Exact, slope: Array) -> Array:
 
 
 def lift(x: Any, field: Field) -> Exact:
-    """Return integers, floats, fractions, or nested lists of these, as an exact array.
+    """Return numbers (integers, floats, fractions, arrays or nested lists of them) as exact.
+
+    Their derivatives are 0.
 
     Parameters
     ----------
     x : Exact, number, array or nested list
-        What is lifted; exact numbers are returned as they are.
+        The numbers; an exact array is returned itself.
     field : Field
-        The field. Exact numbers of another one are of an earlier call, and are refused.
+        The field of the residues.
+
+    Raises
+    ------
+    Untraceable
+        If x is an exact array of another field, stored in an earlier call, or if it contains
+        anything but real numbers.
     """
     if type(x) is Exact:
         if x.field is not field:
@@ -516,7 +545,7 @@ def lift(x: Any, field: Field) -> Exact:
 
 
 def field_of(value: Any) -> Field | None:
-    """Return the field of an exact array, or of the first one in nested lists; None without one."""
+    """Return the field of an exact array or of the first one in nested lists or tuples, or None."""
     if type(value) is Exact:
         return value.field
     if isinstance(value, list | tuple):
@@ -528,7 +557,10 @@ def field_of(value: Any) -> Field | None:
 
 
 def lift_all(*values: Any) -> list[Exact]:
-    """Return all values as exact arrays, in the field of the first exact one among them."""
+    """Return all values as exact arrays, in the field of the first that is exact.
+
+    Raise `Untraceable` if none is.
+    """
     field = field_of(values)
     if field is None:
         raise Untraceable("at least one argument must be an exact number; got none")
@@ -536,7 +568,7 @@ def lift_all(*values: Any) -> list[Exact]:
 
 
 def _log_terms_of(x: Exact) -> Array:
-    """Return the log terms of x (..., 3, C); those of 1 log 1 = 0 where x has none."""
+    """Return the log terms of x, (..., 3, C); without any, those of 1 log 1 = 0 in each entry."""
     if x.log_terms is not None:
         return x.log_terms
     shape = (*x.shape, 3, x.field.n_channels)
@@ -547,14 +579,14 @@ def _log_terms_of(x: Exact) -> Array:
 
 
 def add(x: Any, y: Any, sign: int = 1) -> Exact:
-    """Return x + y, or x - y if `sign` is -1.
+    """Return the sum x + y, or the difference x - y if `sign` is -1, with its derivative.
 
     Parameters
     ----------
     x, y : Exact or array
-        The operands, which are broadcast.
+        The operands, which are broadcast; at least one is exact.
     sign : {1, -1}
-        Whether y is added or subtracted.
+        1 to add y (the default), -1 to subtract it.
     """
     x, y = lift_all(x, y)
     field = x.field
@@ -574,7 +606,7 @@ def add(x: Any, y: Any, sign: int = 1) -> Exact:
 
 
 def _negative(x: Exact) -> Exact:
-    """Return -x."""
+    """Return -x, with its derivative."""
     log_terms = x.log_terms
     if log_terms is not None:
         log_terms = x.field.negate_log_terms(log_terms)
@@ -582,7 +614,7 @@ def _negative(x: Exact) -> Exact:
 
 
 def _gate(mask: Array, x: Exact) -> Exact:
-    """Return x where the bool array `mask` is true, and 0 elsewhere, derivatives included."""
+    """Return x where the bool array `mask` is True, and 0 with derivative 0 elsewhere."""
     keep = np.asarray(mask)[..., None, None]
     residues = np.where(keep, x.residues, 0 * x.field.one)
     log_terms = x.log_terms
@@ -597,7 +629,8 @@ def multiply(x: Any, y: Any) -> Exact:
     Parameters
     ----------
     x, y : Exact or array
-        The factors, which are broadcast. An array of bool is a gate.
+        The factors, which are broadcast; at least one is exact. A bool array is a mask: the
+        product is the other factor where it is True, and 0 elsewhere.
     """
     for mask, factor in ((x, y), (y, x)):
         if type(mask) is not Exact and getattr(mask, "dtype", None) == np.bool_:
@@ -626,7 +659,8 @@ def divide(x: Any, y: Any) -> Exact:
     Parameters
     ----------
     x, y : Exact or array
-        Numerator and denominator, which are broadcast.
+        Numerator and denominator, which are broadcast; at least one is exact. In a finite field
+        1 / 0 is 0, and the division by 0 is recorded.
     """
     x, y = lift_all(x, y)
     field = x.field
@@ -648,14 +682,15 @@ def divide(x: Any, y: Any) -> Exact:
 
 
 def power(x: Any, n: Any) -> Exact:
-    """Return x^n: by products for integers n, by a root for halves, else exp(n log x).
+    """Return x^n: by products for an integer n, by sqrt for a half-integer, else as exp(n log x).
 
     Parameters
     ----------
     x : Exact or array
         The base.
     n : number, array or Exact
-        The exponent. If it is exact, or differs between entries, x has to be positive.
+        The exponent. If it is exact, differs between entries or is no multiple of 1/2, x has to be
+        positive.
     """
     constant = 0.25 if type(n) is Exact else n
     doubled = np.asarray(constant, float) * 2
@@ -685,7 +720,7 @@ def power(x: Any, n: Any) -> Exact:
     return Exact(x.field, product.residues, x.floats ** (twice / 2))
 
 
-# --- comparisons, which floats decide
+# --- comparisons, which are decided by the floats
 
 KINK_MESSAGE = (
     "two different expressions are equal at this theta and are compared: theta lies on a "
@@ -698,9 +733,9 @@ TIED_DATA_MESSAGE = (
 
 
 def _refuse_ties(x: Exact, y: Exact) -> None:
-    """Raise if x and y cannot be compared: if either is nan, or if different numbers are tied.
+    """Raise `Untraceable` if x or y contains nan, or if different numbers have equal floats.
 
-    On a tie the gradient belongs to neither of the two paths.
+    At such a tie a tiny step of theta may change the branch, so that no gradient belongs to it.
     """
     if np.isnan(x.floats).any() or np.isnan(y.floats).any():
         raise Untraceable(
@@ -712,7 +747,7 @@ def _refuse_ties(x: Exact, y: Exact) -> None:
             "the result of a division by 0 is compared, which decides no branch: avoid the "
             "division"
         )
-    tie = x.floats == y.floats  # inf ties with inf where both overflow
+    tie = x.floats == y.floats  # also where both floats overflow to inf
     if tie.any() and not is_decimal:
         differ = (x.primal != y.primal).any(axis=-1)
         if (tie & differ).any():
@@ -721,9 +756,10 @@ def _refuse_ties(x: Exact, y: Exact) -> None:
 
 
 def comparison_of(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a comparison of exact arrays, which applies `operation` to their floats.
+    """Return a version of a comparison, such as np.less, that accepts exact arrays.
 
-    Its results are appended to the path of the field.
+    It applies `operation` to the floats and returns its bool array, which is also appended to
+    `field.path`. It raises `Untraceable` on nan and on ties of different numbers.
     """
 
     def comparison(x: Any, y: Any) -> Any:
@@ -737,14 +773,14 @@ def comparison_of(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], 
 
 
 def select(condition: Any, x: Any, y: Any) -> Exact:
-    """Return x where the condition holds, else y.
+    """Return an array with the entries of x where the condition is True, and of y elsewhere.
 
     Parameters
     ----------
     condition : bool array or Exact
-        The condition. Of exact numbers it is whether they are not 0.
+        The condition. Exact numbers count as True unless they are 0.
     x, y : Exact or array
-        What is chosen from, broadcast to the shape of the condition.
+        The numbers to choose from; all three arrays are broadcast.
     """
     if type(condition) is Exact:
         condition = comparison_of(np.not_equal)(condition, 0)
@@ -759,16 +795,16 @@ def select(condition: Any, x: Any, y: Any) -> Exact:
 
 
 def _where(condition: Any, *branches: Any) -> Any:
-    """Return np.where(condition, x, y), or np.where(condition) if `branches` is empty."""
+    """Return np.where(condition, x, y) for `branches` (x, y), or np.where(condition) without."""
     if field_of(branches) is not None:
         return select(condition, *branches)
     return np.where(comparison_of(np.not_equal)(condition, 0), *branches)
 
 
 def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a version of `function` that is called with floats in place of exact arrays.
+    """Return a version of `function` that accepts exact arrays and passes their floats to it.
 
-    Its results count as comparisons: they are appended to the path of the field.
+    The bits of its results are appended to `field.path`, like the results of comparisons.
     """
 
     def of_exact(*args: Any, **kwargs: Any) -> Any:
@@ -785,26 +821,32 @@ def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _test_finiteness(function: Callable[..., Any], x: Exact, **kwargs: Any) -> Any:
-    """Return np.isfinite(x) or the like; raise at a pole, where other theta would be finite."""
+    """Return np.isfinite, np.isnan or np.isinf of the floats of x, as `function` says.
+
+    Raise `Untraceable` if they are not finite because theta lies on a pole: next to it they are.
+    """
     if x.field.at_pole and not np.isfinite(x.floats).all():
         raise Untraceable(KINK_MESSAGE)
     return function(x.floats, **kwargs)
 
 
 def _larger(x: Any, y: Any) -> Exact:
-    """Return the larger of x and y by element, x where they are equal."""
+    """Return the larger of x and y for each element, x where they are equal."""
     return select(comparison_of(np.greater_equal)(x, y), x, y)
 
 
 def _smaller(x: Any, y: Any) -> Exact:
-    """Return the smaller of x and y by element, x where they are equal."""
+    """Return the smaller of x and y for each element, x where they are equal."""
     return select(comparison_of(np.less_equal)(x, y), x, y)
 
 
 def _clip(
     x: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None
 ) -> Any:
-    """Return x limited to [a_min, a_max]; None is no limit, `min` and `max` are other names."""
+    """Return x clipped to the interval [a_min, a_max], as np.clip; None is no bound.
+
+    `min` and `max` are other names of `a_min` and `a_max`.
+    """
     low = a_min if min is None else min
     high = a_max if max is None else max
     if low is not None:
@@ -815,14 +857,14 @@ def _clip(
 
 
 def _sign(x: Exact) -> Array:
-    """Return the sign of x by element, as floats -1, 0 or 1."""
+    """Return the signs of the elements of x, as a float array of -1, 0 and 1."""
     is_positive = comparison_of(np.greater)(x, 0)
     is_negative = comparison_of(np.less)(x, 0)
     return is_positive * 1.0 - is_negative
 
 
 def _absolute(x: Exact) -> Exact:
-    """Return |x|."""
+    """Return |x| for each element, with its derivative."""
     return select(comparison_of(np.less)(x, 0), _negative(x), x)
 
 
@@ -853,13 +895,16 @@ for _name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_eq
 for _name in ("isfinite", "isnan", "isinf"):
     UFUNCS[_name] = partial(_test_finiteness, getattr(np, _name))
 
-# --- functions that move numbers
+# --- functions that rearrange, repeat or join elements
 
 
 def _by_position(
     function: Callable[..., Any], x: Exact, *args: Any, **kwargs: Any
 ) -> Exact:
-    """Return x rearranged as `function` rearranges an array; entries that it sets to 0 are 0."""
+    """Return x with its elements rearranged as NumPy's `function` does, such as np.roll or np.tril.
+
+    `function` is applied to an array of positions. Elements that it sets to 0 become 0.
+    """
     positions = np.arange(1, x.size + 1).reshape(x.shape)
     positions = function(positions, *args, **kwargs)
     out = x.reshape(-1)[np.maximum(positions - 1, 0)]
@@ -888,9 +933,9 @@ def concatenate(arrays: Any, axis: Any = 0, casting: Any = None) -> Exact:
     Parameters
     ----------
     arrays : sequence of Exact or array
-        At least one of them is exact.
+        The arrays, of which at least one is exact. Their shapes agree but for the joined axis.
     axis : int or None
-        The axis along which they are joined; None joins flat arrays.
+        The axis along which they are joined. None flattens the arrays first.
     casting : str, optional
         Ignored: all numbers are exact.
     """
@@ -912,9 +957,9 @@ def stack(arrays: Any, axis: int = 0) -> Exact:
     Parameters
     ----------
     arrays : sequence of Exact or array
-        Arrays of one shape.
+        Arrays of one shape, of which at least one is exact.
     axis : int
-        Which axis of the result numbers the arrays.
+        Position of the new axis in the result, which has one entry for each array.
     """
     expanded = [x[(FULL_SLICE,) * (axis % (x.ndim + 1)) + (None,)] for x in arrays]
     return concatenate(expanded, axis)
@@ -928,7 +973,7 @@ def moveaxis(x: Exact, source: int, destination: int) -> Exact:
     x : Exact
         The array.
     source, destination : int
-        Which axis is moved, and which it becomes.
+        Position of the axis before and after the move.
     """
     old = source % x.ndim
     new = destination % x.ndim
@@ -943,9 +988,9 @@ def diagonal(x: Exact, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Exact
     x : Exact
         The array, of two axes at least.
     offset : int
-        How far the diagonal lies above the main one.
+        Number of columns by which the diagonal lies right of the main one; negative below it.
     axis1, axis2 : int
-        The axes of rows and of columns.
+        The axes that are taken as rows and as columns.
     """
     rows = axis1 % x.ndim
     columns = axis2 % x.ndim
@@ -962,13 +1007,16 @@ def _sliding_window_view(
     subok: bool = False,
     writeable: bool = False,
 ) -> Exact:
-    """Return np.lib.stride_tricks.sliding_window_view; `subok` and `writeable` are ignored."""
+    """Return a view of all windows of a shape, as np.lib.stride_tricks.sliding_window_view.
+
+    `subok` and `writeable` are ignored.
+    """
     axes: Any = _axes(x, axis)
 
     def view(part: Array, channels: tuple[int, ...]) -> Array:
         windows = np.lib.stride_tricks.sliding_window_view(part, window_shape, axes)
         n_new = windows.ndim - part.ndim
-        # the new axes stand last, behind those of the channels
+        # move the axes of the windows, which are last, before those of derivatives and channels
         old = [k - n_new for k in range(n_new)]
         return np.moveaxis(windows, old, [k + x.ndim for k in range(n_new)])
 
@@ -982,10 +1030,10 @@ def as_strided(
     subok: bool = False,
     writeable: bool = True,
 ) -> Exact:
-    """Return a view with other strides; raise if it would read memory outside of the array.
+    """Return a view with given shape and strides, as np.lib.stride_tricks.as_strided.
 
-    Residues lie in memory as their floats do: each stride is the same multiple of that of a
-    float. Where entries overlap the view cannot be written to.
+    The residues lie in memory as the floats do, with strides that are a fixed multiple of theirs.
+    If entries of the view overlap, it is read-only.
 
     Parameters
     ----------
@@ -999,6 +1047,11 @@ def as_strided(
         Ignored.
     writeable : bool
         Whether the view may be written to, if no entries overlap.
+
+    Raises
+    ------
+    Untraceable
+        If the view would reach outside of the memory of x, or x is not in row-major order.
     """
     shape = x.shape if shape is None else tuple(map(operator.index, shape))
     strides = x.strides if strides is None else tuple(map(operator.index, strides))
@@ -1036,7 +1089,7 @@ def as_strided(
 
 
 def _insert(x: Any, index: Any, values: Any, axis: Any = None) -> Exact:
-    """Return np.insert(x, index, values, axis)."""
+    """Return x with `values` inserted before the positions `index`, as np.insert."""
     x, values = lift_all(x, values)
     positions = np.arange(x.size).reshape(x.shape)
     new_positions = np.arange(x.size, x.size + values.size).reshape(values.shape)
@@ -1045,7 +1098,7 @@ def _insert(x: Any, index: Any, values: Any, axis: Any = None) -> Exact:
 
 
 def _meshgrid(*arrays: Any, **kwargs: Any) -> Any:
-    """Return np.meshgrid of exact vectors."""
+    """Return coordinate arrays of the grid that exact vectors span, as np.meshgrid."""
     parts = lift_all(*arrays)
     grids: Any = np.meshgrid(*(np.arange(x.size) for x in parts), **kwargs)
     return type(grids)(x.ravel()[grid] for x, grid in zip(parts, grids, strict=True))
@@ -1059,7 +1112,7 @@ def broadcast_to(x: Exact, shape: tuple[int, ...]) -> Exact:
     x : Exact
         The array.
     shape : tuple of int
-        The shape of the view.
+        The shape of the view, with which that of x is broadcast.
     """
     return x.map_views(lambda part, channels: np.broadcast_to(part, shape + channels))
 
@@ -1071,11 +1124,11 @@ def _broadcast_arrays(*arrays: Any, subok: bool = False) -> list[Exact]:
     return [broadcast_to(x, shape) for x in parts]
 
 
-# --- reductions
+# --- sums, products, extremes and sorting along axes
 
 
 def _axes(x: Exact, axis: Any) -> tuple[int, ...]:
-    """Return the axes of a reduction as a tuple of numbers from 0; None is all axes."""
+    """Return the argument `axis` of a reduction of x as a tuple of axes >= 0; None is all axes."""
     if not x.ndim:
         return ()
     if axis is None:
@@ -1085,7 +1138,7 @@ def _axes(x: Exact, axis: Any) -> tuple[int, ...]:
 
 
 def _count(x: Exact, axis: Any) -> int:
-    """Return the number of elements that a reduction over `axis` combines."""
+    """Return the number of elements of x in each sum over `axis`, an int, a tuple or None."""
     return prod(x.shape[k] for k in _axes(x, axis))
 
 
@@ -1109,7 +1162,7 @@ def sum_over(
     initial : number, optional
         A number that is added to each sum.
     where : bool array, optional
-        The terms that count. By default all.
+        Mask of the terms that are added. By default all.
     """
     (x,) = lift_all(x)
     if where is not True:
@@ -1126,19 +1179,19 @@ def sum_over(
 
 
 def _mean(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
-    """Return the means over one or more axes."""
+    """Return the means of x over one or more axes; None is all axes."""
     return divide(sum_over(x, axis, keepdims), _count(lift_all(x)[0], axis))
 
 
 def _var(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Exact:
-    """Return the variances over one or more axes, sums of squares divided by count - `ddof`."""
+    """Return the variances of x over one or more axes, with the divisor n - `ddof` for n values."""
     centred = add(x, _mean(x, axis, keepdims=True), -1)
     squares = sum_over(multiply(centred, centred), axis, keepdims)
     return divide(squares, _count(centred, axis) - ddof)
 
 
 def _std(x: Any, *args: Any, **kwargs: Any) -> Exact:
-    """Return the standard deviations over one or more axes."""
+    """Return the standard deviations of x over one or more axes, with the arguments of `_var`."""
     return UFUNCS["sqrt"](_var(x, *args, **kwargs))
 
 
@@ -1163,7 +1216,7 @@ def _cumsum(x: Any, axis: Any = None) -> Exact:
 
 
 def _flatten_axes(x: Exact, axis: Any) -> Exact:
-    """Return x with the axes of a reduction flattened into one, the last."""
+    """Return x with the axes in `axis` moved last and flattened into one."""
     reduced = _axes(x, axis)
     kept_axes = [k for k in range(x.ndim) if k not in reduced]
     shape = [x.shape[k] for k in kept_axes]
@@ -1171,15 +1224,16 @@ def _flatten_axes(x: Exact, axis: Any) -> Exact:
 
 
 def _reduced_shape(x: Exact, axis: Any, keepdims: bool) -> tuple[int, ...]:
-    """Return the shape of a reduction of x over `axis`."""
+    """Return the shape that a sum of x over `axis` has, with or without axes of length 1."""
     return x.floats.sum(axis, keepdims=keepdims).shape
 
 
 def _prod(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
-    """Return the products over one or more axes."""
+    """Return the products of the elements of x over one or more axes; None is all axes."""
     (x,) = lift_all(x)
     factors = moveaxis(_flatten_axes(x, axis), -1, 0)
-    while len(factors) > 1:  # multiply the halves, so that products are few and wide
+    # multiply one half of the factors by the other at once, and so on, instead of one by one
+    while len(factors) > 1:
         half = len(factors) // 2
         products = factors[:half] * factors[half : 2 * half]
         factors = concatenate([products, factors[2 * half :]])
@@ -1195,9 +1249,10 @@ def _extreme(
     keepdims: bool = False,
     initial: Any = None,
 ) -> Exact:
-    """Return the largest or smallest elements over axes; raise if different numbers are tied.
+    """Return the maxima or minima over axes, for `pick` np.argmax or np.argmin; raise on ties.
 
-    `pick` is np.argmax or np.argmin. `initial` is one more number to choose from, if it is given.
+    A tie of different numbers raises `Untraceable`. If `initial` is given, it is one more number to
+    choose from.
     """
     flat = _flatten_axes(x, axis)
     positions = np.expand_dims(pick(flat.floats, axis=-1), -1)
@@ -1214,13 +1269,16 @@ def _extreme(
 def _arg_extreme(
     pick: Callable[..., Any], x: Any, axis: Any = None, keepdims: bool = False
 ) -> Any:
-    """Return the positions that `pick`, np.argmax or np.argmin, finds; raise on ties."""
+    """Return np.argmax or np.argmin of x, as `pick` says; raise `Untraceable` on ties."""
     _extreme(pick, x, axis)
     return pick(x.floats, axis=axis, keepdims=keepdims)
 
 
 def _argsort(x: Any, axis: Any = -1, kind: Any = None) -> Array:
-    """Return the positions that sort x along an axis; raise on ties. `kind` is ignored."""
+    """Return the positions that sort x along an axis, as np.argsort; raise on ties.
+
+    A tie of different numbers raises `Untraceable`. `kind` is ignored: the sort is stable.
+    """
     order = np.argsort(x.floats, axis=axis, kind="stable")
     ascending = moveaxis(_take_along_axis(x, order, axis), axis, 0)
     _refuse_ties(ascending[1:], ascending[:-1])
@@ -1229,14 +1287,14 @@ def _argsort(x: Any, axis: Any = -1, kind: Any = None) -> Array:
 
 
 def _sort(x: Exact, axis: Any = -1, kind: Any = None) -> Exact:
-    """Return x sorted along an axis; None flattens x. `kind` is ignored."""
+    """Return x sorted along an axis, ascending; None flattens x. `kind` is ignored."""
     if axis is None:
         return _sort(x.ravel(), 0)
     return _take_along_axis(x, _argsort(x, axis), axis)
 
 
 def _add_reduceat(x: Exact, starts: Any, axis: int = 0) -> Exact:
-    """Return np.add.reduceat: the sums of slices that begin at `starts`."""
+    """Return the sums of the slices of x between the positions `starts`, as np.add.reduceat."""
     x = moveaxis(x, axis, 0)
     edges = [*map(int, starts), len(x)]
     sums = [sum_over(x[i : max(j, i + 1)], 0) for i, j in pairwise(edges)]
@@ -1244,7 +1302,10 @@ def _add_reduceat(x: Exact, starts: Any, axis: int = 0) -> Exact:
 
 
 def _add_at(x: Any, index: Any, y: Any, sign: int = 1) -> None:
-    """Add y in place to the entries x[index], which may repeat; subtract it if `sign` is -1."""
+    """Add y in place to the entries x[index], or subtract it if `sign` is -1, as np.add.at.
+
+    An entry whose index is repeated gets all of its terms. Raise `Untraceable` unless x is exact.
+    """
     if type(x) is not Exact:
         raise Untraceable(
             "exact numbers cannot be added to entries of an array of floats"
@@ -1273,18 +1334,20 @@ UFUNC_METHODS |= {
     },
 }
 
-# --- what else NumPy has for arrays
+# --- np.empty_like, np.fill_diagonal and other functions; the table `FUNCTIONS`
 
 
 def uninitialized(field: Field, shape: Any) -> Exact:
-    """Return an array as of np.empty: one random number everywhere, so that it proves nothing.
+    """Return an exact array in place of np.empty, all of whose residues are one random number.
+
+    So a gradient that depends on the entries is not proved right by chance. The floats are nan.
 
     Parameters
     ----------
     field : Field
         The field of the numbers.
     shape : int or tuple of int
-        The shape.
+        The shape of the array.
     """
     floats = np.full(shape, np.nan)
     primal = np.broadcast_to(field.uninitialized, (*floats.shape, field.n_channels))
@@ -1292,7 +1355,7 @@ def uninitialized(field: Field, shape: Any) -> Exact:
 
 
 def _empty_like(x: Exact, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
-    """Return an exact array shaped like x, not initialized; a NumPy array if a dtype is given."""
+    """Return an uninitialized array with the shape of x, exact unless `dtype` is given."""
     shape = x.shape if shape is None else shape
     if dtype is not None:
         return np.empty(shape, dtype)
@@ -1300,14 +1363,14 @@ def _empty_like(x: Exact, dtype: Any = None, shape: Any = None, **_: Any) -> Any
 
 
 def _fill_diagonal(x: Exact, value: Any, wrap: bool = False) -> None:
-    """Set the diagonal of x to `value` in place; raise if `wrap` is asked for."""
+    """Set the diagonal of x to `value` in place; raise `Untraceable` if `wrap` is True."""
     if wrap:
         raise Untraceable("np.fill_diagonal cannot be traced with wrap=True")
     x[(np.arange(min(x.shape)),) * x.ndim] = value
 
 
 def _nan_to_num(x: Exact, copy: bool = True) -> Exact:
-    """Return a copy of x; raise if a float of x is not finite, or if it is to be in place."""
+    """Return a copy of x, all of whose floats are finite; else, or without `copy`, raise."""
     if not np.isfinite(x.floats).all() or not copy:
         raise Untraceable(
             "np.nan_to_num can be traced only with copy=True and for finite numbers"
@@ -1316,7 +1379,7 @@ def _nan_to_num(x: Exact, copy: bool = True) -> Exact:
 
 
 def _transpose(x: Exact, axes: Any = None) -> Exact:
-    """Return a view with the axes permuted; None reverses them."""
+    """Return a view of x with its axes in the order `axes`; None reverses them."""
     if axes is None:
         return x.transpose()
     return x.transpose(*axes)
@@ -1402,6 +1465,6 @@ for _name in (
     "var",
 ):
     setattr(Exact, _name, getattr(np, _name))
-# a nan has no exact value, so that nansum and the like skip nothing
+# nan has no exact form: np.nansum has no entry to skip, is np.sum, and so on
 for _name in ("sum", "mean", "var", "std", "prod", "max", "min", "argmax", "argmin"):
     FUNCTIONS[f"nan{_name}"] = FUNCTIONS[_name]

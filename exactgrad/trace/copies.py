@@ -1,19 +1,22 @@
-"""Copies of a user's functions, for which `np` is another module: nothing itself is replaced (D44).
+"""Copies of a user's functions in which `np` is another module, so that NumPy is not patched (D44).
 
 ``out = np.zeros(3)`` followed by ``out[0] = x`` asks NumPy to make a float of an exact number. So a
-proof calls a *copy* of the function: the same code, whose global names and closure are its own.
-Where the original finds NumPy, or a maker of arrays that was imported by its name, the copy finds
-that of `makers`. What the function reaches (functions, methods, classes and their objects, modules,
-also in lists and dicts, by decorators and partials) is copied in the same way, when its name is
-read first. NumPy, the modules and the closures of the process stay as they are, so that there is
-nothing to restore after an interrupt, and nothing that another thread or a forked child could see.
+proof calls a *copy* of the function: the same code, with global names and a closure of its own.
+Where the original finds NumPy, or a function such as np.zeros that was imported by its name, the
+copy finds the version in `makers`. All that the function uses (functions, methods, classes and
+their objects, modules, also in lists, dicts, decorators and partials) is copied in the same way,
+when its name is first read. NumPy and the modules and closures of the process are not changed, so
+that nothing has to be restored after an interrupt, and other threads and forked processes see
+nothing of the proof.
 
-A copy is made once, so that what was the same object is the same copy, and lives as long as its
-`Copies`. Lists, dicts and sets that hold nothing to be copied are shared, but for those of objects;
-arrays always. What a call assigns to ``global`` and ``nonlocal`` names is written to the originals
-where it is numbers, text, arrays or lists of these; attributes of objects stay with the copies.
-As they are stay: the standard library, NumPy and this package; classes in C, enumerations,
-exceptions, and objects with ``__del__``. A cache of `functools` begins empty.
+Each object is copied once, so that two references to one object become references to one copy. A
+copy lives as long as its `Copies`. Lists, dicts and sets with nothing to copy in them are shared
+with the original, unless they are attributes of objects; arrays are always shared. A value that a
+call assigns to a ``global`` or ``nonlocal`` name is written back to the original if it consists of
+numbers, text, arrays, or lists and dicts of these; assignments to attributes of objects affect the
+copies only. Not copied are the standard library, NumPy and this package, classes written in C,
+enumerations, exceptions, and objects with ``__del__``. The copy of a function with a cache of
+`functools` begins with an empty cache.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 PACKAGE = __name__.rpartition(".trace.")[0]
 STDLIB_PATH = sysconfig.get_path("stdlib")
-# Types of values that a copied function may write to global names of the original module
+# Types of values that are written back to ``global`` and ``nonlocal`` names of the originals
 PLAIN_TYPES = {
     bool,
     int,
@@ -75,9 +78,9 @@ PLAIN_TYPES = {
     np.float64,
     np.int64,
 }
-# Types whose values are not copied: copies and originals share them
+# Types whose values are never copied: copied functions use the same objects as the originals
 SHARED_TYPES = PLAIN_TYPES | {Exact, slice, range, np.ufunc, np.dtype, type(Ellipsis)}
-# Bit of ``cls.__flags__``: set if the class was made at run time, as by a ``class`` statement
+# Py_TPFLAGS_HEAPTYPE, a bit of ``cls.__flags__``: set if a ``class`` statement made the class
 HEAP_TYPE_FLAG = 1 << 9
 C_DESCRIPTORS = {
     MethodDescriptorType,
@@ -86,7 +89,7 @@ C_DESCRIPTORS = {
     ClassMethodDescriptorType,
 }
 METACLASSES = (type, ABCMeta, type(typing.Protocol))
-# Classes in C, besides `object` and `type`, from which a copied class may derive
+# Classes written in C, besides `object` and `type`, from which a copied class may derive
 CONTAINER_BASES = (tuple, list, dict, threading.local)
 C_BASES = (object, type, *CONTAINER_BASES)
 DYNAMIC_LOOKUPS = {"eval", "exec", "globals", "vars", "locals"}
@@ -103,14 +106,14 @@ CLASS_ATTRIBUTES = {"__dict__", "__weakref__", "_abc_impl"}
 
 
 class ClassCopy(NamedTuple):
-    """The copy of a class, and the types of the attributes of both when it was made."""
+    """The copy of a class, with the types of its attributes and of the original's when copied."""
 
     copy: type
     original_types: dict[str, type]
     copy_types: dict[str, type]
 
 
-# The copies of the call that is running; None outside of calls
+# The `Copies` whose method `call` is running; None outside of such calls
 ACTIVE_COPIES: ContextVar[Copies | None] = ContextVar("copies", default=None)
 CLASS_COPIES: WeakKeyDictionary[type, ClassCopy] = WeakKeyDictionary()
 
@@ -118,10 +121,10 @@ CLASS_COPIES: WeakKeyDictionary[type, ClassCopy] = WeakKeyDictionary()
 def in_own_context(
     function: Callable[Arguments, Result],
 ) -> Callable[Arguments, Result]:
-    """Return a version of `function` that always runs in its own copy of the context variables.
+    """Return a version of `function` that runs in its own copy of the context variables.
 
-    What a call changes in NumPy's treatment of errors or in the precision of decimals ends with the
-    call, wherever it is interrupted.
+    So a change to np.errstate or to the decimal precision ends with the call, even with one that
+    is interrupted.
     """
 
     @functools.wraps(function)
@@ -133,7 +136,7 @@ def in_own_context(
 
 
 def _is_library(names: dict[str, Any]) -> bool:
-    """Return whether a module with these global names stays uncopied: stdlib, NumPy, exactgrad."""
+    """Return whether globals are those of a module of the stdlib, NumPy or exactgrad."""
     name = str(names.get("__name__", ""))
     root = name.partition(".")[0]
     file = str(names.get("__file__") or STDLIB_PATH)
@@ -142,14 +145,14 @@ def _is_library(names: dict[str, Any]) -> bool:
 
 
 class GlobalNames(dict[str, Any]):
-    """The global names of a module as its copied functions see them, copied when they are read.
+    """The ``globals()`` of copied functions of a module: values are copied when first read.
 
     Parameters
     ----------
     copies : Copies
-        The copies of the call.
+        The registry that makes the copies.
     original : dict
-        The names of the module itself.
+        The global variables of the module itself.
     """
 
     def __init__(self, copies: Copies, original: dict[str, Any]) -> None:
@@ -162,13 +165,17 @@ class GlobalNames(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         value = self.original.get(name, self)
-        if value is self:  # the name is no global but a built-in of Python
+        if value is self:  # the name is not a global variable but a built-in of Python
             value = self.copies.builtins[name]
         self[name] = copy = self.copies.copy_of(value)
         return copy
 
     def prepare(self, code: CodeType) -> None:
-        """Copy globals that `code` may read without `__missing__`; record those that it assigns."""
+        """Copy the globals that `code` may read without calling `__missing__`.
+
+        Such code is that of class bodies and modules, and calls of eval, globals and the like. Also
+        record in `assigned` the global names that the code assigns.
+        """
         if dis.opmap["STORE_GLOBAL"] in code.co_code[::2]:
             instructions = dis.get_instructions(code)
             self.assigned |= {
@@ -177,7 +184,7 @@ class GlobalNames(dict[str, Any]):
         names: Iterable[str] = code.co_names
         if DYNAMIC_LOOKUPS.intersection(code.co_names):
             names = list(self.original)
-        elif code.co_flags & 1:  # a function, for which `__missing__` copies them
+        elif code.co_flags & 1:  # in functions Python calls `__missing__` for globals
             names = ()
         for name in names:
             if name in self.original:
@@ -187,7 +194,7 @@ class GlobalNames(dict[str, Any]):
                 self.prepare(constant)
 
     def write_back(self) -> None:
-        """Write global variables that copied functions have assigned back to the module."""
+        """Write values that copied functions have assigned to globals back to the module."""
         for name in self.assigned & self.keys():
             is_shared, value = self.copies.to_original(self[name])
             if is_shared and self.original.get(name, self) is not value:
@@ -195,7 +202,7 @@ class GlobalNames(dict[str, Any]):
 
 
 class ModuleCopy(ModuleType):
-    """A copy of a module, each attribute of which is copied when it is first read."""
+    """A copy of a user's module, each attribute of which is copied when it is first read."""
 
     def __init__(self, copies: Copies, original: ModuleType) -> None:
         super().__init__(original.__name__, original.__doc__)
@@ -212,14 +219,14 @@ class ModuleCopy(ModuleType):
 
 
 class CopiedAttribute:
-    """An attribute of a copied class: it returns the copy that the running call has made."""
+    """Descriptor of a copied class that looks up the copy of one attribute in the running call."""
 
     def __init__(self, original: type, name: str) -> None:
         self.original = ref(original)
         self.name = name
 
     def value(self) -> Any:
-        """Return the copy made in the running call; outside of calls, the original attribute."""
+        """Return the attribute's copy in the running `Copies.call`; outside of calls, itself."""
         original = self.original()
         copies = ACTIVE_COPIES.get()
         try:
@@ -239,7 +246,7 @@ class CopiedAttribute:
 
 
 class CopiedDataDescriptor(CopiedAttribute):
-    """A copied attribute that precedes those of an object, such as a property."""
+    """Descriptor of a copied attribute with ``__set__``, such as a property."""
 
     def __set__(self, instance: Any, value: Any) -> None:
         self.value().__set__(instance, value)
@@ -249,7 +256,7 @@ class CopiedDataDescriptor(CopiedAttribute):
 
 
 def _is_python(cls: type) -> bool:
-    """Return whether a class was made by a ``class`` statement, and not compiled in C."""
+    """Return whether a class was made by a ``class`` statement, and not written in C."""
     if not cls.__flags__ & HEAP_TYPE_FLAG or type(cls.__module__) is not str:
         return False
     descriptors = (
@@ -261,7 +268,10 @@ def _is_python(cls: type) -> bool:
 
 
 def _is_copied(cls: type) -> bool:
-    """Return whether a class is copied: it is a user's class, written in Python."""
+    """Return whether a class has to be copied: it is a user's, written in Python, without __del__.
+
+    Enumerations and exceptions are not copied.
+    """
     if type(cls) not in METACLASSES and not _is_copied(type(cls)):
         return False
     if cls in C_BASES or issubclass(cls, BaseException | Enum):
@@ -270,7 +280,7 @@ def _is_copied(cls: type) -> bool:
         return False
     if not all(base in C_BASES or _is_python(base) for base in cls.__mro__):
         return False
-    # `exec` made it in a namespace without ``__name__``
+    # a class that `exec` has made in a namespace without ``__name__`` is a user's class
     if cls.__module__ == "builtins":
         return True
     module = sys.modules.get(cls.__module__, ModuleType(cls.__module__))
@@ -278,14 +288,15 @@ def _is_copied(cls: type) -> bool:
 
 
 def _attribute_types(cls: type) -> dict[str, type]:
-    """Return the type of each attribute of a class, by name."""
+    """Return the type of each attribute that a class itself defines, by the attribute's name."""
     return {name: type(value) for name, value in vars(cls).items()}
 
 
 def _make_class_copy(cls: type, metaclass: type, bases: tuple[type, ...]) -> type:
-    """Return the copy of a class, with copied `metaclass` and `bases`.
+    """Return the copy of a class, given the copies of its metaclass and of its bases.
 
-    All calls share one copy, until an attribute of the class or of the copy changes its type.
+    All proofs share one copy of a class, until an attribute of the class or of the copy is added,
+    removed or changes its type, or metaclass or bases change.
     """
     shared = CLASS_COPIES.get(cls)
     if (
@@ -306,7 +317,8 @@ def _make_class_copy(cls: type, metaclass: type, bases: tuple[type, ...]) -> typ
             names[name] = CopiedDataDescriptor(cls, name)
         else:
             names[name] = CopiedAttribute(cls, name)
-    if "__init_subclass__" in names:  # the hook has run for the original class
+    # `__init_subclass__` has run for the original classes: it must not run again for copies
+    if "__init_subclass__" in names:
         names["__init_subclass__"] = classmethod(lambda cls, **options: None)
     make = ABCMeta.__new__ if issubclass(metaclass, ABCMeta) else type.__new__
     copy: type = make(metaclass, cls.__name__, bases, names)
@@ -315,17 +327,17 @@ def _make_class_copy(cls: type, metaclass: type, bases: tuple[type, ...]) -> typ
 
 
 class Copies:
-    """The copies of what a function reaches, each made once."""
+    """Copies of a function and of all objects that it uses; each object is copied once."""
 
     def __init__(self) -> None:
-        # maps the id of a value to the value, which is so kept alive, and its copy
+        # maps the id of a value to the value and its copy; kept alive, its id stays its own
         self.copies: dict[int, tuple[Any, Any]] = {}
         self.originals: dict[int, Any] = {}  # maps the id of a copy to the original
-        # maps the id of a module's global names to their copy; None if it is not copied
+        # maps the id of a module's globals to their copy; to None if the module is not copied
         self.global_names: dict[int, GlobalNames | None] = {}
-        # pairs of a closure's cell and its copy: functions may assign to ``nonlocal`` names
+        # closure cells and their copies, to write back what is assigned to ``nonlocal`` names
         self.cells: list[tuple[CellType, CellType]] = []
-        # functions that fill copies, still to be called: copies may contain each other
+        # functions still to be called that fill empty copies, as copies may contain each other
         self.unfilled: list[Callable[[], None]] = []
         self.builtins = {**vars(builtins), "__import__": self._import}
 
@@ -336,19 +348,26 @@ class Copies:
         *arguments: Any,
         trace: Callable[..., Any] | None = None,
     ) -> Any:
-        """Call the copy of a function while np.zeros and the like make exact numbers of `field`.
+        """Call the copy of a function, in which np.zeros and the like make exact arrays.
 
         Parameters
         ----------
         field : Field
-            The field of the exact numbers that np.zeros and the like make.
+            The field of these exact arrays.
         function : callable
             The user's function.
         *arguments
-            Its arguments, which are copied alike.
+            Its arguments, of which copies are passed.
         trace : callable, optional
-            For `sys.settrace` during the call. It should end itself where `ACTIVE_FIELD` is
-            another one: an interrupt may come before it is ended here.
+            Trace function that `sys.settrace` sets during the call. It should restore the outer
+            trace function when `ACTIVE_FIELD` is not `field`: an interrupt may prevent its removal
+            at the end of the call.
+
+        Returns
+        -------
+        object
+            What the copy returns. Its assignments to ``global`` and ``nonlocal`` names have been
+            written back to the originals (see `to_original`).
         """
         copy, *argument_copies = map(self.copy_of, (function, *arguments))
 
@@ -365,18 +384,18 @@ class Copies:
                     sys.settrace(outer_trace)
                 self.write_back()
 
-        # context variables that the call sets end with its context
+        # in a copied context, so that the call's changes of context variables end with it
         return copy_context().run(call_copy)
 
     def copy_of(self, value: Any) -> Any:
-        """Return the copy of a value, or the value itself if nothing in it has to be copied."""
+        """Return the complete copy of a value, or itself if nothing in it has to be copied."""
         copy = self._copy(value)
         while self.unfilled:
             self.unfilled.pop()()
         return copy
 
     def write_back(self) -> None:
-        """Write to the originals what a call has assigned to ``global`` and ``nonlocal`` names."""
+        """Write values that a call has assigned to global and nonlocal names to the originals."""
         for names in self.global_names.values():
             if names is not None and names.assigned:
                 names.write_back()
@@ -389,10 +408,11 @@ class Copies:
                 continue
 
     def to_original(self, value: Any) -> tuple[bool, Any]:
-        """Return whether a value may be written to an original, and the value to write.
+        """Return whether an assigned value may be written back to an original, and what to write.
 
-        `value` is one that a copied function has assigned. If it is the copy of an original, that
-        is what is written; else it has to be plain data.
+        `value` is one that a copied function has assigned. If it is a copy, its original is
+        written; else it may be written if it is plain data (of `PLAIN_TYPES`, or a container
+        of these), or an object that is not copied.
         """
         if id(value) in self.originals:
             return True, self.originals[id(value)]
@@ -408,13 +428,14 @@ class Copies:
         return all(self.to_original(item) == (True, item) for item in items), value
 
     def _import(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the copy of an imported module: the ``__import__`` of copied functions."""
+        """Import a module and return its copy; copied functions use this as ``__import__``."""
         return self.copy_of(builtins.__import__(*args, **kwargs))
 
     def _copy(self, value: Any, own_containers: bool = False) -> Any:
-        """Return the copy of a value; the functions in `unfilled` still have to fill its contents.
+        """Return the copy of a value, whose contents the functions in `unfilled` still have to add.
 
-        Containers that hold nothing to be copied are copied only if `own_containers`.
+        Lists, dicts and sets with nothing to copy in them are copied only if `own_containers` is
+        True.
         """
         cls = type(value)
         if cls in SHARED_TYPES:
@@ -422,7 +443,7 @@ class Copies:
         entry = self.copies.get(id(value))
         if entry is not None:
             return entry[1]
-        # the value stands for its copy until there is one, as it may contain itself
+        # until the copy exists, register the value itself: it may contain itself
         self.copies[id(value)] = value, value
         stand_in = STAND_INS.get(id(value)) or scipy_stand_in(value)
         if stand_in is not None:
@@ -436,7 +457,7 @@ class Copies:
         return self._copy_object(value)
 
     def _register(self, value: Any, copy: Any) -> Any:
-        """Record that `copy` is the copy of `value`, and return `copy`."""
+        """Record that `copy` is the copy of `value`, and that it is its own copy; return `copy`."""
         self.copies[id(value)] = value, copy
         self.copies[id(copy)] = copy, copy
         self.originals[id(copy)] = value
@@ -445,7 +466,7 @@ class Copies:
     # --- functions
 
     def _names_of(self, function: FunctionType) -> GlobalNames | None:
-        """Return the global names for a function's copy; None if its module is not copied."""
+        """Return the globals for the copy of a function; None if its module is not copied."""
         original = function.__globals__
         if id(original) not in self.global_names:
             self.global_names[id(original)] = None
@@ -456,7 +477,8 @@ class Copies:
     def _copy_function(self, function: FunctionType) -> Any:
         """Return the copy of a function, with copied globals, closure, defaults and attributes.
 
-        A function of a library is returned itself, unless it has a closure.
+        A function of the standard library, NumPy or exactgrad is returned itself, unless it has a
+        closure, which may contain functions of the user.
         """
         names = self._names_of(function)
         closure = function.__closure__
@@ -487,7 +509,7 @@ class Copies:
         return copy
 
     def _copy_cell(self, cell: CellType) -> CellType:
-        """Return the copy of a closure's cell; an empty cell, or one of plain data, is shared."""
+        """Return the copy of a closure cell; itself if it is empty or needs no copy."""
         if id(cell) in self.copies:
             earlier_copy: CellType = self.copies[id(cell)][1]
             return earlier_copy
@@ -510,18 +532,21 @@ class Copies:
     def _rebuild(
         self, value: Any, parts: tuple[Any, ...], make: Callable[..., Any]
     ) -> Any:
-        """Return `make(*copies)` of the copies of `parts`; `value` itself if no part has a copy."""
+        """Return a copy of `value` that `make` builds from copies of its parts.
+
+        It is `value` itself if no part has a copy.
+        """
         copies = tuple(map(self._copy, parts))
         if all(map(operator.is_, parts, copies)):
             return value
         return self._register(value, make(*copies))
 
     def _copy_method(self, method: MethodType) -> Any:
-        """Return the copy of a bound method: a copied function bound to a copied object."""
+        """Return the copy of a bound method: its copied function bound to its copied object."""
         return self._rebuild(method, (method.__func__, method.__self__), MethodType)
 
     def _copy_partial(self, partial: functools.partial[Any]) -> Any:
-        """Return the copy of a `functools.partial`."""
+        """Return the copy of a `functools.partial`, with copied function and arguments."""
         return self._rebuild(
             partial,
             (partial.func, partial.args, partial.keywords),
@@ -531,12 +556,12 @@ class Copies:
         )
 
     def _copy_cached(self, cached: Any) -> Any:
-        """Return the copy of a function with `functools.lru_cache`, whose cache is empty."""
+        """Return the copy of a function that `functools.lru_cache` wraps, with an empty cache."""
         cache = functools.lru_cache(**cached.cache_parameters())
         return self._register(cached, cache(self._copy(cached.__wrapped__)))
 
     def _copy_wrapped(self, wrapper: Any) -> Any:
-        """Return the copy of a staticmethod or classmethod."""
+        """Return the copy of a staticmethod or classmethod, with its function copied."""
         return self._rebuild(wrapper, (wrapper.__func__,), type(wrapper))
 
     def _copy_property(self, original: property) -> Any:
@@ -547,7 +572,10 @@ class Copies:
         )
 
     def _copy_variable(self, variable: ContextVar[Any]) -> Any:
-        """Return a context variable whose default is the copy of the variable's value."""
+        """Return a new context variable whose default is the copy of the variable's value.
+
+        A variable without a value, or whose value has no copy, is returned itself.
+        """
 
         def make(value: Any) -> ContextVar[Any]:
             return ContextVar(variable.name, default=value)
@@ -562,7 +590,10 @@ class Copies:
         return self._rebuild(reference, (reference(),), ref)
 
     def _copy_built_in(self, method: BuiltinFunctionType) -> Any:
-        """Return the same method of the copied container; other built-in functions are shared."""
+        """Return the same method, such as append, of the copy of its container.
+
+        Other built-in functions are returned themselves.
+        """
         container = method.__self__
         if type(container) not in CONTAINER_TYPES:
             return method
@@ -579,7 +610,10 @@ class Copies:
     # --- containers
 
     def _copy_container(self, value: Any, own_containers: bool) -> Any:
-        """Return the copy of a container, if an item has a copy or if `own_containers`."""
+        """Return the copy of a list, dict, set or the like; itself if no item has a copy.
+
+        If `own_containers` is True, it is copied in any case.
+        """
         cls = type(value)
         is_mapping = hasattr(value, "keys")
         items = [*value]
@@ -617,7 +651,7 @@ class Copies:
             elif not is_mapping:
                 copy.extend(values)
 
-        # containers are filled last: sets and dicts hash their items, which must be complete
+        # fill containers after objects: sets and dicts hash their items, which must be complete
         self.unfilled.insert(0, fill)
         return self._register(value, copy)
 
@@ -631,7 +665,11 @@ class Copies:
         return self._register(cls, _make_class_copy(cls, self._copy(type(cls)), bases))
 
     def _copy_object(self, value: Any) -> Any:
-        """Return the copy of an object whose class is copied: its items, attributes and slots."""
+        """Return the copy of an object, with its items, attributes and slots copied.
+
+        An object whose class is not copied is returned itself, unless its class is one of
+        `COPIED_C_CLASSES`.
+        """
         original_class = type(value)
         cls: Any = Vectorize
         if original_class is not np.vectorize:
@@ -661,14 +699,14 @@ class Copies:
         return copy
 
     def _fill_slots(self, value: Any, copy: Any) -> None:
-        """Set the ``__slots__`` attributes of `copy` to copies of those of `value`."""
+        """Set the attributes in ``__slots__`` of `copy` to copies of those of `value`."""
         for cls in type(value).__mro__:
             for name, slot in vars(cls).items():
                 if type(slot) is not MemberDescriptorType:
                     continue
                 try:
                     content = slot.__get__(value)
-                except AttributeError:  # the slot has no value
+                except AttributeError:  # the object has no value in this slot
                     continue
                 slot_copy = vars(self._copy(cls))[name]
                 slot_copy.__set__(copy, self._copy(content, True))
@@ -699,7 +737,7 @@ CONTAINER_TYPES = {
     MappingProxyType,
     WeakKeyDictionary,
 }
-# Classes of the standard library and of NumPy whose objects hold functions of the user
+# Classes of the standard library and NumPy whose objects are copied: they hold users' functions
 COPIED_C_CLASSES = {
     functools.cached_property,
     functools.partialmethod,

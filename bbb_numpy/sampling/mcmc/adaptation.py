@@ -292,6 +292,7 @@ class Adaptation(NamedTuple):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
             Generator of the trial steps with which a new metric begins.
         state : State
@@ -375,6 +376,7 @@ class Adaptable(Scaled):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
             Generator of the trial steps that find the first step size.
         state : State
@@ -452,7 +454,9 @@ class Adaptable(Scaled):
         Parameters
         ----------
         target : Target
+            Ignored: the acceptance is in `info`.
         rng : Generator
+            Ignored.
         state : State
             State of the chains at the draw.
         info : Info

@@ -109,6 +109,7 @@ def criterion_slope(
     Parameters
     ----------
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     start, end : ndarray (S, D)
         Positions theta and theta' before and after the path, or their offsets from each chain's
         own center: if chains are in different modes, their common mean is in none of the modes, and
@@ -314,7 +315,9 @@ class ChEES(Adaptable):
         Parameters
         ----------
         target : Target
+            Ignored: the acceptance is in `info`.
         rng : Generator
+            Ignored.
         state : State
             State of the chains at the draw.
         info : Info
@@ -341,7 +344,9 @@ class ChEES(Adaptable):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : ChEESState
             State that `init` or the step before returned; it is not changed.
 

@@ -82,7 +82,9 @@ class HMC(Adaptable):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : State
             Present state of the chains; it is not changed.
         """
@@ -113,9 +115,11 @@ def trajectory(
     Parameters
     ----------
     target : Target
+        Function of the log density (S,) in nats, and of its gradient (S, D).
     rng : Generator
         Generator of the random numbers that decide on acceptance.
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     state : State
         State at which the trajectory begins.
     momentum : ndarray (S, D)
@@ -159,6 +163,7 @@ def accept(
     Parameters
     ----------
     rng : Generator
+        Source of the random numbers.
     error : ndarray (S,)
         Change of the energy from the old to the new state, in nats.
     old, new : State

@@ -87,7 +87,9 @@ def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Ph
     Parameters
     ----------
     target : Target
+        Function of the log density (S,) in nats, and of its gradient (S, D).
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     phase : Phase
         Positions and momenta, with log density and gradient at the positions.
     step_size : float or ndarray (S, 1)

@@ -37,6 +37,7 @@ class Metric:
         Parameters
         ----------
         rng : Generator
+            Source of the random numbers.
         like : ndarray (S, D)
             Array whose shape and dtype the momenta have.
         """
@@ -48,6 +49,7 @@ class Metric:
         Parameters
         ----------
         rng : Generator
+            Source of the random numbers.
         like : ndarray (S, D)
             Array whose shape and dtype the steps have.
         """

@@ -57,7 +57,9 @@ def directions(metric: Metric, rng: Generator, like: Array) -> Array:
     Parameters
     ----------
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     rng : Generator
+        Source of the random numbers.
     like : ndarray (S, D)
         Array whose shape and dtype the momenta have.
     """
@@ -85,6 +87,7 @@ def kick(
     Parameters
     ----------
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     momentum : ndarray (S, D)
         Directions r, with r^T M^-1 r = 1.
     gradient : ndarray (S, D)
@@ -126,7 +129,9 @@ def isokinetic(
     Parameters
     ----------
     target : Target
+        Function of the log density (S,) in nats, and of its gradient (S, D).
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     phase : Phase
         Positions, and momenta of unit length.
     step_size : float
@@ -155,7 +160,9 @@ def refreshed(
     Parameters
     ----------
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     rng : Generator
+        Source of the random numbers.
     momentum : ndarray (S, D)
         Directions r of unit length.
     step_size : float
@@ -402,7 +409,9 @@ class MCLMC(_Microcanonical):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : State
             Present state of the chains; it is not changed.
         """
@@ -443,6 +452,7 @@ class MCLMC(_Microcanonical):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
             Generator of the direction of the trial step.
         state : State
@@ -531,7 +541,9 @@ class MAMS(_Microcanonical):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : State
             Present state of the chains; it is not changed.
         """

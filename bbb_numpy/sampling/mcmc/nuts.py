@@ -47,6 +47,7 @@ def is_turning(metric: Metric, first: Array, last: Array, total: Array) -> Array
     Parameters
     ----------
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     first, last : ndarray (A, D)
         Momenta at the two ends of each stretch.
     total : ndarray (A, D)
@@ -69,6 +70,7 @@ def join_spans(
     Parameters
     ----------
     metric : Metric
+        Mass matrix M, and unit of step sizes and lengths.
     a, b : Span
         Adjacent stretches of A trajectories, the earlier one first.
     leaves : bool
@@ -130,6 +132,7 @@ class Trajectory(NamedTuple):
         Parameters
         ----------
         metric : Metric
+            Mass matrix M, and unit of step sizes and lengths.
         state : State
             Present state of S chains.
         momentum : ndarray (S, D)
@@ -176,6 +179,7 @@ class Trajectory(NamedTuple):
         Parameters
         ----------
         rng : Generator
+            Source of the random numbers.
         chains : ndarray (A,) of int
             Indices of the chains whose new subtrees are complete.
         candidate : Candidate
@@ -202,6 +206,7 @@ class Trajectory(NamedTuple):
         Parameters
         ----------
         metric : Metric
+            Mass matrix M, and unit of step sizes and lengths.
         chains : ndarray (A,) of int
             Indices of the chains whose new subtrees are complete.
         forwards : ndarray (A,) of bool
@@ -214,6 +219,7 @@ class Trajectory(NamedTuple):
         Returns
         -------
         ndarray (A,) of bool
+            True for each chain whose joined trajectory makes a U-turn.
         """
         _put_rows(self.backward_end, chains[~forwards], _rows(tree.end, ~forwards))
         _put_rows(self.forward_end, chains[forwards], _rows(tree.end, forwards))
@@ -285,7 +291,9 @@ class NUTS(Adaptable):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : State
             Present state of the chains; it is not changed.
         """
@@ -333,8 +341,11 @@ class NUTS(Adaptable):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         metric : Metric
+            Mass matrix M, and unit of step sizes and lengths.
         phase : Phase
             Ends of the A trajectories from which the leaves continue.
         sign : ndarray (A, 1)

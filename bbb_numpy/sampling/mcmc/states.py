@@ -93,6 +93,7 @@ class Kernel(Protocol):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         position : ndarray (S, D)
             Initial positions.
         """
@@ -103,6 +104,7 @@ class Kernel(Protocol):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
             The only source of randomness.
         state : State
@@ -126,6 +128,7 @@ def evaluate(target: Target, position: Array) -> tuple[Array, Array]:
     Parameters
     ----------
     target : Target
+        Function of the log density (S,) in nats, and of its gradient (S, D).
     position : ndarray (S, D)
         Positions of S chains.
     """
@@ -159,6 +162,7 @@ def init(target: Target, position: Array) -> State:
     Parameters
     ----------
     target : Target
+        Function of the log density (S,) in nats, and of its gradient (S, D).
     position : ndarray (S, D)
         Initial positions of S chains.
 

@@ -191,7 +191,9 @@ class SGHMC(Adaptable):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
+            Source of the random numbers.
         state : SGHMCState
             State that `init` or the step before returned; it is not changed.
         """
@@ -255,6 +257,7 @@ class SGHMC(Adaptable):
         Parameters
         ----------
         target : Target
+            Function of the log density (S,) in nats, and of its gradient (S, D).
         rng : Generator
             Generator of the minibatch from which the gradient noise is estimated.
         state : SGHMCState
