@@ -1,8 +1,8 @@
-"""An attempt at a proof: for all data, or else for some that keep a condition or are fixed (D44).
+"""Prove a claim for all data, or else for data that satisfy a condition or are fixed (D44).
 
-What is to be proved is a `Claim`: that a gradient is the derivative of its value, or that two
-functions have the same values. A claim concludes what holds for given data; `attempt` looks for
-the weakest conditions under which it holds where it does not hold for all of them.
+A `Claim` says that a gradient is the derivative of its value, or that two functions have the same
+values. It concludes whether it holds under given conditions on the data. If it does not hold for
+all data, `attempt` looks for the weakest conditions under which it does.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .runs import TraceError
 
 __all__ = ["Claim", "Conclusion", "Errors", "Verdict", "attempt"]
 
-# the wrong derivatives, or a function that computes them when they are first read
+# Wrong derivatives, or a function without arguments that computes them
 Errors = tuple[WrongDerivative, ...] | Callable[[], tuple[WrongDerivative, ...]]
 
 
 class Verdict(StrEnum):
-    """What a proof says; each is equal to its text, and is printed as it."""
+    """The result of a proof; each verdict equals its text, and is printed as this text."""
 
     PROVED = "proved"
     PROVED_FOR_DATA = "proved for these data"  # data are fixed or satisfy a condition
@@ -45,11 +45,13 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What follows from the runs of a function: a verdict, why, and for which data."""
+    """The conclusion about a claim: a verdict, the reason, and the data that it holds for."""
 
     verdict: Verdict
-    data: tuple[Condition, ...]
-    field: Field | None = None  # field of the last run; None if there is no value
+    data: tuple[Condition, ...]  # condition on each argument
+    field: Field | None = (
+        None  # field of the last run; None if no value exists at theta
+    )
     reason: str = ""  # why the claim is not proved, or what holds for other data
     errors: Errors = ()  # wrong derivatives, if the claim is refuted
 
@@ -65,45 +67,47 @@ class Claim(ABC):
     ) -> None:
         self.arguments = arguments
         self.names = names
-        self.data = data  # the caller's condition on each argument
+        self.data = (
+            data  # condition on each argument, as the caller of `prove` has set it
+        )
 
     @abstractmethod
     def conclude(self, data: tuple[Condition, ...]) -> Conclusion:
-        """Return the conclusion on the claim for data that satisfy these conditions.
+        """Return the conclusion about the claim if argument i satisfies the condition ``data[i]``.
 
-        Raises `TraceError` if a step of the functions has no exact form.
+        `TraceError` is raised if a step of the functions has no exact form.
         """
 
     @abstractmethod
     def holds(self, data: tuple[Condition, ...]) -> bool:
-        """Return whether the claim holds in a field for data under these conditions.
+        """Return whether the claim holds in a field if argument i satisfies ``data[i]``.
 
-        Decimals are not computed, which `conclude` may need besides.
+        This is faster than `conclude`, which also computes decimals.
         """
 
     @abstractmethod
     def depends_on_data(self, conclusion: Conclusion) -> bool:
-        """Return whether the claim may still hold for some data, after this conclusion for all."""
+        """Return whether a claim that `conclusion` does not prove for all data may hold for some."""
 
     @abstractmethod
     def conclude_for_some(
         self, conclusion: Conclusion, data: tuple[Condition, ...], changed: list[int]
     ) -> Conclusion:
-        """Return the conclusion if the claim holds for some data, but not for all.
+        """Return the final conclusion about a claim that holds in a field for some data only.
 
         Parameters
         ----------
         conclusion : Conclusion
             The conclusion for all data.
         data : tuple of Condition
-            The weakest conditions under which the claim holds.
+            The weakest conditions under which the claim holds, one for each argument.
         changed : list of int
-            Indices of the arguments that are fixed or conditioned in `data` only.
+            Indices of the arguments whose condition in `data` is not that of `conclusion`.
         """
 
     @abstractmethod
     def call_with_floats(self) -> None:
-        """Call the functions with their original floats; what they raise is not caught."""
+        """Call the functions with the caller's floats, to raise the errors that they raise."""
 
     def conclusion(
         self,
@@ -117,7 +121,7 @@ class Claim(ABC):
         Parameters
         ----------
         data : tuple of Condition
-            The conditions on the arguments with which the functions were run.
+            The condition on each argument in the runs of the functions.
         field : Field or None
             The field of the last run.
         reason : str
@@ -135,7 +139,9 @@ class Claim(ABC):
 
 
 def attempt(claim: Claim) -> Conclusion:
-    """Return the conclusion about a claim, for all data or under the weakest conditions found.
+    """Return the conclusion about `claim`, for all data or under the weakest conditions found.
+
+    If a step has no exact form the conclusion is *not traceable*.
 
     Raises
     ------

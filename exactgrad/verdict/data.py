@@ -1,8 +1,8 @@
-"""The data of a proof: free, fixed to what they are, or bound by a condition that they keep (D44).
+"""The data of a proof: free, fixed to the caller's values, or subject to a condition (D44).
 
-Exact data are random numbers, so what is proved holds for all of them. A gradient that is right for
-some alone, as that of softmax regression where rows sum to 1, is proved where they are fixed, or
-better where they are random numbers that sum to 1 as well.
+The exact numbers of free data are random, so a proof holds for all data. A gradient that is right
+for some data only, such as that of softmax regression for targets whose rows sum to 1, is proved
+with fixed data or, better, with random numbers whose rows sum to 1 too.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ SUM_TOLERANCE = 1e-12  # largest absolute rounding error of a sum of floats
 
 
 class Condition(NamedTuple):
-    """A property of an argument's floats, and how random numbers are given it."""
+    """A property of an argument's floats, and a function that gives it to random numbers."""
 
     text: str  # the condition in words, with {} or {0} for the name of the argument
     holds: Callable[[Array], bool]  # whether floats satisfy the condition
     impose: Callable[[Exact], None]  # makes exact numbers satisfy it, in place
 
 
-# With FREE an argument's numbers are random, with FIXED they are those it holds
+# FREE replaces an argument's floats by random numbers, FIXED by the fractions they stand for
 FREE = Condition("", lambda v: False, lambda x: None)
 FIXED = Condition("", lambda v: False, lambda x: None)
 
 
 def _sums(axis: int | None, total: int) -> Condition:
-    """Return the condition that all sums along `axis`, or the sum of all if None, are `total`."""
+    """Return the condition that all sums along `axis` are `total`; None sums all elements."""
 
     def holds(v: Array) -> bool:
         if v.ndim == 0 or v.size < 2 or (axis is not None and v.ndim < 2):
@@ -78,7 +78,7 @@ def _mirror(x: Exact) -> None:
 
 
 def _zero(x: Exact) -> None:
-    """Set the entries of x whose floats are 0 to an exact 0, in place."""
+    """Set the exact numbers in x whose original floats are 0 to 0, in place."""
     x[x.floats == 0] = 0.0
 
 
@@ -92,7 +92,7 @@ def _diagonal(value: int) -> Condition:
 
 
 def _all(*conditions: Condition) -> Condition:
-    """Return the condition that all `conditions` hold; imposing it imposes them in this order.
+    """Return the condition that all `conditions` hold, which are imposed in this order.
 
     Imposing one of them must not break those before it.
     """
@@ -109,9 +109,9 @@ def _all(*conditions: Condition) -> Condition:
 
 
 def _symmetric() -> list[Condition]:
-    """Return the conditions of symmetric matrices with a fixed diagonal or with fixed sums.
+    """Return the conditions that a matrix is symmetric and has a diagonal or sums of 1 or 0.
 
-    The sums of its rows are imposed by the diagonal, the sum of all by two numbers beside it.
+    Row sums are imposed by changing the diagonal, the total by changing entries [0, 1] and [1, 0].
     """
 
     def set_row_sums(x: Exact, total: int) -> None:
@@ -135,14 +135,14 @@ def _symmetric() -> list[Condition]:
     return pairs + triples
 
 
-# for masks: a function may have a kink where a mask is 0
+# For masks and padding: a function may have a kink where such an argument is 0
 ZEROS = Condition(
     "the zeros of {} stay 0", lambda v: bool(v.any() and not v.all()), _zero
 )
 SYMMETRIC = Condition(
     "{0} = {0}.T", lambda v: _is_square(v) and np.array_equal(v, v.T), _mirror
 )
-CONDITIONS = [  # weaker ones first
+CONDITIONS = [  # weaker conditions stand before stronger ones
     SYMMETRIC,
     *(_sums(axis, total) for axis in (None, -1, 0) for total in (1, 0)),
     *(_diagonal(value) for value in (1, 0)),
@@ -152,13 +152,13 @@ CONDITIONS = [  # weaker ones first
 
 
 def _float_arrays(argument: Any) -> list[Array]:
-    """Return the arrays of floats in an argument, which may be a structure of arrays."""
+    """Return the float arrays in an argument, which may be nested tuples, lists and dicts."""
     arrays = [leaf for _, leaf in leaves(argument, "") if isinstance(leaf, np.ndarray)]
     return [array for array in arrays if array.dtype.kind == "f"]
 
 
 def conditions_of(argument: Any) -> list[Condition]:
-    """Return the conditions in `CONDITIONS` that some array of the argument satisfies."""
+    """Return those of `CONDITIONS` that at least one float array in the argument satisfies."""
     arrays = _float_arrays(argument)
     return [condition for condition in CONDITIONS if any(map(condition.holds, arrays))]
 
@@ -166,14 +166,14 @@ def conditions_of(argument: Any) -> list[Condition]:
 def keep_zeros(
     arguments: Sequence[Any], data: tuple[Condition, ...]
 ) -> tuple[Condition, ...]:
-    """Return the data with `ZEROS` for each free argument that has zeros and other numbers.
+    """Return `data` with the condition `ZEROS` for each free argument that is partly zero.
 
     Parameters
     ----------
     arguments : sequence
         The arguments of the function.
     data : tuple of Condition
-        The condition on each of them.
+        The condition on each argument.
     """
     return tuple(
         ZEROS
@@ -186,7 +186,7 @@ def keep_zeros(
 def to_exact(
     values: Any, field: Field, condition: Condition = FREE, moving: bool = False
 ) -> Any:
-    """Return an argument with exact numbers in place of its floats.
+    """Return the argument `values` with exact numbers of `field` in place of its floats.
 
     Parameters
     ----------
@@ -196,10 +196,11 @@ def to_exact(
     field : Field
         The field of the exact numbers.
     condition : Condition
-        The condition that random numbers are to satisfy. With `FIXED` the numbers are not
-        random but the fractions that the floats stand for.
+        The condition that the random numbers satisfy, by default none. With `FIXED` the numbers are
+        not random, but the fractions that the floats stand for.
     moving : bool
-        Whether the numbers have derivatives, along a random direction. By default these are 0.
+        Whether the numbers have derivatives along a random direction. By default False: they are
+        constants, with derivatives 0. With `FIXED` it is ignored.
     """
 
     def leaf_to_exact(value: Any) -> Any:
@@ -225,20 +226,22 @@ def to_exact(
 def argument_names(
     function: Callable[..., Any], count: int, skipped: int = 1
 ) -> list[str]:
-    """Return the names of a function's arguments; ``argument 0`` and so on where it has none.
+    """Return the names of a function's arguments; ``argument 0``, ... where these are not known.
 
     Parameters
     ----------
     function : callable
-        A function of theta and `count` arguments.
+        A function of `skipped` + `count` arguments.
     count : int
-        Number of names.
+        Number of names to return.
     skipped : int
-        Number of leading arguments without a name in the result. By default 1: theta.
+        Number of leading arguments whose names are not returned. By default 1, for theta.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())[skipped:]
-    except Exception:  # a function in C has no signature, and an object may raise
+    except (
+        Exception
+    ):  # functions in C have no signature, and a callable may raise anything
         parameters = []
     names = [
         parameter.name
@@ -258,7 +261,7 @@ def parse_fixed(
     names : list of str
         The names of all arguments.
     fixed : str, int, or several of them
-        Names and positions of arguments; any other raises an error.
+        Names and positions of arguments. An unknown one raises ValueError, a wrong type TypeError.
     """
     chosen = check_fixed(fixed, names)
     return tuple(
@@ -267,14 +270,14 @@ def parse_fixed(
 
 
 def describe_data(names: Sequence[str], data: Sequence[Condition]) -> str:
-    """Return the data that a proof holds for, such as ``for these y``; "" if it holds for all.
+    """Return a phrase on the data that a proof holds for, ``for these y``; "" if for all data.
 
     Parameters
     ----------
     names : sequence of str
         The names of the arguments.
     data : sequence of Condition
-        The condition on each of them in the proof.
+        The condition on each argument in the proof.
     """
     pairs = list(zip(names, data, strict=True))
     fixed = " and ".join(name for name, condition in pairs if condition is FIXED)
@@ -291,7 +294,7 @@ def describe_data(names: Sequence[str], data: Sequence[Condition]) -> str:
 def _with_condition(
     data: tuple[Condition, ...], i: int, condition: Condition
 ) -> tuple[Condition, ...]:
-    """Return the data with `condition` for argument i."""
+    """Return a copy of `data`, the conditions on all arguments, with `condition` for argument i."""
     return (*data[:i], condition, *data[i + 1 :])
 
 
@@ -300,22 +303,22 @@ def weakest_conditions(
     data: tuple[Condition, ...],
     proves: Callable[[tuple[Condition, ...]], bool],
 ) -> tuple[Condition, ...]:
-    """Return data in which as few arguments are fixed or conditioned as a proof needs.
+    """Return the weakest conditions on the free arguments with which a proof succeeds.
 
     Parameters
     ----------
     arguments : sequence
         The arguments of the function.
     data : tuple of Condition
-        The caller's condition on each of them.
+        The caller's condition on each argument. Only those that are `FREE` are changed.
     proves : callable
-        Returns whether the proof succeeds for given data.
+        Takes conditions on all arguments, and returns whether the proof succeeds with them.
 
     Returns
     -------
     tuple of Condition
-        `data` itself if the proof succeeds neither where all free arguments are fixed nor where
-        each of them keeps a condition.
+        The condition on each argument. It is `data` itself if the proof succeeds neither with all
+        free arguments fixed, nor with the strongest condition that each of them satisfies.
     """
     free = [i for i, condition in enumerate(data) if condition is FREE]
     conditions = {i: conditions_of(arguments[i]) for i in free}

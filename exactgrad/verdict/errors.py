@@ -1,11 +1,12 @@
-"""Which derivatives are wrong at theta, and by how much (D44).
+"""Find which derivatives are wrong at theta, and by how much (D44).
 
-Which they are is computed only when it is read, or where the error is so small that all of them
-decide. Of a small theta every coordinate is tested. Of a large one the field says
-which are wrong: along the directions d_j = r_j^k, k = 1, 2, 3, 4, with random r_j, the excess is
-sum_j delta_j r_j^k of the errors delta_j, a recurrence whose roots are the r_j of the coordinates
-that are wrong (Prony), if these are one or two. Otherwise each block is tested along two
-directions: the same quotient of both slopes is a factor by which the block is wrong.
+This is computed when a user reads it, or at once if the error is so small that the verdict depends
+on the single derivatives. If theta is small every coordinate is tested. If it is large the field
+finds the wrong coordinates: along the directions d_j = r_j^k, k = 1, 2, 3, 4, with random r_j, the
+excess is sum_j delta_j r_j^k, where delta_j is the error of coordinate j. This sequence satisfies a
+recurrence whose roots are the r_j of the wrong coordinates (Prony), if there are one or two of
+them. Otherwise each block is tested along two directions: if the quotient of the slopes by hand and
+right is the same along both, it is the factor by which the block is wrong.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-# Share of the largest derivative below which derivatives are held to the same absolute error
+# Relative errors of derivatives are taken of at least this share of the largest derivative
 MIN_DERIVATIVE_SHARE = Decimal("1e-20")
 # Largest relative error that the rounding of float constants may cause in a derivative
 CONSTANT_RTOL = Decimal("1e-15")
-MAX_FACTOR_TERMS = 10**6  # largest numerator times denominator of a factor
+MAX_FACTOR_TERMS = 10**6  # largest product of numerator and denominator of a factor
 
 ROUNDED = (
     "derivatives differ by {:.1g}, which may be the rounding of a float constant, or of data that "
@@ -58,15 +59,15 @@ ROUNDED = (
 
 
 class WrongDerivative(NamedTuple):
-    """A wrong derivative; or a block of them, with their slopes along a random direction."""
+    """A wrong derivative of a coordinate of theta, or wrong derivatives of a block of theta."""
 
-    name: str
-    by_hand: Decimal
-    right: Decimal
-    # whether the difference exceeds the uncertainty of its measurement
+    name: str  # name of the coordinate or block
+    by_hand: Decimal  # hand-written derivative; of a block, along a random direction
+    right: Decimal  # right derivative; of a block, along the same direction
+    # whether the difference of both exceeds its uncertainty
     seen: bool = True
     size: int = 1  # number of coordinates of the block
-    # derivatives by hand over right ones, if one for all
+    # common quotient of derivatives by hand and right ones in a block; None if they differ
     factor: Fraction | None = None
 
     @property
@@ -90,22 +91,22 @@ class WrongDerivative(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A coordinate or block of theta that may be wrong, and a direction to test it along."""
+    """A coordinate or block of theta whose derivatives may be wrong, and a direction to test."""
 
-    name: str
-    direction: Array  # (D,)
-    size: int = 1
-    # factor by which the whole block is wrong in the field
+    name: str  # name of the coordinate or block
+    direction: Array  # (D,) floats that are 0 outside of the coordinate or block
+    size: int = 1  # number of coordinates of the block
+    # factor by which all derivatives of the block are wrong, if it is known
     factor: Fraction | None = None
 
 
 def deferred_errors(
     problem: ProofProblem, theta: Array, is_zero: bool, evidence: DecimalEvidence
 ) -> Callable[[], tuple[WrongDerivative, ...]]:
-    """Return a function that computes which derivatives are wrong, at its first call.
+    """Return a function that computes the wrong derivatives when it is first called.
 
-    The returned function calls the user's function again, with copies of the arguments. It returns
-    no errors if the user's function returns other numbers than before.
+    It calls the user's function again, with copies of the arguments that are made now. If the
+    user's function then raises, or returns other numbers than before, it returns an empty tuple.
 
     Parameters
     ----------
@@ -125,7 +126,9 @@ def deferred_errors(
             if evidence.numbers() != numbers:
                 return ()
             return find_errors(problem, theta, is_zero, evidence)[1]
-        except Exception:  # the verdict stands, whatever the function does later
+        except (
+            Exception
+        ):  # the function may fail later, which does not change the verdict
             return ()
 
     return errors
@@ -134,15 +137,16 @@ def deferred_errors(
 def find_errors(
     problem: ProofProblem, theta: Array, is_zero: bool, evidence: Evidence
 ) -> tuple[str, tuple[WrongDerivative, ...]]:
-    """Return why nothing can be concluded, if so, and which derivatives are wrong at theta.
+    """Return the wrong derivatives at theta, after the reason why nothing is concluded, if any.
 
     Parameters
     ----------
     problem : ProofProblem
         The function and its arguments.
     theta : ndarray of shape (D,)
+        The point at which derivatives are tested.
     is_zero : bool
-        Whether the excess is 0 in the field, which then cannot tell what is wrong.
+        Whether the excess is 0 in the field, which then cannot find the wrong coordinates.
     evidence : Evidence
         The source of the slopes: decimals or floats.
 
@@ -183,7 +187,8 @@ def find_errors(
         is_small = worst < SHAKEN_RTOL * max(largest, Decimal(1))
         if is_small and worst < 1000 * evidence.rounding():
             return ROUNDED.format(worst), ()
-    # single coordinates of a large theta are wrong in the field, even if decimals cannot see it
+    # the field has shown that single coordinates of a large theta are wrong, even if the error is
+    # below the uncertainty of decimals or floats
     is_large = theta.size > MAX_COORDINATES_TESTED
     return "", tuple(
         error for error in errors if error.seen or (is_large and error.size == 1)
@@ -195,14 +200,16 @@ def error_candidates(
 ) -> Iterator[Candidate]:
     """Yield coordinates or blocks of theta whose derivatives may be wrong.
 
-    They are all coordinates of a small theta. For a large one they are the coordinates or else the
-    blocks that the field finds wrong, and all of theta if it finds none.
+    If theta is small these are all its coordinates. If it is large these are the one or two
+    coordinates that the field finds wrong, or else the blocks that it finds wrong, or else all of
+    theta as one block.
 
     Parameters
     ----------
     problem : ProofProblem
         The function and its arguments.
     theta : ndarray of shape (D,)
+        The point at which derivatives are tested.
     is_zero : bool
         Whether the excess is 0 in the field: then all blocks of a large theta are candidates.
     """
@@ -229,9 +236,9 @@ def error_candidates(
 
 
 def _wrong_coordinates(problem: ProofProblem, theta: Array) -> Array:
-    """Return the indices of the wrong coordinates if there are one or two, else no indices.
+    """Return the indices of the wrong coordinates of theta if these are one or two, else none.
 
-    They are the roots of the recurrence of the excess along four directions (Prony).
+    They follow from the roots of a recurrence: the excess along four directions (Prony's method).
     """
     field = Prime(problem.seed)
     p = field.p
@@ -246,7 +253,7 @@ def _wrong_coordinates(problem: ProofProblem, theta: Array) -> Array:
     if not s[0]:
         return nothing
     determinant = (s[1] * s[1] - s[0] * s[2]) % p
-    if determinant:  # two coordinates are wrong: r^2 = b r + c
+    if determinant:  # two wrong coordinates, whose r are the roots of r^2 = b r + c
         over = pow(determinant, -1, p)
         b = (s[1] * s[2] - s[0] * s[3]) * over % p
         c = (s[1] * s[3] - s[2] * s[2]) * over % p
@@ -259,9 +266,10 @@ def _wrong_coordinates(problem: ProofProblem, theta: Array) -> Array:
 def _test_block(
     problem: ProofProblem, theta: Array, block: slice
 ) -> tuple[bool, Fraction | None]:
-    """Return whether a block is wrong, and the factor by which all of it is wrong, or None.
+    """Return whether a block of theta is wrong, and its factor: by hand over right, or None.
 
-    `block` is a slice of theta. Two random directions in the block have to agree on the factor.
+    `block` is a slice of theta. The factor is None unless it is the same along two random
+    directions in the block.
     """
     factors = []
     size = len(range(*block.indices(theta.size)))
@@ -282,7 +290,7 @@ def _test_block(
 
 
 def _fraction(residue: int, p: int) -> Fraction | None:
-    """Return the small fraction n / d that is congruent to `residue` modulo p, or None."""
+    """Return the fraction n / d congruent to `residue` modulo p with small n d; None if none is."""
     r, s = p, residue
     t, u = 0, 1
     while s * s >= p:

@@ -1,7 +1,9 @@
-"""What the numbers at theta say of a gradient: whether it exists, and agrees with its value (D44).
+"""Evidence at theta itself: whether a gradient exists there, and agrees with its value (D44).
 
-Sixty digits say whether value and gradient exist, and the slope along any direction; floats do
-where theta is large. One direction refutes an error that no rounding explains.
+The function is run at theta with sixty decimal digits or, if theta is large, with floats. This
+shows whether value and gradient exist, and gives the slope along any direction, by hand (from the
+gradient) and right (from the value). A gradient is refuted by one direction along which the two
+slopes differ by more than rounding can explain.
 """
 
 from __future__ import annotations
@@ -34,12 +36,14 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-MAX_COORDINATES_TESTED = 256  # coordinates that are tested one by one, in decimals
-DECIMAL_RTOL = Decimal("1e-35")  # relative difference of equal 60-digit numbers
-# Relative error below which the effect of rounding the floats is measured
+MAX_COORDINATES_TESTED = 256  # largest theta whose coordinates are tested one by one
+DECIMAL_RTOL = Decimal("1e-35")  # relative difference of decimals that count as equal
+# Relative error below which a wrong derivative is compared with the effect of rounding floats
 SHAKEN_RTOL = Decimal("1e-9")
-FLOAT_RTOL = 1e-3  # largest relative difference of floats and exact numbers by rounding
-# Relative steps of central differences: small ones stay on a path, large ones keep digits
+FLOAT_RTOL = (
+    1e-3  # largest relative difference of float and exact results from rounding
+)
+# Relative steps of central differences: small ones cross no kink, large ones lose fewer digits
 DIFFERENCE_STEPS = (1e-7, 1e-4)
 
 UNDEFINED = (
@@ -58,41 +62,43 @@ IS_STATEFUL = (
 
 
 class Slopes(NamedTuple):
-    """The slopes along a direction, by hand and right, and the uncertainty of their difference."""
+    """The slope of a value along a direction, by hand and right, as decimals or floats."""
 
-    by_hand: Any
-    right: Any
-    uncertainty: Any
+    by_hand: Any  # product of the hand-written gradient and the direction
+    right: Any  # derivative of the value along the direction
+    uncertainty: Any  # largest difference of both slopes that numerical error can cause
 
 
 class Evidence:
     """Evidence on a gradient from the numbers at theta: whether it exists and is right.
 
-    This base class says that it is, by the floats that a proof has carried along.
+    This base class says that it exists and is right, for problems whose proof needs no decimals.
     """
 
-    # beginning of the reason for a gradient that is neither proved nor refuted
+    # first words of the reason given for a gradient that is neither proved nor refuted
     right_so_far: ClassVar[str] = ""
-    exists = agrees = True  # value and gradient exist, and agree with each other
-    refutes = False  # whether the error along one direction exceeds any rounding
-    # whether repeated calls have returned different numbers
+    exists = agrees = (
+        True  # whether value and gradient exist, and agree along one direction
+    )
+    refutes = False  # whether both slopes differ by more than rounding can explain
+    # whether repeated calls of the function have returned different numbers
     is_stateful = False
 
     def slopes(self, direction: Array) -> Slopes:
-        """Return the slopes along a direction (D,), by hand and right."""
+        """Return the slope of the value along a direction (D,), by hand and right."""
         raise NotImplementedError
 
     def rounding(self) -> Decimal:
-        """Return how much the excess changes when floats move within their rounding, or 0."""
+        """Return how much the excess changes when floats change within their rounding; here 0."""
         return Decimal(0)
 
     def float_mismatch(self) -> str:
-        """Return how the function differs when it is called with floats; "" if it does not."""
+        """Return a sentence on how results with floats differ from exact ones; "" if they agree."""
         return ""
 
 
 class DecimalEvidence(Evidence):
-    """Evidence from decimals: sixty digits, or three hundred where most of sixty cancel."""
+    """Evidence from a run with sixty decimal digits, or with three hundred if sixty disagree."""
 
     right_so_far = "all derivatives are right to 35 digits here, but perhaps "
 
@@ -114,21 +120,27 @@ class DecimalEvidence(Evidence):
         self.refutes = self.exists and not self.agrees and self._is_beyond_rounding()
 
     def _is_beyond_rounding(self) -> bool:
-        """Return whether the excess is so large that `find_errors` is certain to refute.
+        """Return whether the excess is so large that `find_errors` is certain to find an error.
 
-        The largest of the n errors is at least 1 / n of the excess, as directions are below 1.
+        The largest error of D derivatives is at least 1 / D of the excess, since the entries of the
+        direction are below 1.
         """
         with localcontext(context(self.n_digits)):
             grad = abs(self.evaluation.grad.primal)
             largest = max(1, grad.max(initial=Decimal(0)))
             bound = 2 * self.theta.size * SHAKEN_RTOL * largest
             is_large = abs(self.evaluation.excess()[0]) > bound
-        if is_large:  # call once more: `slopes` notes if other numbers are returned
+        if (
+            is_large
+        ):  # `slopes` calls the function again, and sets `is_stateful` if it differs
             self.slopes(np.ones(self.theta.size))
         return bool(is_large)
 
     def slopes(self, direction: Array) -> Slopes:
-        """Return the slopes along a direction (D,), by hand and right, with uncertainty 0."""
+        """Return the slope along a direction (D,), by hand and right, with uncertainty 0.
+
+        `is_stateful` is set if the function returns other numbers than in its first call.
+        """
         with localcontext(context(self.n_digits)):
             along = self.field.from_floats(direction)
             evaluation = run(self.problem, self.theta, self.field, along)
@@ -137,9 +149,9 @@ class DecimalEvidence(Evidence):
             return Slopes(by_hand, evaluation.value.tangent[0, 0], Decimal(0))
 
     def rounding(self) -> Decimal:
-        """Return the largest change of the excess over six perturbations of the floats.
+        """Return the largest change of the excess when floats change within their rounding.
 
-        Each moves the floats within their rounding.
+        It is the largest of six random perturbations.
         """
         with localcontext(context(self.n_digits)):
             excess, *shaken_excesses = (
@@ -149,26 +161,26 @@ class DecimalEvidence(Evidence):
             return max(abs(shaken - excess) for shaken in shaken_excesses)
 
     def numbers(self) -> tuple[Decimal, ...]:
-        """Return the value and the gradient as decimals (1 + D)."""
+        """Return a tuple of 1 + D decimals: the value, and the gradient by theta (D,)."""
         return _numbers(self.evaluation)
 
     def float_mismatch(self) -> str:
-        """Return how the function differs when it is called with floats; "" if it does not."""
+        """Return a sentence on how results with floats differ from decimals; "" if they agree."""
         value, grad = self.evaluation.value.primal, self.evaluation.grad.primal
         return _float_mismatch(self.problem, self.theta, value, grad) or ""
 
 
 def _numbers(evaluation: Evaluation) -> tuple[Decimal, ...]:
-    """Return the value and the gradient of an evaluation as decimals (1 + D)."""
+    """Return the value and the gradient (D,) of an evaluation as a tuple of 1 + D decimals."""
     return (*evaluation.value.primal[0], *evaluation.grad.primal[:, 0])
 
 
 def _float_mismatch(
     problem: ProofProblem, theta: Array, value: Array, grad: Array
 ) -> str | None:
-    """Return how the function differs with floats from `value` (1,) and `grad` (D,).
+    """Return a sentence on how a call with floats differs from `value` (1,) and `grad` (D,).
 
-    "" if it does not differ, None if it cannot be called with floats.
+    It is "" if they agree or are not finite, and None if the function cannot be called with floats.
     """
     try:
         with np.errstate(all="ignore"):
@@ -176,7 +188,9 @@ def _float_mismatch(
             returned = problem.value_and_grad(*arguments)[:2]
             floats = np.array([returned[0], *returned[1]], float)
         right = np.concatenate([value.ravel(), grad.ravel()]).astype(float)
-    except Exception:  # the function takes only exact numbers, or floats overflow
+    except (
+        Exception
+    ):  # the function takes exact numbers only, or a number is too large for floats
         return None
     if not np.isfinite([*floats, *right]).all():
         return ""
@@ -190,10 +204,12 @@ def _float_mismatch(
 
 
 class FloatEvidence(Evidence):
-    """Evidence from floats, where decimals take too long or a function has no series."""
+    """Evidence from floats, if decimals take too long or a function has no series for them."""
 
     right_so_far = "nothing is wrong as far as floats can tell, but perhaps "
-    grad: Any = None
+    grad: Any = (
+        None  # (D,) gradient of the first call, with which later calls are compared
+    )
 
     def __init__(self, problem: ProofProblem, theta: Array) -> None:
         self.problem = problem
@@ -207,14 +223,15 @@ class FloatEvidence(Evidence):
     def slopes(
         self, direction: Array, steps: tuple[float, ...] = DIFFERENCE_STEPS
     ) -> Slopes:
-        """Return the slopes along a direction, the right one by fourth-order central differences.
+        """Return the slope along a direction, by hand and by fourth-order central differences.
 
         Parameters
         ----------
         direction : ndarray of shape (D,)
+            The direction, of any length.
         steps : tuple of float
-            Steps of the differences, for a theta and a direction of unit size. The slope nearest
-            to that by hand is returned.
+            Steps of the differences, relative to the largest entries of theta (at least 1) and of
+            the direction. Of their estimates the one nearest to the slope by hand is returned.
         """
         f = self.problem.value_and_grad
         arguments = self.problem.arguments
@@ -246,23 +263,25 @@ def gather_evidence(
     field: Field,
     decimals: Callable[[], DecimalEvidence],
 ) -> Evidence:
-    """Return evidence on a gradient from the numbers at theta: from decimals or from floats.
+    """Return evidence on whether a gradient exists and is right at theta, from decimals or floats.
 
-    Decimals are computed for a small theta, for a large one only if floats are not enough, and
-    always for a field that knows all laws, whose primes are small. If no sign of a root matters and
-    nothing is divided by 0, the floats of a proof show that value and gradient exist.
+    Decimals are computed if theta is small; if it is large, only if floats are not enough; and
+    always for a field that knows all identities, whose primes are small. They are not needed if the
+    excess is 0, no sign of a root matters and nothing is divided by 0: then the floats that the
+    exact run has carried along show that value and gradient exist.
 
     Parameters
     ----------
     problem : ProofProblem
         The function and its arguments.
     theta : ndarray of shape (D,)
+        The point at which evidence is gathered.
     is_zero : bool
         Whether the excess is 0 in the field.
     field : Field
         The last field in which the excess was computed.
     decimals : callable
-        Computes the evidence from decimals.
+        Function without arguments that computes the evidence from decimals.
     """
     floats = partial(FloatEvidence, problem, theta)
     by_law = is_zero and field.knows_all_laws

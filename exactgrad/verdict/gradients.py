@@ -27,7 +27,7 @@ from .runs import ProofProblem, TraceError, run, vanishes
 __all__ = ["UNKNOWN_IDENTITY", "GradientClaim"]
 
 Array = NDArray[Any]
-MAX_NAMES_SHOWN = 4  # names shown of coordinates that are wrong with other data
+MAX_NAMES_SHOWN = 4  # largest number of wrong coordinates that a reason names
 UNKNOWN_IDENTITY = (
     "by an identity between exponentials, logarithms or roots that the prover does not know, or by "
     "constants that are rounded differently"
@@ -36,13 +36,14 @@ THESE_NUMBERS = "for these numbers alone, by a coincidence of theta and the cons
 
 
 class GradientClaim(Claim):
-    """The claim that a function returns the gradient of its value, on the path that theta takes.
+    """The claim that a function returns the gradient of its value, on theta's path of comparisons.
 
     Parameters
     ----------
     problem : ProofProblem
         The function and its arguments.
     theta : ndarray of shape (D,)
+        The point, whose floats decide the function's comparisons.
     """
 
     def __init__(self, problem: ProofProblem, theta: Array) -> None:
@@ -51,7 +52,10 @@ class GradientClaim(Claim):
         self.theta = theta
 
     def conclude(self, data: tuple[Condition, ...]) -> Conclusion:
-        """Return the conclusion for data under these conditions; zeros on a kink are held at 0."""
+        """Return the conclusion about the gradient if argument i satisfies ``data[i]``.
+
+        If the function has a kink where an argument is 0, zeros of free arguments remain 0.
+        """
         try:
             return self.conclude_on_path(data)
         except TraceError as error:
@@ -61,9 +65,9 @@ class GradientClaim(Claim):
             return self.conclude_on_path(masked)
 
     def conclude_on_path(self, data: tuple[Condition, ...]) -> Conclusion:
-        """Return the conclusion for data under these conditions, on the path that theta takes.
+        """Return the conclusion under the conditions `data`, for the comparisons made at theta.
 
-        The path is the results of all comparisons of the function.
+        The path consists of the results of all comparisons of the function.
         """
         problem = self.problem._replace(data=data)
         theta = self.theta
@@ -93,12 +97,12 @@ class GradientClaim(Claim):
         return self.conclusion(data, field, reason, errors)
 
     def holds(self, data: tuple[Condition, ...]) -> bool:
-        """Return whether the gradient is right in a field, for data under these conditions."""
+        """Return whether the gradient is right in a field if argument i satisfies ``data[i]``."""
         excess = partial(self.problem._replace(data=data).excess, self.theta)
         return vanishes(excess, self.problem.seed, self.theta.size)[0]
 
     def depends_on_data(self, conclusion: Conclusion) -> bool:
-        """Return whether the gradient is not proved, though it exists and repeated calls agree."""
+        """Return whether the gradient is *not proved* although it exists and is reproducible."""
         return (
             conclusion.verdict is Verdict.NOT_PROVED
             and conclusion.field is not None
@@ -108,12 +112,16 @@ class GradientClaim(Claim):
     def conclude_for_some(
         self, conclusion: Conclusion, data: tuple[Condition, ...], changed: list[int]
     ) -> Conclusion:
-        """Return *proved for these data* under conditions, *not proved* if data must be fixed.
+        """Return *proved for these data* if conditions suffice, *not proved* if data must be fixed.
 
         Parameters
         ----------
-        conclusion, data, changed
-            As in `Claim.conclude_for_some`.
+        conclusion : Conclusion
+            The conclusion for all data.
+        data : tuple of Condition
+            The weakest conditions under which the gradient is right, one for each argument.
+        changed : list of int
+            Indices of the arguments whose condition in `data` is not that of `conclusion`.
         """
         restricted = self.conclude(data)
         if restricted.field is None or not restricted.verdict.is_proof:
@@ -133,11 +141,14 @@ class GradientClaim(Claim):
         return Conclusion(Verdict.NOT_PROVED, restricted.data, restricted.field, reason)
 
     def call_with_floats(self) -> None:
-        """Call the function with its original floats; what it raises is not caught."""
+        """Call the function with the caller's floats, to raise the error that it raises."""
         self.problem.value_and_grad(self.theta.copy(), *copy_leaves(self.arguments))
 
     def _wrong_names(self, data: tuple[Condition, ...], field: Field) -> str:
-        """Return a phrase that counts and names what is wrong: coordinates, or blocks of theta."""
+        """Return "1 of 3 are wrong: W1[0]" or the like, on coordinates or blocks of theta.
+
+        They are tested in a new field like `field`, with data under the conditions `data`.
+        """
         problem = self.problem._replace(data=data)
         candidates = list(error_candidates(problem, self.theta, is_zero=True))
         wrong = []
@@ -154,7 +165,7 @@ class GradientClaim(Claim):
 def _reason_and_errors(
     problem: ProofProblem, theta: Array, is_zero: bool, evidence: Evidence
 ) -> tuple[str, Errors]:
-    """Return the reason and the errors of `find_errors`, the errors deferred if possible."""
+    """Return the reason and errors of `find_errors`, with certain errors computed when read."""
     if not (isinstance(evidence, DecimalEvidence) and evidence.refutes):
         return find_errors(problem, theta, is_zero, evidence)
     if evidence.is_stateful:

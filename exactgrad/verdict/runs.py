@@ -1,4 +1,4 @@
-"""One run of a function on exact numbers, and whether two slopes are equal in a field (D44)."""
+"""Run a function on exact numbers, and test whether two slopes are equal in a field (D44)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-MAX_POINTS = 32  # random points tried in one field, if roots are involved
-READ_ONLY = "read-only"  # in NumPy's error for a write into a sealed array
-# What to write instead, by a pattern of the line or of the message
+MAX_POINTS = 32  # largest number of random points tried in one type of field
+READ_ONLY = "read-only"  # text of NumPy's error for writing into a read-only array
+# Advice on what to write instead; keys are patterns searched in the line and the error
 ADVICE = {
     READ_ONLY: "the function overwrites theta or another argument; let it work on a copy",
     "print|log(ging|ger)": "leave out what is printed",
@@ -50,28 +50,33 @@ ADVICE = {
 
 
 class TraceError(Exception):
-    """Raised for a step without an exact form; it names the step and what to write instead."""
+    """Raised if a step has no exact form; the message names the step and what to write instead."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(untraceable_step(error))
-        # whether the function overwrites an argument, which works with floats only
+        # whether the step writes into an argument, which is read-only in a proof
         self.overwrites_argument = READ_ONLY in str(error)
 
 
 class ProofProblem(NamedTuple):
-    """A function whose gradient is to be proved, and what is known of its arguments."""
+    """A function whose gradient is to be proved, with its arguments and their conditions."""
 
-    value_and_grad: Callable[..., tuple[Any, ...]]
+    value_and_grad: Callable[
+        ..., tuple[Any, ...]
+    ]  # function of flat theta and arguments
     arguments: tuple[Any, ...]  # arguments after theta
-    names: Sequence[str]  # names of the arguments
-    data: tuple[Condition, ...]  # condition on each argument, FREE or FIXED
-    name: Callable[[int], str]  # returns the name of a coordinate of theta
-    blocks: Mapping[str, slice]  # named parts of theta
-    seed: int  # seed of the random numbers
-    copies: Copies  # copies of the function and of all that it refers to
+    names: Sequence[str]  # names of the arguments after theta
+    data: tuple[Condition, ...]  # condition on each argument, such as FREE or FIXED
+    name: Callable[[int], str]  # returns the name of a coordinate of theta by its index
+    blocks: Mapping[str, slice]  # named parts of flat theta
+    seed: int  # seed of all random numbers of the proof
+    copies: Copies  # copies of the function and of the functions that it calls
 
     def excess(self, theta: Array, field: Field) -> Array:
-        """Return the derivative of the value minus the gradient's, along a random direction, (C,).
+        """Return the derivative of the value along a random direction, minus grad . direction.
+
+        Its shape is (C,), where C is the number of channels of the field; it is 0 if the gradient
+        is right.
 
         Parameters
         ----------
@@ -84,14 +89,17 @@ class ProofProblem(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """The value and gradient of a function, and the terms of gradient . direction."""
+    """The value and gradient of a function, and the terms of grad . direction, from one run."""
 
-    value: Exact  # (1,)
-    grad: Exact  # (D,)
-    terms: Array  # (D, C)
+    value: Exact  # (1,) value with its derivative along the direction
+    grad: Exact  # (D,) hand-written gradient
+    terms: Array  # (D, C) products of gradient and direction, in each of C channels
 
     def excess(self) -> Array:
-        """Return the derivative of the value along the direction, minus grad . direction (D44)."""
+        """Return the derivative (C,) of the value along the direction minus grad . direction (D44).
+
+        C is the number of channels of the field.
+        """
         field = self.value.field
         return field.sub(self.value.tangent[0], field.sum(self.terms, 0))
 
@@ -102,26 +110,28 @@ def vanishes(
     size: int,
     is_refuted: Callable[[], bool] = lambda: False,
 ) -> tuple[bool, Field]:
-    """Return whether an excess is 0 at random points of a field, and the last field tried.
+    """Return whether the difference of two slopes is 0 in a field, and the last field tried.
 
     Parameters
     ----------
     excess : callable
-        Takes a field and returns the difference (..., C) of two slopes at a random point of it.
+        Takes a field and returns the difference (..., C) of two slopes at a random point of it, in
+        each of C channels.
     seed : int
         The seed of the random points.
     size : int
         The length of theta: a large one is not tested in fields of small primes.
     is_refuted : callable, optional
-        Returns whether no law can make the excess 0. It is called before each field after the
-        first, and True ends the test. By default all fields are tried.
+        Function without arguments that returns whether decimals have shown that the slopes differ,
+        so that no identity can make them equal. It is called before each type of field after the
+        first, and True ends the test. By default all types are tried.
 
     Returns
     -------
     is_zero : bool
-        Whether the excess is 0.
+        Whether the difference is 0 at all points tried of some field.
     field : Field
-        The last field, which holds the path of comparisons that was taken.
+        The last field tried, which holds the path of comparisons that was taken.
     """
     test = ZeroTest(size)
     field_types: tuple[type[Field], ...] = (Prime, Gauss, Towers)
@@ -142,10 +152,10 @@ def vanishes(
 
 
 def stop_gradient(values: Any) -> Any:
-    """Return a copy of an array with the same numbers, whose derivatives are 0.
+    """Return a copy of the array `values` that is constant: its derivatives are 0.
 
-    In a function that is proved it marks what is frozen, as the theta of a surrogate's weights.
-    Outside of a proof it returns a plain copy.
+    In a function that is proved it marks numbers that the gradient must not go through, such as the
+    weights of a surrogate loss. Outside of a proof it returns a plain copy.
     """
     return values.stop_gradient() if type(values) is Exact else np.array(values)
 
@@ -157,20 +167,21 @@ def run(
     direction: Array | None = None,
     trace: Callable[..., Any] | None = None,
 ) -> Evaluation:
-    """Run the function on exact numbers, and return its value and gradient along a direction.
+    """Run the function on exact numbers; return its value, with a derivative, and its gradient.
 
     Parameters
     ----------
     problem : ProofProblem
-        The function and its arguments, of which exact copies are made.
+        The function and its arguments, whose floats are replaced by exact numbers.
     theta : ndarray of shape (D,)
         The point whose floats choose the path of comparisons.
     field : Field
         The field of the exact numbers. It keeps the result as its `evaluation`.
     direction : ndarray of shape (D, C), optional
-        The direction in which theta moves. By default random numbers of the field.
+        The direction of the derivative by theta, in each of C channels. By default it is random
+        numbers of the field.
     trace : callable, optional
-        A trace function, as of `sys.settrace`, that follows the call.
+        A function for `sys.settrace` that traces the call. By default there is none.
 
     Raises
     ------
@@ -200,7 +211,7 @@ def run(
     except Exception as error:
         raise TraceError(error) from error
     finally:
-        field.squares.clear()  # only roots need them, and the function has ended: free the memory
+        field.squares.clear()  # free memory: only the function's square roots have needed them
     check_returned(returned, theta.shape)
     try:
         value, grad = lift(returned[0], field).reshape(1), lift(returned[1], field)
@@ -211,7 +222,7 @@ def run(
 
 
 def untraceable_step(error: Exception) -> str:
-    """Return a sentence on the user's line that raised an error, and on what to write instead."""
+    """Return a sentence that names the user's line which raised `error`, with advice on it."""
     inside = (np.__path__[0], str(Path(__file__).parents[1]))
     frames = traceback.extract_tb(error.__traceback__)
     own_frames = [frame for frame in frames if not frame.filename.startswith(inside)]

@@ -27,32 +27,37 @@ __all__ = ["EqualityClaim"]
 Array = NDArray[Any]
 # Largest relative difference of two values that the rounding of constants may cause
 VALUE_RTOL = Decimal("1e-13")
-# Number of digits that show that values exist, if a field shows that they are the same
+# Digits of a run that only shows that values exist, after a field has shown that they agree
 N_DIGITS_TO_EXIST = 20
-LAW_RTOL = Decimal("1e-25")  # relative difference of slopes that laws alone make equal
+LAW_RTOL = Decimal(
+    "1e-25"
+)  # largest relative difference of slopes equal by an identity
 NOTHING_MOVES = (
     "no argument varies: pass floats or arrays of floats, since integers are constants"
 )
-SLOPE_OF = "slope of "  # prefix of the name of a wrong slope
+SLOPE_OF = (
+    "slope of "  # prefix of a wrong derivative's name if slopes differ, not values
+)
 
 
 class Difference(NamedTuple):
-    """The values and slopes (N, 2) of both functions, as decimals, and their differences."""
+    """Values and slopes of two functions with N values, as decimals (N, 2), and differences."""
 
-    first: Array
-    second: Array
-    absolute: Array
-    relative: Array  # absolute difference over the larger of both, or over 1 if less
+    first: Array  # (N, 2) values and slopes of the first function
+    second: Array  # (N, 2) values and slopes of the second function
+    absolute: Array  # (N, 2) absolute differences
+    relative: Array  # (N, 2) absolute difference over the larger of both numbers and 1
 
 
 class EqualityClaim(Claim):
-    """The claim that two functions have the same values, up to constants.
+    """The claim that two functions have the same values, up to the rounding of their constants.
 
     Parameters
     ----------
     first, second : callable
         Functions of the arguments.
     arguments : tuple
+        The arguments of both functions.
     names : list of str
         The names of the arguments.
     data : tuple of Condition
@@ -78,7 +83,10 @@ class EqualityClaim(Claim):
         self.structure = Tree.of(0.0, "value")
 
     def conclude(self, data: tuple[Condition, ...]) -> Conclusion:
-        """Return the conclusion: a field compares the slopes, decimals compare the values."""
+        """Return the conclusion about equal values if argument i satisfies ``data[i]``.
+
+        Slopes are compared in a field, values in decimals.
+        """
         field = self._field_of_same_values(data)
         with localcontext(context(N_DIGITS)):
             n_digits = N_DIGITS_TO_EXIST if field else N_DIGITS
@@ -104,11 +112,11 @@ class EqualityClaim(Claim):
         return self.conclusion(data, field)
 
     def holds(self, data: tuple[Condition, ...]) -> bool:
-        """Return whether both values have equal slopes in a field, for data like these."""
+        """Return whether both functions have equal slopes in a field, under conditions `data`."""
         return self._moves_alike(data)[0]
 
     def depends_on_data(self, conclusion: Conclusion) -> bool:
-        """Return whether only slopes are wrong: values would differ under any condition."""
+        """Return whether the claim failed because of slopes only; values differ for any data."""
         if conclusion.verdict.is_proof:
             return False
         assert not callable(conclusion.errors)
@@ -117,12 +125,16 @@ class EqualityClaim(Claim):
     def conclude_for_some(
         self, conclusion: Conclusion, data: tuple[Condition, ...], changed: list[int]
     ) -> Conclusion:
-        """Return *proved for these data* if a condition suffices, else the earlier conclusion.
+        """Return *proved for these data* if conditions suffice, else the conclusion for all data.
 
         Parameters
         ----------
-        conclusion, data, changed
-            As in `Claim.conclude_for_some`.
+        conclusion : Conclusion
+            The conclusion for all data.
+        data : tuple of Condition
+            The weakest conditions under which slopes are equal, one for each argument.
+        changed : list of int
+            Indices of the arguments whose condition in `data` is not that of `conclusion`.
         """
         if any(data[i] is FIXED for i in changed):
             return conclusion
@@ -133,12 +145,15 @@ class EqualityClaim(Claim):
         return replace(restricted, reason=f"with other {names} they are not")
 
     def call_with_floats(self) -> None:
-        """Call both functions with their original floats; what they raise is not caught."""
+        """Call both functions with the caller's floats, to raise the errors that they raise."""
         for function in self.functions:
             function(*copy_leaves(self.arguments))
 
     def _values(self, data: tuple[Condition, ...], field: Field) -> tuple[Exact, Exact]:
-        """Return the values (N,) of both functions at exact arguments; all but fixed ones move."""
+        """Return the exact values (N,) of both functions, with derivatives by all free arguments.
+
+        Arguments satisfy the conditions `data`; those that are `FIXED` are constants.
+        """
         try:
             exact = [
                 to_exact(argument, field, condition, moving=condition is not FIXED)
@@ -159,7 +174,7 @@ class EqualityClaim(Claim):
             raise TraceError(error) from error
 
     def _moves_alike(self, data: tuple[Condition, ...]) -> tuple[bool, Field]:
-        """Return whether the slopes of both values are equal in a field, and the last field."""
+        """Return whether both functions have equal slopes in a field, and the last field tried."""
 
         def excess(field: Field) -> Array:
             first, second = self._values(data, field)
@@ -168,7 +183,10 @@ class EqualityClaim(Claim):
         return vanishes(excess, self.seed, LARGE_THETA)
 
     def _field_of_same_values(self, data: tuple[Condition, ...]) -> Field | None:
-        """Return a field in which both values are equal; None if they differ or signs matter."""
+        """Return a field in which both functions' values are equal, or None.
+
+        It is None if they differ, or if the sign of a root matters, which a field does not know.
+        """
         field = Prime(self.seed * MAX_POINTS)
         first, second = self._values(data, field)
         if field.signs_matter or (first.residues != second.residues).any():
@@ -176,7 +194,10 @@ class EqualityClaim(Claim):
         return field
 
     def _difference(self, data: tuple[Condition, ...], n_digits: int) -> Difference:
-        """Return the values and slopes of both functions to `n_digits`, and how they differ."""
+        """Return values and slopes of both functions and their differences, to `n_digits`.
+
+        Arguments satisfy the conditions `data`.
+        """
         with localcontext(context(n_digits)):
             first, second = (
                 Decimal(0) + values.residues[..., 0]
@@ -187,7 +208,7 @@ class EqualityClaim(Claim):
             return Difference(first, second, absolute, absolute / size)
 
     def _errors(self, difference: Difference) -> tuple[WrongDerivative, ...]:
-        """Return the elements whose values differ or, where values agree, whose slopes differ."""
+        """Return an error for each element whose values differ, or whose slopes differ if not."""
         errors = []
         for n, (value_rtol, slope_rtol) in enumerate(difference.relative):
             k = int(value_rtol <= VALUE_RTOL)  # 0: the value, 1: the slope
