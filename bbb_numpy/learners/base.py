@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-try:  # here the package first imports scikit-learn: one place for the advice
+try:  # scikit-learn is first imported by these lines, which advise how to install it
     from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils.class_weight import compute_class_weight
@@ -78,11 +78,12 @@ __all__ = [
 ]
 
 
-# Return type of `_first_targets`: targets (N, K) in float64, their likelihood, and the fields of
-# `FittedState` that describe them, such as `classes_`
+# Type that `_first_targets` returns: targets (N, K) in float64, their likelihood, and the fields
+# of `FittedState` that describe them, such as `classes_`
 Targets = tuple[Array, Likelihood, dict[str, Any]]
 
-# Only a trained posterior has `partial_fit`: chains and curvatures belong to the rows of one fit
+# `partial_fit` exists only if the posterior is trained by gradients: chains of a sampler and
+# curvatures of Laplace's approximation belong to the rows of one fit
 available_if_trained = available_if(
     lambda learner: supports_partial_fit(learner.inference)
 )
@@ -229,14 +230,14 @@ class Learner(Fitted):
     def __init_subclass__(cls, **options: Any) -> None:
         """Fill the shared parameters and the table of schedules into a learner's docstring."""
         super().__init_subclass__(**options)
-        if cls.__doc__ and Learner.__doc__:  # python -OO removes docstrings
+        if cls.__doc__ and Learner.__doc__:  # both are None under python -OO
             shared = cleandoc(Learner.__doc__).partition("----------\n")[2]
             text = cleandoc(cls.__doc__).replace("{parameters of Learner}", shared)
             cls.__doc__ = text.replace("{schedules}", schedule_table(markdown=False))
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """Default parts and numbers of arguments that are None, by the name of the argument."""
+        """Default values that replace None in the constructor, by the name of the argument."""
         return DEFAULTS[self.task]
 
     @property
@@ -245,7 +246,7 @@ class Learner(Fitted):
         return constraints(self.target_kinds, len(REGISTERED))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the arguments of the constructor by name.
+        """Return the constructor arguments as a dict by name, as scikit-learn asks.
 
         Parameters
         ----------
@@ -263,7 +264,7 @@ class Learner(Fitted):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set arguments of the constructor, or fields of the parts that they stand for.
+        """Set constructor arguments, or settings of parts by names such as ``prior__scale``.
 
         A part is replaced by one with the new field: ``set_params(prior="laplace",
         prior__scale=0.2)`` sets ``prior=LaplacePrior(0.2)``.
@@ -289,14 +290,14 @@ class Learner(Fitted):
         return self
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the posterior from scratch, or with ``warm_start=True`` continue the last fit.
+        """Fit the posterior of the weights; with ``warm_start=True`` continue from the last fit.
 
         Parameters
         ----------
         X : array-like (N, d_in)
             Inputs.
         y : array-like (N,), for a regressor also (N, K)
-            Targets, or labels of classes.
+            Targets, or for a classifier labels of classes.
         sample_weight : array-like (N,), optional
             Number of times that each row counts, >= 0: 2 for a row that occurs twice, 0 for one
             that is left out (D45). By default each row counts once. The sum of the weights matters:
@@ -378,7 +379,7 @@ class Learner(Fitted):
         classes: Any = None,
         epochs: int | None = None,
     ) -> tuple[FittedPosterior, TrainingData]:
-        """Fit a posterior to rows, or continue an earlier fit, and store the result in `fitted_`.
+        """Fit a posterior or continue an earlier fit, store the result in `fitted_`, and return it.
 
         Parameters
         ----------
@@ -435,23 +436,26 @@ class Learner(Fitted):
             raise posterior.error
         return posterior, data
 
-    # Conversion of targets, which each learner implements
+    # The next four methods convert targets and predictions; each learner implements them
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
-        """Return targets (N, K) of a new fit, their likelihood, and fields of `FittedState`.
+        """Return targets (N, K) of a new fit, their likelihood, and fields that describe them.
 
-        `y` are the targets as the user has given them, `classes` (C,) all labels or None.
+        The fields are those of `FittedState`, such as `classes_`, as a dict.
+
+        `y` are the checked targets or labels; `classes` (C,) are all labels, or None for those in
+        `y`.
         """
         raise NotImplementedError
 
     def _next_targets(self, y: Array, dtype: Any) -> Array:
-        """Return targets `y` of further rows as (N, K), in training's units and in `dtype`."""
+        """Return targets `y` (N,) or (N, K), or labels, as used in training: (N, K) in `dtype`."""
         raise NotImplementedError
 
     def _class_weights(
         self, weights: Array | None, y: Array, classes: Any
     ) -> Array | None:
-        """Return row weights (N,) multiplied by the weights of the rows' classes.
+        """Return `weights` (N,) of rows multiplied by the class weights of the rows' labels.
 
         None for `weights`, or returned, means that each row counts once. `y` (N, K) are targets as
         in training, `classes` (C,) all labels.
@@ -459,13 +463,13 @@ class Learner(Fitted):
         raise NotImplementedError
 
     def _like_y(self, array: Array) -> Array:
-        """Return predictions (N, K, ...) in the shape of y, (N, ...) or (N, K, ...).
+        """Return predictions `array` (N, K, ...), as (N, ...) if y in `fit` was one-dimensional.
 
         A classifier returns probabilities (N, C, ...) of all classes.
         """
         raise NotImplementedError
 
-    # The two ways to start a fit
+    # Methods that prepare a new fit, and the continuation of an earlier one
 
     def _first_problem(
         self,
@@ -476,7 +480,7 @@ class Learner(Fitted):
         fraction: float,
         classes: Any = None,
     ) -> tuple[FittedState, TrainingData]:
-        """Return the state of a new fit, without a posterior, and the rows ready for training.
+        """Return the state of a new fit, not trained yet, and the checked and standardised rows.
 
         Parameters
         ----------
@@ -485,12 +489,12 @@ class Learner(Fitted):
         plan : Plan
             The checked arguments.
         fraction : float
-            Share of the rows to hold out.
+            Share of the rows to hold out, in [0, 1).
         classes : array-like (C,), optional
             All labels; by default those in `y`.
         """
-        # scikit-learn sets attributes such as n_features_in_ on this learner, and not on `self`,
-        # which must not change if the data are refused
+        # `noted` is a new learner on which scikit-learn sets n_features_in_ and the like, since
+        # `self` must not change if the data are refused
         noted = type(self)()
         x, y = check_pair(noted, X, y, first=True, labels=self.task == "classification")
         targets, likelihood, notes = self._first_targets(y, plan, classes)
@@ -522,7 +526,7 @@ class Learner(Fitted):
     def _next_problem(
         self, X: Any, y: Any, sample_weight: Any, plan: Plan, caller: str
     ) -> tuple[FittedState, TrainingData]:
-        """Return the state of the earlier fit, and new rows with the same standardisation.
+        """Return the state of the earlier fit, and new rows standardised as those of that fit.
 
         Parameters
         ----------
@@ -558,7 +562,7 @@ class Learner(Fitted):
     def _weighted_rows(
         self, x: Array, y: Array, sample_weight: Any, classes: Any, plan: Plan
     ) -> Rows:
-        """Return the rows with sample weight times class weight, without rows of weight 0 (D45).
+        """Return rows with sample weight times class weight, without rows of weight 0 (D45).
 
         `x` (N, d_in) and `y` (N, K) are inputs and targets, `classes` (C,) the labels of a
         classifier or None. Warn if the weights sum to 1.
@@ -583,7 +587,7 @@ class Learner(Fitted):
         return Rows(x, y, weights.astype(x.dtype)).at(weights > 0)
 
     def _same_model(self, plan: Plan, caller: str) -> Estimator:
-        """Return the estimator of the present arguments; raise ValueError if its model is new.
+        """Return the estimator of the present arguments; raise ValueError if the model has changed.
 
         `plan` are the present arguments; `caller` is the method named in the message.
         """
@@ -603,24 +607,24 @@ class Learner(Fitted):
             )
         return new
 
-    # Predictions of a fitted learner
+    # The methods below predict with a fitted learner, or help to
 
     def _check_rows(self, X: Any) -> Array:
-        """Return inputs `X` (N, d_in) checked, and standardised as in `fit`."""
+        """Check inputs `X` (N, d_in), and return them standardised as in `fit`."""
         check_is_fitted(self)
-        if hasattr(self, "columns_") and hasattr(X, "iloc"):  # a table, as in fit
+        if hasattr(self, "columns_") and hasattr(X, "iloc"):  # fit was given a table
             X = encode_columns(X, self.columns_)
         return self._in_units(check_inputs(self, X))
 
     def _in_units(self, x: Array) -> Array:
-        """Return rows `x` (N, d_in) standardised, and rotated, as those of training were."""
+        """Return inputs `x` (N, d_in) standardised, and rotated if those of training were."""
         x = standardise(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
         if hasattr(self, "x_axes_"):
-            x = (x @ self.x_axes_).astype(x.dtype)  # D60: principal axes
+            x = (x @ self.x_axes_).astype(x.dtype)  # along principal axes (D60)
         return x
 
     def _check_predicts(self) -> None:
-        """Predict one row, which raises an error if fitted attributes of a file do not match."""
+        """Predict one row, to raise an error if fitted attributes read from a file do not match."""
         targets = Numbers((self.estimator_.model.outputs,))
         for name in ("y_mean_", "y_scale_"):
             targets(name, getattr(self, name))
@@ -629,16 +633,16 @@ class Learner(Fitted):
         )
 
     def _need_finite(self, quantity: str, values: Array, x: Array) -> None:
-        """Raise ValueError unless `values` (N, ...) are finite, naming a row and column of X.
+        """Raise ValueError if `values` (N, ...) overflow, naming the first such row of X.
 
         `quantity` is their name in the message, `x` (N, d_in) the inputs in training's units.
         """
         if hasattr(self, "x_axes_") and not np.isfinite(values).all():
-            x = x @ self.x_axes_.T  # D60: back from the principal axes
+            x = x @ self.x_axes_.T  # inputs in their own axes again (D60)
         check_finite(quantity, values, x)
 
     def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
-        """Return `X` (N, d_in) and `y` as (N, K), checked, and standardised as in training."""
+        """Check `X` (N, d_in) and `y`, and return them standardised, `y` as (N, K)."""
         check_is_fitted(self)
         x, targets = check_pair(
             self, X, y, first=False, labels=self.task == "classification"
@@ -650,9 +654,9 @@ class Learner(Fitted):
     def _posterior_predict(
         self, function: Callable[..., Any], x: Array, *arguments: Any, **changes: Any
     ) -> Any:
-        """Return `function` of the fitted posterior at standardised rows `x`, in training's units.
+        """Return `function` of the fitted posterior at standardised inputs, in training's units.
 
-        `function` is one of `evaluation`, such as `predict`; `arguments` follow `x`, and `changes`
+        `function` is one such as `evaluation.predict`; `arguments` follow `x`, and `changes`
         replace the keywords `rng` and `samples`.
         """
         samples = self.predict_samples or self.defaults["predict_samples"]
@@ -668,7 +672,7 @@ class Learner(Fitted):
     def sample_functions(
         self, X: Any, n_samples: int = 1, random_state: Any = None
     ) -> Array:
-        """Return functions drawn from the posterior at `X`, in units of y or as probabilities.
+        """Draw functions from the posterior, and return their values at `X`, without noise of y.
 
         Parameters
         ----------
@@ -683,38 +687,40 @@ class Learner(Fitted):
         Returns
         -------
         ndarray (N, S) or (N, K, S)
-            For a classifier the probability of each class, P(y|x, w): (N, C, S).
+            Values E[y|x, w] in units of y. For a classifier the probability of each class,
+            P(y|x, w): (N, C, S).
         """
         return self._sample(predictive.sample_functions, X, n_samples, random_state)
 
     def log_predictive_density(self, X: Any, y: Any) -> Array:
-        """Return the log predictive density of each row, log P(y|x, D) in nats (D5).
+        """Return the log predictive density log P(y|x, D) of each row, in nats (D5).
 
         Parameters
         ----------
         X : array-like (N, d_in)
             Inputs.
         y : array-like (N,) or (N, K)
-            Targets as for `fit`; the density is that of y in its own units.
+            Targets as for `fit`.
 
         Returns
         -------
         ndarray (N,)
+            Log densities of y in its own units; for classes and counts, log probabilities.
         """
         return self._log_density(*self._check_pair(X, y))
 
     def _log_density(self, x: Array, targets: Array) -> Array:
-        """Return log P(y|x, D) (N,) in units of y; `x` and `targets` are in training's units."""
+        """Return the log density (N,) of y in its own units, of standardised `x` and `targets`."""
         log_density: Array = self._posterior_predict(
             predictive.log_predictive_density, x, targets
         )
         self._need_finite("the log density of y", log_density, x)
-        # For standardised targets z: density of y = density of z times dz/dy
+        # The density of y is that of the standardised target z times dz/dy = 1 / y_scale_
         return log_density - np.log(self.y_scale_).sum()
 
     @np.errstate(over="ignore", invalid="ignore")
     def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
-        """Return draws of `draw` at `X` for S = `n_samples` weight vectors, in units of y.
+        """Return functions or targets at `X`, in units of y, for S = `n_samples` weight vectors.
 
         `draw` is `sample_functions` or `sample_targets` of `evaluation.predictive`. The result is
         (N, S) or (N, K, S), for a classifier (N, C, S).
@@ -725,7 +731,7 @@ class Learner(Fitted):
         }
         if random_state is not None:
             changes["rng"] = check_generator(random_state)
-        drawn = self._posterior_predict(draw, x, **changes)  # (S, N, K) draws
+        drawn = self._posterior_predict(draw, x, **changes)  # (S, N, K) values
         drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)
         self._need_finite("a function drawn from the posterior", drawn, x)
         return self._like_y(drawn)

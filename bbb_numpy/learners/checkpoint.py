@@ -76,14 +76,14 @@ STATE_CLASSES = (
 
 
 def _format() -> Format:
-    """Return the file format of learners, with all classes that are registered at present."""
+    """Return the file format of learners: its name, version, and the classes that it may hold."""
     return Format("bbb_numpy.learner", 2, (*classes(), *STATE_CLASSES))
 
 
 def save(
     model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.PathLike[str]
 ) -> None:
-    """Save a fitted model to a file; an existing file is replaced once the new one is complete.
+    """Save a fitted model to a file, which replaces an existing file once it is complete.
 
     Parameters
     ----------
@@ -131,11 +131,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : path-like
-        The file.
+        File that `save` has written.
 
     Returns
     -------
     BayesianMLPRegressor or BayesianMLPClassifier
+        The fitted model.
 
     Raises
     ------
@@ -151,6 +152,6 @@ def load(path: str | os.PathLike[str]) -> Any:
         model = LEARNERS[class_name](**parameters)
         model.fitted_ = FittedState(**fitted)
         model._check_predicts()
-    except Exception as error:  # a damaged part can raise any error where it is used
+    except Exception as error:  # damaged values can raise any error
         raise CheckpointError(f"{os.fspath(path)} {damaged(error)}") from None
     return model

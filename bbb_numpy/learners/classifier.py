@@ -29,7 +29,8 @@ from .rows import check_weights
 
 __all__ = ["BayesianMLPClassifier"]
 
-# Logs of smaller probabilities are computed from the outputs of the network
+# log probabilities below log of this are computed from the network's outputs, not from rounded
+# probabilities
 MIN_EXACT_PROBABILITY = 1e-8
 
 
@@ -78,10 +79,11 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         epochs: int = 1,
         sample_weight: Any = None,
     ) -> BayesianMLPClassifier:
-        """Continue training, with the optimizer's state and the generator as they were left.
+        """Train for `epochs` more epochs on these rows, continuing from the last call.
 
-        The first call sets the standardisation, as `fit` does. The method does not exist for a
-        sampled posterior and for Laplace's approximation.
+        The optimizer and the random generator continue too. The first call sets the
+        standardisation, as `fit` does. The method does not exist for a sampled
+        posterior and for Laplace's approximation.
 
         Parameters
         ----------
@@ -110,7 +112,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
                 "rows: pass weights as {label: weight}, e.g. those of "
                 "sklearn.utils.class_weight.compute_class_weight"
             )
-        # The check sets classes_; a copy is passed, since the data may still be refused
+        # scikit-learn's check sets classes_: on a copy, since the data may still be refused
         check_first_classes(copy.copy(self), classes)
         if classes is not None:
             classes = np.unique(classes)
@@ -119,7 +121,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     def _class_weights(
         self, weights: Array | None, y: Array, classes: Any
     ) -> Array | None:
-        """Return sample weights times class weights (N,), or None if all are 1."""
+        """Return sample weights times class weights of the rows, (N,), or None if all are 1."""
         if self.class_weight is None:
             return weights
         codes = y.argmax(axis=1)
@@ -141,21 +143,22 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         return check_weights(of_row, y)
 
     def predict(self, X: Any) -> Array:
-        """Return the most probable label of each row of `X`, (N,), in the type of the labels."""
-        # predict_proba raises NotFittedError where `classes_` would raise AttributeError
+        """Return the most probable class label of each row of `X`, (N,)."""
+        # predict_proba comes first, since it raises NotFittedError if the learner is not fitted
         codes = self.predict_proba(X).argmax(axis=1)
         return self.classes_[codes]
 
     def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities at each row of `X`, (N, C), in the order of `classes_`."""
+        """Return class probabilities (N, C) at rows `X`; columns are ordered as `classes_`."""
         return self.predict_distribution(X).proba
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Return log class probabilities (N, C), finite even if a probability rounds to 0."""
+        """Return log class probabilities (N, C) of rows `X`, finite even where one rounds to 0."""
         x = self._check_rows(X)
         proba = self._distribution(x).proba
         logs = np.log(np.where(proba > 0, proba, 1.0))
-        # Small p have lost digits as 1 - p of the other class, or exp(logit) has underflowed
+        # Small probabilities are inexact: they were computed as 1 - p of the other class, or by an
+        # exp that has underflowed
         for code, p in enumerate(proba.T):
             rows = np.flatnonzero(p < MIN_EXACT_PROBABILITY)
             if rows.size:
@@ -165,7 +168,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         return logs
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
-        """Return the smallest set of classes of each row with probability `coverage` (D46).
+        """Return the smallest set of classes of each row that has probability `coverage` (D46).
 
         Classes are added from the most probable one on until their probabilities sum to `coverage`.
         The sets correspond to the intervals of `BayesianMLPRegressor.predict_interval`.
@@ -175,7 +178,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         X : array-like (N, d_in)
             Inputs.
         coverage : float
-            Probability that a set must reach, between 0 and 1.
+            Probability that a set must reach, in [0, 1].
 
         Returns
         -------
@@ -193,7 +196,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         return likely_classes(self.predict_proba(X), float(levels))
 
     def predict_distribution(self, X: Any) -> ClassPredictive:
-        """Return class probabilities and the split of their entropy, in nats (D29).
+        """Return class probabilities, with aleatoric and epistemic uncertainty in nats (D29).
 
         Parameters
         ----------
@@ -209,25 +212,25 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         return self._distribution(self._check_rows(X))
 
     def _distribution(self, x: Array) -> ClassPredictive:
-        """Return class probabilities and the split of their entropy at standardised rows `x`."""
+        """Return class probabilities and their uncertainties at standardised inputs `x`."""
         proba, aleatoric = self._posterior_predict(predictive.predict_classes, x)
         self._need_finite("the prediction", proba, x)
         proba = proba.astype(np.float64)
-        # Rows of float32 sum to 1 only to single precision
+        # If computed in float32, rows sum to 1 only up to single precision
         proba /= proba.sum(axis=1, keepdims=True)
         return ClassPredictive(proba, aleatoric.astype(np.float64))
 
     def _like_y(self, array: Array) -> Array:
-        """Return probabilities (N, C, ...) of all classes, given all or the second of two.
+        """Return probabilities (N, C, ...) of all classes.
 
-        The latter have the shape (N, 1, ...).
+        `array` holds them, or (N, 1, ...) only those of the second of two classes.
         """
         if array.shape[1] == 1:
             return np.concatenate([1.0 - array, array], axis=1)
         return array
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
-        """Return encoded labels (N, K), their likelihood, and the field `classes_` of the state."""
+        """Return labels encoded as targets (N, K), their likelihood, and ``{"classes_": ...}``."""
         if classes is None:
             classes = np.unique(y)
         if len(classes) < 2:
@@ -249,19 +252,19 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         return _encoded(y, classes, likelihood), likelihood, {"classes_": classes}
 
     def _next_targets(self, y: Array, dtype: Any) -> Array:
-        """Return labels `y` (N,) encoded as in the fit, (N, 1) or (N, C), in `dtype`."""
+        """Return labels `y` (N,) encoded as targets (N, 1) or (N, C), as in the fit, in `dtype`."""
         return _encoded(y, self.classes_, self.estimator_.model.likelihood).astype(
             dtype
         )
 
 
 def _encoded(labels: Array, classes: Array, likelihood: Likelihood) -> Array:
-    """Return `labels` (N,) as targets: (N, 1) of 0 and 1 if Bernoulli, else one-hot (N, C).
+    """Encode `labels` (N,) as targets: for Bernoulli (N, 1) of 0 and 1, else one-hot (N, C).
 
     Raise ValueError for a label that is not among `classes` (C,), which are sorted.
     """
     codes = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
-    # searchsorted compares numbers with text as text; equality tells them apart
+    # searchsorted may match a number with equal text, which == does not
     is_known = np.asarray(classes[codes] == labels)
     if not is_known.all():
         row = int(np.argmin(is_known))

@@ -37,11 +37,13 @@ __all__ = [
 ]
 
 MAX_CATEGORIES = 100  # largest number of categories of a column
+# largest numbers of errors, names of columns, and categories that an error message lists
 MAX_ERRORS_LISTED = 20
 MAX_NAMES_LISTED = 20
 MAX_CATEGORIES_LISTED = 5
-# An example of a date for each `Column.order`, shown in error messages
+# example of a date in each `Column.order`, for error messages
 DATE_EXAMPLES = {"": "2024-12-31", "mdy": "12/31/2024", "dmy": "31.12.2024"}
+# cells with these texts are missing values
 MISSING = ("", "?", "NA", "N/A", "#N/A", "<NA>", "n/a", "NaN", "nan", "NULL", "null")
 
 
@@ -74,13 +76,13 @@ class Column:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the features: ``'size'``, or ``'colour=blue'``, ``'colour=red'``."""
+        """Names of the column's features: ``'size'``, or ``'colour=red'`` for each category."""
         if not self.categories:
             return (self.name,)
         return tuple(f"{self.name}={category}" for category in self.categories)
 
     def read(self, frame: DataFrame) -> Series:
-        """Return this column of `frame` (N,) as numbers, days or text, NaN if a value is missing.
+        """Return this column of `frame` as numbers, days or text, a Series (N,), NaN where missing.
 
         Raises
         ------
@@ -111,7 +113,7 @@ class Column:
         return numbers
 
     def encode(self, frame: DataFrame, unknown: str = "error") -> NDArray[np.float64]:
-        """Return this column of a table encoded as features (N, len(features)).
+        """Return the features (N, len(features)) that encode this column of a table.
 
         Parameters
         ----------
@@ -138,7 +140,7 @@ class Column:
             cells = cells.where(~gaps, self.fill)
         if not self.categories:
             return cells.to_numpy(float)[:, None]
-        # (N, C) whether each cell is each of the C categories
+        # (N, C) matrix that is True where a cell holds the column's category
         one_hot = cells.to_numpy()[:, None] == np.array(self.categories, object)
         is_unknown = ~one_hot.any(axis=1)
         if is_unknown.any():
@@ -164,7 +166,7 @@ class Column:
 def encode_columns(
     frame: DataFrame, columns: Sequence[Column], unknown: str = "error"
 ) -> DataFrame:
-    """Return a table of the features (N, d_in) that encode columns of a table.
+    """Return the features (N, d_in) that encode columns of a table, as a DataFrame.
 
     Parameters
     ----------
@@ -194,9 +196,12 @@ def encode_columns(
 
 
 def call_all(calls: Iterable[Callable[[], Any]]) -> list[Any]:
-    """Return the results of all calls, or raise one ValueError with the messages of all errors."""
+    """Call functions without arguments, and return their results as a list.
+
+    Raise one ValueError with the messages of all calls that raise a ValueError.
+    """
     results = []
-    errors: dict[str, None] = {}  # distinct messages in order, the keys of a dict
+    errors: dict[str, None] = {}  # keys are the distinct messages, in order
     for call in calls:
         try:
             results.append(call())
@@ -214,7 +219,7 @@ def call_all(calls: Iterable[Callable[[], Any]]) -> list[Any]:
 
 
 def get_column(frame: DataFrame, name: str) -> Series:
-    """Return a column by its name.
+    """Return the column of a table that has a name; raise ValueError if there is none.
 
     Parameters
     ----------
@@ -228,8 +233,8 @@ def get_column(frame: DataFrame, name: str) -> Series:
     ValueError
         If there is no such column. The message suggests a similar name.
     """
-    # get_loc looks the name up by its hash; searching a list of names for every column would take
-    # quadratic time
+    # get_loc finds a name by its hash; a search in the list of names, for every column of a wide
+    # table, would take quadratic time
     with suppress(KeyError):
         position = frame.columns.get_loc(name)
         if isinstance(position, int):
@@ -249,12 +254,12 @@ def get_column(frame: DataFrame, name: str) -> Series:
 
 
 def is_missing(cells: Any) -> Any:
-    """Return a mask of the cells of a Series or DataFrame that stand for a missing value."""
+    """Return a mask that is True for missing values of a Series or DataFrame `cells`."""
     return cells.isna() | cells.isin(MISSING)
 
 
 def locate_cell(frame: DataFrame, name: str, where: Any) -> str:
-    """Return the location, in words, of the first cell of a column that meets a condition.
+    """Return text that locates the first cell of a column for which a mask is True.
 
     An example is "data.csv, line 3, column 'size'".
 
@@ -274,7 +279,7 @@ def locate_cell(frame: DataFrame, name: str, where: Any) -> str:
 
 
 def quote_cell(value: Any, max_length: int = 40) -> str:
-    """Return the content of a cell in quotes, escaped, and shortened if it is long.
+    """Return the text of a cell in quotes, escaped, and shortened if it is long.
 
     Parameters
     ----------
@@ -290,7 +295,7 @@ def quote_cell(value: Any, max_length: int = 40) -> str:
 
 
 def list_names(names: Sequence[str], max_count: int) -> str:
-    """Return names in quotes, separated by commas, and the number of those that are left out.
+    """Return text that lists names in quotes, and says how many more there are.
 
     Parameters
     ----------
@@ -311,13 +316,13 @@ DAY_AND_MONTH = re.compile(
 
 
 def _year_first(cells: Series, order: str) -> Series:
-    """Return cells with dates of an `order`, 'mdy' or 'dmy', rewritten as 2024-12-31.
+    """Return cells in which dates of an `order`, 'mdy' or 'dmy', are rewritten as 2024-12-31.
 
     Years of two digits are 1969 to 2068. If `order` is empty, cells are returned unchanged.
     """
 
     def year_first(match: re.Match[str]) -> str:
-        """Return a matched date as year-month-day."""
+        """Return the date that `match` has found as year-month-day."""
         month, day = match[1], match[2]
         if order == "dmy":
             month, day = day, month
@@ -334,7 +339,7 @@ def _year_first(cells: Series, order: str) -> Series:
 
 
 def detect_date_order(cells: Series) -> str:
-    """Return the order of month, day and year in cells such as 12/31/2024: 'mdy' or 'dmy'.
+    """Return the order of month, day and year, 'mdy' or 'dmy', of dates such as 12/31/2024.
 
     The order is '' if there are no such dates, and '?' if they could be in either order.
     """
@@ -348,7 +353,7 @@ def detect_date_order(cells: Series) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return a cell as stripped text, in which 5.0 is "5".
+    """Return a cell as text without surrounding spaces; a whole number such as 5.0 is "5".
 
     pandas converts whole numbers of a column with missing values to floats.
     """

@@ -27,22 +27,22 @@ REGRESSION: dict[str, Any] = {
     "prior": GaussianPrior(0.5),
     "likelihood": GaussianLikelihood(0.1, learn=True),
     "kl_weights": proportional_kl_weights,
-    "kl_warm_up": LinearWarmUp(0.5),  # used by `fit` if the objective has a KL term
+    "kl_warm_up": LinearWarmUp(0.5),  # used if training starts from scratch
     "optimizer": Adam(learning_rate=1e-2, schedule=Cosine()),
     "predict_samples": 100,
 }
 CLASSIFICATION = REGRESSION | {
     "hidden_layer_sizes": (50,),
     "prior": GaussianPrior(1.5),
-    "likelihood": None,  # the classifier chooses it by the number of classes
+    "likelihood": None,  # chosen by the number of classes
     "kl_warm_up": NoWarmUp(),
     "predict_samples": 500,
 }
 DEFAULTS = {"regression": REGRESSION, "classification": CLASSIFICATION}
 
-# Arguments whose defaults are in the table `training.schedules.SCHEDULES`
+# arguments whose defaults are in the table `training.schedules.SCHEDULES`
 SCHEDULED_ARGUMENTS = ("epochs", "batch_size", "samples")
-# Arguments of a learner that are used by training, but not by sampling
+# arguments of a learner that training uses and sampling does not
 TRAINING_ARGUMENTS = (
     "gradient_estimator",
     "objective",

@@ -50,24 +50,25 @@ from .fit_report import (
 
 __all__ = ["CAUSES", "Cause", "Evidence", "diagnose_fit", "likely_causes"]
 
+# largest number of training rows on which a fit is judged
 MAX_JUDGED_ROWS = 1000
-# smallest and largest number of weight samples at a judged row
+# smallest and largest number of weight samples for predictions at these rows
 MIN_JUDGED_SAMPLES = 32
 MAX_JUDGED_SAMPLES = 100
-# learning rates of Adam that are suspected if a fit has failed: those of at least MIN_LARGE_RATE
-# are too large, those below MAX_SMALL_RATE too small
+# if a fit has failed, learning rates of Adam of at least MIN_LARGE_RATE are suspected to be too
+# large, those below MAX_SMALL_RATE too small
 MIN_LARGE_RATE = 0.1
 MAX_SMALL_RATE = 1e-3
-# largest KL term, in nats per weight, of a posterior that keeps to its prior: a posterior standard
-# deviation of 0.4 times the prior's costs as much
+# largest KL term, in nats per weight, of a posterior that is called close to its prior: that of a
+# posterior standard deviation 0.4 times the prior's
 MAX_FREE_KL = 0.5
-LONGER_FACTOR = 4  # factor on the number of epochs that a remedy advises
+LONGER_FACTOR = 4  # factor by which a remedy lengthens training or patience
 
 
 def diagnose_fit(
     learner: Any, data: Rows, parts: Mapping[str, Any], history: Sequence[Epoch]
 ) -> FitReport:
-    """Return the report of a fit: measurements, failed checks, and likely causes of failure.
+    """Measure a fit on its training rows, and return the report with likely causes of failure.
 
     It takes the time of one prediction of the judged rows, or of three if the fit has failed. No
     generator of the learner is used.
@@ -115,10 +116,11 @@ def _n_samples(
     parts: Mapping[str, Any],
     history: Sequence[Epoch],
 ) -> int:
-    """Return the number of weight samples for each of `n_judged` of `n_rows` training rows.
+    """Return the number of weight samples for predictions at `n_judged` of `n_rows` rows.
 
     It is chosen so that judging takes at most about a quarter of the passes of training, within
-    `MIN_JUDGED_SAMPLES` and `MAX_JUDGED_SAMPLES`; a point estimate needs one.
+    `MIN_JUDGED_SAMPLES` and `MAX_JUDGED_SAMPLES`; a point estimate needs one. `history` are the
+    epochs of training, `parts` the values of the constructor arguments by name.
     """
     if isinstance(getattr(estimator, "posterior", None), PointMass):
         return 1
@@ -131,7 +133,7 @@ def _n_samples(
 def _measure(
     learner: Any, data: Rows, fit: JudgedFit, history: Sequence[Epoch]
 ) -> tuple[FitReport, JudgedFit]:
-    """Return the report of a fit without its causes, and `fit` with rows as float64.
+    """Return the report of a fit, without causes of failure, and `fit` with its rows as float64.
 
     `data` are all training rows; `fit` holds those on which the posterior is judged; `history` are
     the epochs of training, none after sampling.
@@ -147,10 +149,10 @@ def _measure(
     density, baseline = float(density_of_rows.mean()), float(baseline_of_rows.mean())
     chance = max(NEGLIGIBLE_DENSITY, (STRONG_EVIDENCE + 0.5 * n_parameters) / n_rows)
     if len(x) < n_rows and np.isfinite(density_of_rows).all():
-        # The judged rows are a sample of all rows, so that their mean has a standard error
+        # Only a sample of the rows is judged, so that the mean density has a standard error
         sd = float((density_of_rows - baseline_of_rows).std())
         chance += N_STANDARD_ERRORS * sd / len(x) ** 0.5
-    # log of the Jacobian from training's units to those of y
+    # log of dy/dz of standardised targets z, which converts log densities to units of y
     log_scale = float(np.log(learner.y_scale_).sum())
     linear_density = prior_sd = slope = slope_error = bulk_sd_y = kl = n_epochs = nan
     if not density > baseline + NEGLIGIBLE_DENSITY:
@@ -198,7 +200,7 @@ def _symptoms(
     parts: Mapping[str, Any],
     history: Sequence[Epoch],
 ) -> dict[str, Any]:
-    """Return the fields of a `FitReport` that distinguish the causes of a failed fit.
+    """Return measurements that tell causes of failure apart, as fields of a `FitReport` by name.
 
     They take the time of two more predictions.
 
@@ -260,12 +262,12 @@ class Evidence:
 
     @property
     def model(self) -> Any:
-        """The network with its prior and likelihood."""
+        """Model of the learner: the network with its prior and likelihood."""
         return self.learner.estimator_.model
 
     @property
     def likelihood(self) -> Any:
-        """The likelihood of the model."""
+        """Likelihood of the model: the distribution of y given the network's outputs."""
         return self.model.likelihood
 
     @property
@@ -275,7 +277,7 @@ class Evidence:
 
     @property
     def beta(self) -> float:
-        """Factor of the KL term in the objective."""
+        """Factor of the KL term in the objective; 1 if there is none."""
         objective = getattr(self.learner.estimator_, "objective", None)
         return getattr(objective, "beta", 1.0)
 
@@ -291,7 +293,7 @@ class Evidence:
 
     @property
     def unmoved(self) -> bool:
-        """Whether training was so short that no weight can have moved far from its start."""
+        """Whether training was too short for any weight to move far from its initial value."""
         short = self.uses_adam and self.report.path_length < MIN_PATH_LENGTH
         return len(self.history) < MIN_EPOCHS or short
 
@@ -303,7 +305,7 @@ class Evidence:
 
     @property
     def unit_name(self) -> str:
-        """Name of the unit in which functions are measured."""
+        """Name of the unit of functions, such as "the standard deviation of y"."""
         return TARGETS[self.likelihood.target_kind].unit_name
 
 
@@ -330,7 +332,7 @@ class Cause:
 
 
 def likely_causes(evidence: Evidence) -> list[str]:
-    """Return likely causes of a failed fit with their remedies; the list may be empty.
+    """Return texts that name likely causes of a failed fit and their remedies, if any.
 
     Causes in the data hide causes in the model, which are looked for only if there is none in the
     data. Of the causes in training the first that applies is added in any case.
@@ -347,15 +349,15 @@ def likely_causes(evidence: Evidence) -> list[str]:
 
 
 def _causes(subject: str, evidence: Evidence) -> list[str]:
-    """Return the causes of a subject, a key of `CAUSES`, that apply, each with its remedy."""
+    """Return texts of the causes of `subject`, a key of `CAUSES`, that the evidence supports."""
     return [cause(evidence) for cause in CAUSES[subject] if cause.applies(evidence)]
 
 
-# Causes in the data: units far from 1, and outliers.
+# Functions for causes in the data: magnitudes far from 1, and outliers.
 
 
 def _extreme_units(evidence: Evidence) -> list[str]:
-    """Return a phrase for each of X and y whose largest magnitude in training is far from 1."""
+    """Return texts such as "X reaches 350" for X and y if their largest magnitude is far from 1."""
     sizes = {"X": evidence.report.largest_x}
     if evidence.likelihood.target_kind == "real":
         sizes["y"] = evidence.report.largest_y
@@ -367,18 +369,18 @@ def _extreme_units(evidence: Evidence) -> list[str]:
 
 
 def _has_extreme_units(evidence: Evidence) -> bool:
-    """Return whether the fit is worse than the baseline, and unscaled data are far from 1."""
+    """Return whether the fit is worse than ignoring X, with unscaled data of extreme magnitude."""
     unscaled = "worse" in evidence.findings and not evidence.parts["standardize"]
     return unscaled and bool(_extreme_units(evidence))
 
 
 def _is_no_better(evidence: Evidence) -> bool:
-    """Return whether a failed check says that the fit is no better than ignoring X."""
+    """Return whether the fit fails a check which shows that it is no better than ignoring X."""
     return bool(evidence.findings - {"falling", "collapsed", "intervals"})
 
 
 def _remedy_for_outliers(evidence: Evidence) -> str:
-    """Return the advice for outliers in y; a learned Student's t is advised unless in use."""
+    """Return advice for outliers in y, with a learned Student's t likelihood unless in use."""
     remedy = "correct or leave out those rows"
     likelihood = evidence.likelihood
     if isinstance(likelihood, StudentTLikelihood) and likelihood.learn:
@@ -386,11 +388,12 @@ def _remedy_for_outliers(evidence: Evidence) -> str:
     return f"{remedy}, or use likelihood='student-t-learned'"
 
 
-# Causes in the model: fixed noise that is too small, a KL term with a large factor, a narrow prior.
+# Functions for causes in the model: fixed noise that is too small, a KL term with a factor above 1,
+# a prior that is too narrow.
 
 
 def _noise_is_too_small(evidence: Evidence) -> bool:
-    """Return whether fixed noise is too small for residuals, or intervals miss too many targets."""
+    """Return whether fixed noise is less than half the RMSE, or intervals hold too few targets."""
     if "intervals" in evidence.findings:
         return True
     scale = inf
@@ -400,7 +403,7 @@ def _noise_is_too_small(evidence: Evidence) -> bool:
 
 
 def _remedy_for_noise(evidence: Evidence) -> str:
-    """Return the advice to learn the noise, with the present likelihood's family first."""
+    """Return advice to learn the noise scale, naming the present kind of likelihood first."""
     names = ["gaussian-learned", "student-t-learned"]
     if isinstance(evidence.likelihood, StudentTLikelihood):
         names.reverse()
@@ -408,23 +411,23 @@ def _remedy_for_noise(evidence: Evidence) -> str:
 
 
 def _kl_is_too_heavy(evidence: Evidence) -> bool:
-    """Return whether the KL term has a factor above 1 and has become small."""
+    """Return whether the KL term has a factor above 1, and is at most half a nat per weight."""
     kl_per_weight = evidence.report.kl / evidence.model.layout.size
     return evidence.beta > 1.0 and kl_per_weight < MAX_FREE_KL
 
 
 def _remedy_for_narrow_prior(evidence: Evidence) -> str:
-    """Return the advice to use a wider prior, with the factor on its scale."""
+    """Return advice to use a wider prior, with the factor by which to multiply its scale."""
     # f grows as the product of the layers' scales, so each layer's needs the n-th root
     factor = evidence.report.prior_function_sd ** (-1 / evidence.n_layers)
     return f"use one about {factor:.3g} times as wide"
 
 
-# Causes in the chains: halves of chains that differ.
+# Functions for the cause in chains: R-hat of the log density of halves of the chains.
 
 
 def _state_of_chains(evidence: Evidence) -> str:
-    """Return a phrase: R-hat of the log density, or that the chains stand still."""
+    """Return text that states R-hat of the log density, or that the chains do not move."""
     r_hat = evidence.report.density_r_hat
     if isinf(r_hat):
         return "stand still"
@@ -432,25 +435,26 @@ def _state_of_chains(evidence: Evidence) -> str:
 
 
 def _remedy_for_chains(evidence: Evidence) -> str:
-    """Return the advice for chains that have not converged."""
+    """Return advice for chains that have not converged: longer chains, or another sampler."""
     remedy = "use a longer warm_up, more draws"
     if evidence.parts["inference"].sampler == "hmc":
         return remedy
     return f"{remedy} or 'hmc'"
 
 
-# Causes in training: steps that are too large, a posterior as wide as its prior, too few steps.
+# Functions for causes in training: steps that are too large, a posterior close to its prior, too
+# few steps.
 
 
 def _steps_are_too_large(evidence: Evidence) -> bool:
-    """Return whether Adam has a large learning rate, and the loss rose during training."""
+    """Return whether Adam's learning rate is large, and the loss rose during training."""
     large = evidence.uses_adam and evidence.learning_rate >= MIN_LARGE_RATE
     rises = evidence.report.largest_loss_rise > MAX_LOSS_RISE
     return not evidence.explained and not evidence.unmoved and large and rises
 
 
 def _posterior_keeps_to_prior(evidence: Evidence) -> bool:
-    """Return whether the KL term is small and posterior functions differ at training rows."""
+    """Return whether the posterior is close to its prior, and leaves f at training rows open."""
     if evidence.explained or evidence.unmoved:
         return False
     report = evidence.report
@@ -460,7 +464,7 @@ def _posterior_keeps_to_prior(evidence: Evidence) -> bool:
 
 
 def _remedy_for_wide_posterior(evidence: Evidence) -> str:
-    """Return the advice for a posterior that keeps to its prior."""
+    """Return advice for a posterior close to its prior: fewer units, wider prior, or more rows."""
     report = evidence.report
     sizes = evidence.model.network.sizes
     widest = max(report.posterior_function_sd, report.prior_function_sd)
@@ -477,7 +481,7 @@ def _remedy_for_wide_posterior(evidence: Evidence) -> str:
 
 
 def _training_is_short(evidence: Evidence) -> bool:
-    """Return whether the loss still fell at the end of training, or no weight can have moved.
+    """Return whether the loss still fell as training ended, or no weight can have moved far.
 
     If another cause explains the failure, a loss that falls slowly is no evidence, but a steep fall
     or a path so short that no weight can have moved still is.
@@ -491,7 +495,7 @@ def _training_is_short(evidence: Evidence) -> bool:
 
 
 def _length_of_training(evidence: Evidence) -> str:
-    """Return a phrase with the length of training and the reason why it is too short."""
+    """Return text that states the length of training, and why it is too short."""
     report = evidence.report
     n_epochs = len(evidence.history)
     count = f"{n_epochs} epoch{'s' * (n_epochs > 1)}"
@@ -505,7 +509,7 @@ def _length_of_training(evidence: Evidence) -> str:
 
 
 def _remedy_for_short_training(evidence: Evidence) -> str:
-    """Return advice against short training: more epochs or patience, or the usual optimizer."""
+    """Return advice for short training: more epochs, more patience, or the default optimizer."""
     if evidence.learner.training_.stopped:
         patience = LONGER_FACTOR * evidence.parts["early_stopping"].patience
         patience = max(patience, EarlyStopping().patience)
@@ -526,8 +530,8 @@ def _remedy_for_short_training(evidence: Evidence) -> str:
     return " and ".join(remedies)
 
 
-# Causes by subject: all that apply in data, model or chains are named, but only the first in
-# training
+# Causes by subject. Of data, model and chains all causes that apply are named, of training only
+# the first one
 CAUSES: dict[str, tuple[Cause, ...]] = {
     "data": (
         Cause(

@@ -43,31 +43,31 @@ __all__ = [
     "split_r_hat",
 ]
 
-COVERAGE = 0.9  # probability of the intervals whose coverage is measured
+COVERAGE = 0.9  # nominal probability of the intervals whose coverage is measured
 # smallest number of epochs over which the slope of the loss is estimated
 MIN_EPOCHS = 4
-# R-hat above which chains plainly differ (Gelman and Rubin 1992); mixed is below 1.01
+# R-hat above which chains plainly differ (Gelman and Rubin 1992); below 1.01 they have mixed
 MAX_R_HAT = 1.1
-MIN_FUNCTION_SAMPLES = 32  # number of functions drawn
-N_FUNCTION_ROWS = 100  # approximate number of rows at which functions are drawn
+MIN_FUNCTION_SAMPLES = 32  # number of functions whose spread is measured
+N_FUNCTION_ROWS = 100  # approximate number of rows at which they are evaluated
 N_R_HAT_ROWS = 50  # number of rows at which R-hat is computed, in about 50 milliseconds
 BULK_QUANTILES = (0.1, 0.9)  # quantiles between which the bulk of a column lies
-# distance of these quantiles of a Gaussian, in standard deviations
+# distance between these two quantiles of a Gaussian, in its standard deviations
 GAUSSIAN_BULK_WIDTH = 2.56
 
 
 class TargetKind(NamedTuple):
-    """Baseline for targets of one kind, and the unit in which functions are measured."""
+    """Baseline model of a kind of targets, and the unit for the spread of functions."""
 
-    baseline: str  # name of the distribution of y that ignores X
-    # standard deviation over rows of a function f that describes y; nan stands for that of y itself
+    baseline: str  # name of the baseline, a distribution of y that ignores X
+    # standard deviation over rows that a network output f needs to describe y; nan: that of y
     unit: float
-    unit_name: str
+    unit_name: str  # name of the unit in messages
 
 
 TARGETS = {
     "real": TargetKind("N(mean(y), var(y))", nan, "the standard deviation of y"),
-    # a logit of 3 is a probability of 95 %
+    # a logit of 3 is the probability 95 %: the class is nearly certain
     "class": TargetKind("the base rates", 3.0, "a logit of 3"),
     "count": TargetKind("a Poisson of the mean rate", 1.0, "a log rate of 1"),
 }
@@ -99,7 +99,7 @@ class JudgedFit:
     n_samples: int
 
     def log_density(self) -> Array:
-        """Return log P(y|x, D) of each row (n,), in nats and for y in training's units.
+        """Return the log predictive density of each judged row, (n,), in nats, in training's units.
 
         It is -inf where the network overflows.
         """
@@ -110,7 +110,7 @@ class JudgedFit:
         return np.where(np.isfinite(density), density, -np.inf).astype(np.float64)
 
     def interval_coverage(self) -> float:
-        """Return the share of targets in their central 90 % intervals; nan if noise is learned.
+        """Return the share of targets in their central 90 % intervals; nan if the noise is learned.
 
         Learned noise has the width of the residuals, whereas fixed noise may be far too small.
         """
@@ -127,12 +127,12 @@ class JudgedFit:
                 samples=self.n_samples,
             )
         except (TypeError, ValueError):
-            # The likelihood has no distribution function, or the network overflows
+            # There is no coverage if the likelihood has no CDF, or the network overflows
             return nan
         return float(np.mean(np.abs(pit - 0.5) <= 0.5 * COVERAGE))
 
     def rmse(self) -> float:
-        """Return the root mean square of y - E[y|x, w] over rows and weights, for real targets."""
+        """Return the root mean square of y - E[y|x, w] over rows and weight samples."""
         rng = np.random.default_rng(self.seed)
         prediction = predict(
             self.estimator, self.theta, self.x, rng=rng, samples=self.n_samples
@@ -141,7 +141,7 @@ class JudgedFit:
         return float(np.sqrt(squares.mean()))
 
     def posterior_function_sd(self) -> float:
-        """Return the standard deviation of f(x) over weights, root mean square over rows.
+        """Return the root mean square, over rows, of the standard deviation of f(x) over weights.
 
         The unit is that of `TARGETS`: 1 means that functions differ by as much as y varies.
         """
@@ -155,12 +155,12 @@ class JudgedFit:
 
 
 def _spread_rows(x: Array) -> Array:
-    """Return about `N_FUNCTION_ROWS` evenly spaced rows of `x`, or all if there are fewer."""
+    """Return rows of `x` at equal intervals, about `N_FUNCTION_ROWS`, or all if there are fewer."""
     return x[:: max(1, len(x) // N_FUNCTION_ROWS)]
 
 
 def _unit(likelihood: Likelihood, y: Array) -> Any:
-    """Return the unit of functions: for real `y` its standard deviation (K,), else a number."""
+    """Return the unit of functions: the standard deviation (K,) of real `y`, else a constant."""
     if likelihood.target_kind == "real":
         return moments(y, True)[1]
     return TARGETS[likelihood.target_kind].unit
@@ -172,7 +172,7 @@ def initial_parameters(prior: Prior) -> dict[str, Array]:
 
 
 def noise_is_fixed(estimator: Source) -> bool:
-    """Return whether the likelihood has a noise scale that is not learned."""
+    """Return whether the likelihood has a noise scale, and it is not learned."""
     likelihood = estimator.model.likelihood
     return bool(likelihood.noise_name) and not likelihood.blocks(
         estimator.model.outputs
@@ -180,14 +180,15 @@ def noise_is_fixed(estimator: Source) -> bool:
 
 
 def prior_function_sd(estimator: Source, x: Array, y: Array, seed: int) -> float:
-    """Return the standard deviation over rows of functions under the prior; nan without a prior.
+    """Return how much functions drawn from the prior vary over rows; nan for maximum likelihood.
 
-    It is the median over functions drawn from the prior before training, in units of `TARGETS`.
+    It is the median over functions of their standard deviation over rows, in units of `TARGETS`.
+    A learned scale of the prior is at its initial value.
 
     Parameters
     ----------
     estimator : Reparameterised, ..., Linearised or DrawnWeights
-        Source of the model. Maximum likelihood has no prior.
+        Estimator whose model has the prior.
     x, y : ndarray (n, d_in), (n, K)
         Inputs and targets, in training's units.
     seed : int
@@ -205,7 +206,7 @@ def prior_function_sd(estimator: Source, x: Array, y: Array, seed: int) -> float
 def baseline_log_density(
     likelihood: Likelihood, y: Array, judged_y: Array
 ) -> tuple[Array, int]:
-    """Return the log density of each judged row under the best model that ignores X.
+    """Fit the baseline, which ignores X, and return its log densities and number of parameters.
 
     Half an observation is added to every count, so that the log probability of a class that never
     occurs is finite.
@@ -243,10 +244,11 @@ def baseline_log_density(
 
 
 def bulk_sd(array: Array, judged: Array) -> float:
-    """Return the smallest ratio, over columns, of the bulk's standard deviation to the column's.
+    """Return the bulk's standard deviation relative to the column's, for the worst column.
 
-    It is small where a few rows are far from all others. The standard deviation of the bulk is
-    estimated from the 10 % and 90 % quantiles. Columns whose bulk is constant are left out.
+    It is small if a few rows are far from all others: it is 1 for a Gaussian column, near 0
+    with far outliers. The standard deviation of the bulk is estimated from the 10 % and 90 %
+    quantiles. Columns whose bulk is constant are left out.
 
     Parameters
     ----------
@@ -261,10 +263,10 @@ def bulk_sd(array: Array, judged: Array) -> float:
 
 
 def linear_gain(x: Array, y: Array) -> float:
-    """Return the log density that a least-squares line gains over a constant, less its penalty.
+    """Return the log density that a least-squares line gains over a constant, in nats per row.
 
-    The penalty is that of BIC. The gain is in nats per row, for the best of the K outputs, and
-    never negative. For classes and counts the line is fitted to their numbers, which detects a
+    BIC's penalty is subtracted. The gain is that of the best of the K outputs, and never negative.
+    For classes and counts the line is fitted to their numbers, which detects a
     signal as well.
 
     Parameters
@@ -287,15 +289,15 @@ def linear_gain(x: Array, y: Array) -> float:
 
 
 def _standardise(array: Array) -> Array:
-    """Return columns shifted to mean 0 and scaled to standard deviation 1; constant ones are 0."""
+    """Return columns with mean 0 and standard deviation 1; constant columns become 0."""
     mean, scale = moments(array, True)
     return (array - mean) / scale
 
 
 def split_r_hat(values: Array) -> float:
-    """Return split R-hat of `values` (T, S): T draws of each of S chains (Gelman and Rubin 1992).
+    """Return split R-hat (Gelman and Rubin 1992) of `values` (T, S), T draws of each of S chains.
 
-    Each chain is cut into two halves. R-hat is inf where the chains stand still, or have fewer than
+    Each chain is cut into two halves. R-hat is inf if no chain ever moves, or there are fewer than
     four draws.
     """
     half = len(values) // 2
@@ -310,7 +312,7 @@ def split_r_hat(values: Array) -> float:
 
 
 def chain_agreement(learner: Any, x: Array) -> dict[str, Any]:
-    """Return R-hat of E[y|x] at 50 rows as fields of a `FitReport`.
+    """Return R-hat of E[y|x, w] between a learner's chains, as fields of a `FitReport` by name.
 
     The keys are 'r_hat' and 'share_unmixed', or only 'unmeasured' if R-hat cannot be computed. The
     dict is empty for a learner without chains.
@@ -336,7 +338,7 @@ def chain_agreement(learner: Any, x: Array) -> dict[str, Any]:
 
 
 def _loss_per_row(history: Sequence[Epoch], n_rows: int) -> Array:
-    """Return the negative log likelihood of each epoch, (epochs,), in nats per row.
+    """Return the negative log likelihood of each epoch, in nats per row, as a vector.
 
     The KL term is left out: warm-up changes its weight, and it falls for long without consequence
     while standard deviations still grow towards the prior's.
@@ -345,10 +347,10 @@ def _loss_per_row(history: Sequence[Epoch], n_rows: int) -> Array:
 
 
 def loss_slope(history: Sequence[Epoch], n_rows: int) -> tuple[float, float]:
-    """Return the extrapolated change of the loss over as many further epochs, and its error.
+    """Return the change of the loss if the number of epochs doubled, and its standard error.
 
-    A line is fitted to the last quarter of the epochs. The second number is the standard error.
-    Both are in nats per row, and nan for less than four epochs.
+    The change is extrapolated from a line fitted to the last quarter of the epochs. Both numbers
+    are in nats per row, and nan for less than four epochs.
 
     Parameters
     ----------
@@ -366,12 +368,12 @@ def loss_slope(history: Sequence[Epoch], n_rows: int) -> tuple[float, float]:
 
 
 def loss_slope_along_path(history: Sequence[Epoch], n_rows: int) -> tuple[float, float]:
-    """Return the extrapolated change of the loss if the path of training doubled, and its error.
+    """Return the change of the loss if the sum of learning rates doubled, and its standard error.
 
-    The path of an epoch is its learning rate. A line is fitted over the last quarter of the path.
+    The change is extrapolated from a line fitted over the last quarter of this sum, the path.
     Under a schedule whose rate falls to 0 the loss of the last epochs is flat however short
     training was, but they are a small part of the path. Both numbers are in nats per row, and nan
-    for less than four epochs; the second one is the standard error.
+    for less than four epochs.
 
     Parameters
     ----------
@@ -391,7 +393,7 @@ def loss_slope_along_path(history: Sequence[Epoch], n_rows: int) -> tuple[float,
 
 
 def largest_loss_rise(history: Sequence[Epoch], n_rows: int) -> float:
-    """Return the largest rise of the loss above its lowest earlier value, in nats per row.
+    """Return the largest rise of the loss above its earlier minimum, in nats per row.
 
     Parameters
     ----------

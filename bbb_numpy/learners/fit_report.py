@@ -17,36 +17,38 @@ from .fit_measures import COVERAGE, MAX_R_HAT, MIN_EPOCHS, TARGETS
 
 __all__ = ["CHECKS", "Check", "FitReport", "failed_checks"]
 
-# strong evidence, in nats of all rows together: odds of 150 to 1 (Kass and Raftery 1995)
+# log odds, in nats of all rows together, that count as strong evidence: 150 to 1 (Kass and Raftery
+# 1995)
 STRONG_EVIDENCE = 5.0
-# difference of log densities that is ignored, in nats per row: a predictive standard deviation that
-# is wrong by a quarter costs as much
+# largest difference of log densities that is ignored, in nats per row: a predictive standard
+# deviation that is wrong by a quarter costs as much
 NEGLIGIBLE_DENSITY = 0.05
-# number of standard errors by which a slope or share must exceed chance
+# number of standard errors by which a slope or share must differ to fail a check
 N_STANDARD_ERRORS = 3.0
-# Smallest standard deviation of functions under the prior, in units of `TARGETS`: a function r
-# times as large as those under the prior costs about r^2 / 2 nats
+# smallest standard deviation of functions under the prior that passes, in units of `TARGETS`: with
+# it, a function that varies as y does costs `STRONG_EVIDENCE` nats of KL
 MIN_PRIOR_FUNCTION_SD = (2 * STRONG_EVIDENCE) ** -0.5
-# largest gain of a row over the baseline, in nats, if the noise scale falls from 1 to 0.1
+# largest gain in log density of a row, in nats: log 10, as the noise scale falls from 1 to 0.1
 MAX_GAIN = 2.3
-# smallest standard deviation of the bulk of a column, in units of the column's; only large weights,
-# or little noise, would make smaller differences visible
+# smallest ratio of the bulk's standard deviation to the column's that passes: the network could
+# tell smaller differences apart only with large weights, or with little noise
 MIN_BULK_SD = 0.1
-MIN_COVERAGE = 0.8  # smallest share of targets in intervals whose level is 90 %
-# training should start with largest magnitudes in [1 / UNIT_SIZE, UNIT_SIZE]
+MIN_COVERAGE = 0.8  # smallest share of targets in 90 % intervals that passes
+# the largest magnitude of X and of y should be in [1 / UNIT_SIZE, UNIT_SIZE] as training starts
 UNIT_SIZE = 10.0
-# a learned prior with a smaller standard deviation makes the network constant
+# smallest standard deviation of a learned prior that passes; a smaller one makes f constant
 MIN_PRIOR_SD = 1e-6
-# smallest ratio of a learned prior's standard deviation to its start
+# smallest ratio of a learned prior's standard deviation to its initial value that passes
 MIN_PRIOR_SD_RATIO = 1e-3
-# nats; with a smaller KL term the weights have learned next to nothing from the data
+# KL term, in nats, below which the weights have learned next to nothing from the data
 MIN_KL = 1.0
-# nats per row; a larger rise of the loss means that steps are too large
+# largest rise of the loss that passes, in nats per row; a larger one means too large steps
 MAX_LOSS_RISE = 1.0
-# smallest sum of the learning rates of all steps: Adam moves no weight farther, and 0.25 is half
-# the standard deviation of the default prior of regression
+# smallest sum of the learning rates of all steps that passes: Adam moves no weight farther, and
+# 0.25 is half the standard deviation of the default prior of regression
 MIN_PATH_LENGTH = 0.25
-# largest standard deviation of f(x) under the posterior on training rows, in units of `TARGETS`
+# largest standard deviation of f(x) under the posterior at training rows that passes, in units of
+# `TARGETS`
 MAX_FUNCTION_SD = 0.3
 
 NO_CAUSE = (
@@ -157,12 +159,12 @@ class FitReport:
 
     @property
     def passed(self) -> bool:
-        """Whether the fit fails no check."""
+        """Whether the fit passes all checks."""
         return not self.findings
 
     @property
     def message(self) -> str:
-        """Findings, causes and remedies on one line; empty if the fit passed."""
+        """Failed checks, likely causes and remedies as one line of text; empty if it passed."""
         if self.passed:
             return ""
         likely = NO_CAUSE
@@ -172,17 +174,17 @@ class FitReport:
 
     @property
     def linear_advantage(self) -> float:
-        """Log density of a straight line minus that of the fit, in nats per row."""
+        """Log density of a least-squares line minus that of the fit, in nats per row."""
         return self.linear_density - self.log_density
 
     @property
     def loss_fall(self) -> float:
-        """Extrapolated fall of the loss per row if training went on for as many epochs, in nats."""
+        """Extrapolated fall of the loss, in nats per row, if the number of epochs doubled."""
         return -self.loss_slope
 
     @property
     def prior_cost(self) -> float:
-        """Cost, in nats of all rows, of a function that varies as much as y under the prior.
+        """KL cost, in nats of all rows, of a function that varies over rows as much as y does.
 
         It is 1 / (2 r^2) for `prior_function_sd` r.
         """
@@ -191,7 +193,7 @@ class FitReport:
 
     @property
     def out_of_reach(self) -> bool:
-        """Whether a function that varies as much as y costs more KL than the likelihood can gain.
+        """Whether a function that varies as y does costs more KL than the likelihood can gain.
 
         Each row gains at most `MAX_GAIN` nats, as much as 10 times less noise brings.
         """
@@ -213,7 +215,7 @@ Threshold = float | Callable[[FitReport], float]
 
 
 def _always(report: FitReport) -> bool:
-    """Return True: the check applies to every report."""
+    """Return True, for checks that apply to every report."""
     return True
 
 
@@ -255,11 +257,11 @@ class Check:
     alternative: bool = False
 
     def is_measured(self, report: FitReport) -> bool:
-        """Return whether the number was measured, which means that it is not nan."""
+        """Return whether the report has the number of this check: whether it is not nan."""
         return not isnan(getattr(report, self.measure))
 
     def limits(self, report: FitReport) -> dict[str, float]:
-        """Return the thresholds for a report, a dict with the keys 'at least' and 'at most'.
+        """Return the thresholds of this check, a dict with the keys 'at least' and 'at most'.
 
         A key is absent if there is no such threshold, or if the check does not apply.
         """
@@ -273,7 +275,7 @@ class Check:
         }
 
     def fails(self, report: FitReport) -> bool:
-        """Return whether the number is below its lower or above its upper threshold."""
+        """Return whether the report's number is below its lower or above its upper threshold."""
         value = getattr(report, self.measure)
         limits = self.limits(report)
         too_low = "at least" in limits and not value >= limits["at least"]
@@ -281,19 +283,19 @@ class Check:
         return self.is_measured(report) and (too_low or too_high)
 
     def line(self, report: FitReport) -> str:
-        """Return a line of the printed report: label, number and thresholds."""
+        """Return this check's line of the printed report: label, number and thresholds."""
         limits = [f"{side} {limit:.4g}" for side, limit in self.limits(report).items()]
         value = getattr(report, self.measure)
         return f"{self.label:<66} {value:10.4g}  {' and '.join(limits)}".rstrip()
 
 
 def _no_better(detail: str) -> Callable[[FitReport], str]:
-    """Return a message function: the fit is no better than ignoring X, followed by `detail`."""
+    """Return a `Check.message` function, of "the fit is no better than ignoring X" and `detail`."""
     return lambda report: f"the fit is no better than ignoring X, {detail}"
 
 
 def _steep_fall(report: FitReport) -> float:
-    """Return the largest fall of the loss that passes, in nats per row, for `loss_fall`.
+    """Return the upper threshold of `FitReport.loss_fall`, in nats per row.
 
     It is the gain of the fit over the baseline, or a margin for chance if that is larger.
     """
@@ -303,13 +305,13 @@ def _steep_fall(report: FitReport) -> float:
 
 
 def _smallest_coverage(report: FitReport) -> float:
-    """Return the smallest share of targets in their 90 % intervals that passes."""
+    """Return the lower threshold of the share of targets in their 90 % intervals."""
     error = (COVERAGE * (1.0 - COVERAGE) / report.n_rows) ** 0.5
     return min(MIN_COVERAGE, COVERAGE - N_STANDARD_ERRORS * error)
 
 
 def _smallest_prior_sd(report: FitReport) -> float:
-    """Return the standard deviation of weights below which a learned prior has collapsed."""
+    """Return the lower threshold of a learned prior's standard deviation after training."""
     start = report.initial_prior_sd
     if report.kl < MIN_KL:
         return max(MIN_PRIOR_SD, start)
@@ -319,7 +321,7 @@ def _smallest_prior_sd(report: FitReport) -> float:
 
 
 def _is_no_better(report: FitReport) -> bool:
-    """Return whether the fit is no better than the baseline, which ignores X."""
+    """Return whether the log density of the fit is no better than the baseline's, without X."""
     return not isnan(report.linear_density)
 
 
@@ -432,8 +434,8 @@ CHECKS = (
         measure="initial_prior_sd",
         label="standard deviation of weights under the prior, before training",
     ),
-    # A narrow prior is no fault by itself; but if the posterior equals the prior (a KL term below 1
-    # nat), the predictions do not depend on the data
+    # A narrow prior is no failure by itself; but if the posterior also equals the prior (a KL term
+    # below 1 nat), the predictions do not depend on the data
     Check(
         measure="final_prior_sd",
         label="standard deviation of weights under the prior, after training",
@@ -503,7 +505,7 @@ CHECKS = (
 
 
 def failed_checks(report: FitReport) -> dict[str, str]:
-    """Return the messages of all checks that a report fails, by the names of the checks."""
+    """Return the messages of the checks that a report fails, by name of the check."""
     messages: dict[str, str] = {}
     has_alternative = False
     for check in CHECKS:

@@ -46,11 +46,12 @@ __all__ = [
     "supports_partial_fit",
 ]
 
-NOISE_HYPERPRIORS = {"log_noise": HalfCauchy(1.0)}  # default hyperpriors by block
+NOISE_HYPERPRIORS = {"log_noise": HalfCauchy(1.0)}  # defaults by block of draws
+# where chains may start, see `Sampling`
 STARTS = ("prior", "ensemble")
-# Largest number of leapfrog steps per path for the samplers that are given by name, as in the UCI
-# study (`bbb_studies.uci`). A small noise scale needs short steps, and paths of full length many of
-# them: 974,000 gradients on the 277 rows of yacht, but 13,000 with this bound
+# Largest number of leapfrog steps of one path, for the samplers that are given by name; the UCI
+# study (`bbb_studies.uci`) has the same. A small noise scale needs short steps, so that paths of
+# full length need many: 974,000 gradients on the 277 rows of yacht, but 13,000 with this limit
 MAX_LEAPFROG_STEPS = 100
 KERNELS: dict[str, Kernel] = {
     "hmc": HMC(path=1.0, max_steps=MAX_LEAPFROG_STEPS),
@@ -62,12 +63,12 @@ KERNELS: dict[str, Kernel] = {
 
 
 def _sampler(name: str, value: Any) -> Any:
-    """Return a kernel checked, or a name unchanged, since it may be registered later."""
+    """Check and return a kernel; return a name unchanged, since it may be registered later."""
     return value if isinstance(value, str) else check_sampler(value)
 
 
 def _hyperpriors(name: str, value: Any) -> dict[str, Hyperprior]:
-    """Return a dict of hyperpriors by block, checked; `name` is not used."""
+    """Check and return `value`, a dict of hyperpriors by block; `name` is not used."""
     return check_hyperpriors(value)
 
 
@@ -155,11 +156,11 @@ class Sampling(Method):
         check_fields(self, groups=Optional(COUNT), hyperpriors=Optional(_hyperpriors))
 
     def rotates_inputs(self, prior: Prior) -> bool:
-        """Return whether collinear inputs are rotated to principal axes under `prior` (D60)."""
+        """Return whether to rotate collinear inputs to principal axes, given the prior (D60)."""
         return isinstance(prior, ISOTROPIC_PRIORS)
 
     def check(self, params: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
-        """Raise ValueError for a checkpoint without an integer as `random_state`."""
+        """Raise ValueError for a checkpoint folder if `random_state` is not an integer."""
         super().check(params, parts)
         seed = params["random_state"]
         if self.checkpoint is not None and not isinstance(seed, Integral):
@@ -170,13 +171,13 @@ class Sampling(Method):
             )
 
     def build(self, model: Model, parts: Mapping[str, Any]) -> DrawnWeights:
-        """Return the model with the layout of its draws; `parts` is not used."""
+        """Return `model` as a `DrawnWeights`, which computes predictions from draws."""
         return DrawnWeights(model)
 
     def fit(
         self, problem: Problem, rng: Generator, progress: bool | None
     ) -> FittedPosterior:
-        """Draw from the posterior with new chains.
+        """Run new chains, and return their draws from the posterior.
 
         Parameters
         ----------
@@ -201,7 +202,7 @@ class Sampling(Method):
         rng: Generator,
         progress: bool | None,
     ) -> FittedPosterior:
-        """Continue the chains of an earlier fit to the same rows.
+        """Continue the chains of an earlier fit to the same rows, and return all draws.
 
         Parameters
         ----------
@@ -221,7 +222,7 @@ class Sampling(Method):
         rng: Generator,
         progress: bool | None,
     ) -> FittedPosterior:
-        """Draw from the posterior; continue the chains of `earlier_draws` unless it is None.
+        """Return draws of new chains, or of continued chains if `earlier_draws` is not None.
 
         The sampler gets an integer as its seed, since a checkpoint could not compare the state of
         a generator with that of the run on disk. The draws are the same either way.
@@ -244,7 +245,7 @@ class Sampling(Method):
             if name in NOISE_HYPERPRIORS
         }
         settings["hyperpriors"] = noise | check_hyperpriors(self.hyperpriors)
-        # The seed is an integer of 128 random bits, by which a checkpoint identifies the run
+        # The seed is an integer of 128 random bits, by which a checkpoint recognises its run
         words = rng.integers(2**32, size=4).tolist()
         seed = sum(word << 32 * index for index, word in enumerate(words))
         if earlier_draws is not None:
@@ -256,7 +257,8 @@ class Sampling(Method):
                 )
             settings["start"] = earlier_draws
         elif settings.pop("start") == "ensemble":
-            # The ensemble has a generator of its own, so that the chains' draws do not depend on it
+            # The ensemble has a generator of its own, so that the chains' random numbers do not
+            # depend on it
             own_rng = np.random.default_rng([seed, 1])
             settings["start"] = lambda _: ensemble_starts(
                 model, x, y, self.chains, seed=own_rng, **common
@@ -267,7 +269,7 @@ class Sampling(Method):
         if problem.verbose:
             tqdm.write(draws.summary())
         target: Any = draws.target
-        # A copy of the target has no buffers, which would be kept in memory with the learner
+        # The target is replaced by a copy without its buffers, to free their memory
         draws = replace(draws, target=replace(target))
         return FittedPosterior(draws=draws)
 
@@ -276,20 +278,20 @@ SETTING_NAMES = tuple(setting.name for setting in fields(Sampling))
 
 
 def sampler_names() -> tuple[str, ...]:
-    """Return the names of the samplers that `inference` accepts: all but random-walk Metropolis."""
+    """Return the names of samplers that `inference` accepts: all but random-walk Metropolis."""
     return tuple(name for name in SAMPLERS if name != "mh")
 
 
 def inferences() -> dict[str, Any]:
-    """Return the objects that the names accepted by `inference` stand for, by name."""
+    """Return the objects, by name, that the names accepted by `inference` stand for."""
     return _inferences(len(REGISTERED))
 
 
 @cache
 def _inferences(n_registered: int) -> dict[str, Any]:
-    """Return `inferences()`, cached for each number of registered names.
+    """Return what `inferences` returns, from a cache that is keyed by `n_registered`.
 
-    A registration changes `n_registered`, so that the table is made anew.
+    It is the number of registered names, so that a registration makes the table anew.
     """
     trained = {
         name: posterior
@@ -305,13 +307,14 @@ def _inferences(n_registered: int) -> dict[str, Any]:
     return trained | {name: Sampling(name) for name in sampler_names()}
 
 
-# Methods by the class of the object; an object of any other class is a posterior of `Variational`
+# Methods by class of the object given as `inference`; an object of any other class is the posterior
+# of `Variational`
 METHODS: dict[type, Callable[[Any], Method]] = {
     PointMass: PointEstimate,
     Laplace: LaplaceApproximation,
     Sampling: lambda sampling: sampling,
 }
-# Methods by name, where a name says more than the object that it stands for
+# Methods by name, for names whose object, such as a `PointMass`, does not determine the method
 NAMED_METHODS: dict[str, Callable[[Any], Method]] = {
     "ivon": NaturalGradient,
     "map": partial(PointEstimate, objectives=(MAP,)),
@@ -320,7 +323,7 @@ NAMED_METHODS: dict[str, Callable[[Any], Method]] = {
 
 
 def method_for(inference: Any, part: Any) -> Method:
-    """Return the method of inference for a learner's argument `inference`.
+    """Return the method of inference that a learner's argument `inference` stands for.
 
     Parameters
     ----------
@@ -339,7 +342,7 @@ def method_for(inference: Any, part: Any) -> Method:
 
 
 def supports_partial_fit(inference: Any) -> bool:
-    """Return whether `partial_fit` can continue a fit with this `inference`, a name or object."""
+    """Return whether `partial_fit` is available with this `inference`, a name or an object."""
     part = inference
     if isinstance(inference, str):
         part = inferences().get(inference)

@@ -43,7 +43,7 @@ __all__ = [
     "Variational",
 ]
 
-# Priors whose density stays the same when the inputs are rotated (D60)
+# priors whose density does not change when the inputs are rotated (D60)
 ISOTROPIC_PRIORS = (GaussianPrior, LayerwiseGaussianPrior)
 
 
@@ -108,7 +108,7 @@ class FittedPosterior:
     error: NonFiniteError | None = None
 
     def update(self, state: FittedState) -> FittedState:
-        """Return `state` with this posterior, and without the fit report of an earlier one."""
+        """Return `state` with this posterior instead of an earlier one, and without fit report."""
         updated = replace(
             state, training_=self.training, draws_=self.draws, fit_report_=None
         )
@@ -151,7 +151,7 @@ class Method:
     unused_because: ClassVar[str] = ""
 
     def schedule(self, parts: Mapping[str, Any]) -> str:
-        """Return the key of the training schedule in `training.schedules.INFERENCES`.
+        """Return the name of the training schedule, a key of `training.schedules.INFERENCES`.
 
         `parts` are the parts that the constructor arguments stand for, by name.
         """
@@ -162,7 +162,7 @@ class Method:
         return self.schedule_group
 
     def check(self, params: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
-        """Raise an error for arguments that contradict the method, or that it does not use.
+        """Raise an error for a learner's arguments that this method contradicts or does not use.
 
         Parameters
         ----------
@@ -185,11 +185,11 @@ class Method:
             )
 
     def rotates_inputs(self, prior: Prior) -> bool:
-        """Return whether collinear inputs are rotated to principal axes under `prior` (D60)."""
+        """Return whether to rotate collinear inputs to principal axes, given the prior (D60)."""
         return False
 
     def build(self, model: Model, parts: Mapping[str, Any]) -> Any:
-        """Return the object that computes the posterior of `model`, which is `Problem.source`.
+        """Return the object that computes the posterior of `model`, the `source` of a `Problem`.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Method:
     def fit(
         self, problem: Problem, rng: Generator, progress: bool | None
     ) -> FittedPosterior:
-        """Fit the posterior from scratch.
+        """Fit the posterior from scratch, and return it.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class Method:
         rng: Generator,
         progress: bool | None,
     ) -> FittedPosterior:
-        """Continue from the posterior of an earlier fit.
+        """Continue from the posterior of an earlier fit, and return the new one.
 
         By default the posterior is fitted from scratch, with the standardisation of the earlier
         fit.
@@ -271,16 +271,16 @@ class Variational(Method):
 
     posterior: Any
     objectives: tuple[type, ...] = (object,)
-    is_point: ClassVar[bool] = False  # whether each weight has a single value
+    is_point: ClassVar[bool] = False  # whether a point estimate is trained
 
     def rotates_inputs(self, prior: Prior) -> bool:
-        """Return whether inputs are rotated: for a mean field with an isotropic prior (D60)."""
+        """Return True for a mean-field posterior with an isotropic prior (D60)."""
         return isinstance(self.posterior, MeanField) and isinstance(
             prior, ISOTROPIC_PRIORS
         )
 
     def check(self, params: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
-        """Raise an error for a wrong gradient estimator, or an objective of another method."""
+        """Raise an error if gradient estimator or objective do not suit this method."""
         estimator = params["gradient_estimator"]
         objective = parts["objective"]
         if isinstance(estimator, type) and not issubclass(estimator, GradientEstimator):
@@ -303,10 +303,9 @@ class Variational(Method):
             )
 
     def build(self, model: Model, parts: Mapping[str, Any]) -> GradientEstimator:
-        """Return the gradient estimator of the model, ``parts["gradient_estimator"]``.
+        """Return an object of the class ``parts["gradient_estimator"]`` for `model`.
 
-        If that is None, it is the default for the objective, the optimizer and the prior in
-        `parts` and `model`.
+        If that is None, the class is the default for the objective, the optimizer and the prior.
 
         Parameters
         ----------
@@ -325,7 +324,7 @@ class Variational(Method):
             if isinstance(objective, EUBO):
                 estimator_class = "self-normalised"
             elif closed_form and isinstance(parts["optimizer"], IVON):
-                # This estimator has less noise in the curvature that IVON estimates
+                # with it the curvature that IVON estimates has less noise
                 estimator_class = "local-reparameterisation"
         if isinstance(estimator_class, str):
             estimator_class = FAMILIES["estimator"].named[estimator_class]
@@ -335,7 +334,7 @@ class Variational(Method):
     def fit(
         self, problem: Problem, rng: Generator, progress: bool | None
     ) -> FittedPosterior:
-        """Train from random initial parameters.
+        """Train from random initial parameters, and return the posterior.
 
         Parameters
         ----------
@@ -359,7 +358,7 @@ class Variational(Method):
         rng: Generator,
         progress: bool | None,
     ) -> FittedPosterior:
-        """Continue training, with the state of the optimizer as it was left.
+        """Continue training from the parameters and the optimizer's state of an earlier fit.
 
         Parameters
         ----------
@@ -377,7 +376,7 @@ class Variational(Method):
 def _train_from(
     init: Training, problem: Problem, rng: Generator, progress: bool | None
 ) -> FittedPosterior:
-    """Train on a problem from the state `init`; a NonFiniteError is stored in the result."""
+    """Train from the state `init`, and return the posterior; a NonFiniteError is stored in it."""
     recipe = problem.recipe
     assert recipe is not None
     error = None
@@ -415,18 +414,19 @@ def _train_from(
 class NaturalGradient(Variational):
     """Train a mean-field posterior by natural gradients, with the optimizer IVON (D62)."""
 
-    # The trust in the curvature is smaller for classes, where it vanishes as they are separated
+    # IVON's trust in its estimated curvature is smaller for classification, where the curvature
+    # vanishes as the classes are separated
     defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "regression": {"optimizer": IVON(trust=30.0, schedule=Cosine())},
         "classification": {"optimizer": IVON(trust=0.5, schedule=Cosine())},
     }
 
     def schedule(self, parts: Mapping[str, Any]) -> str:
-        """Return the key of natural gradients in `training.schedules.INFERENCES`."""
+        """Return "ivon", the key of the schedule in `training.schedules.INFERENCES`."""
         return "ivon"
 
     def check(self, params: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
-        """Raise an error for an optimizer other than IVON, and as `Variational.check` does."""
+        """Raise ValueError for an optimizer other than IVON, and errors as `Variational.check`."""
         if not isinstance(parts["optimizer"], IVON):
             raise ValueError(
                 f"inference='ivon' is trained by IVON; got optimizer={params['optimizer']!r}. "
@@ -453,7 +453,7 @@ class PointEstimate(Variational):
 
     @property
     def default_objective(self) -> Any:
-        """Objective that is minimised by default."""
+        """Objective that is minimised by default: the last of `objectives`."""
         return self.objectives[-1]()
 
 
@@ -475,8 +475,8 @@ class LaplaceApproximation(Method):
         name for name in TRAINING_ARGUMENTS if name not in ("optimizer", "epochs")
     )
     unused_because: ClassVar[str] = "trains to MAP alone"
-    # Initial scales of prior and noise, with which the first mode is found; then the scales are
-    # chosen by the evidence
+    # The scales of prior and noise start here, as the first mode is searched for; then they are
+    # chosen by maximising the evidence
     defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "regression": {
             "prior": replace(REGRESSION["prior"], learn=True),
@@ -486,13 +486,13 @@ class LaplaceApproximation(Method):
     }
 
     def build(self, model: Model, parts: Mapping[str, Any]) -> Linearised:
-        """Return the network that is linearised at the mode."""
+        """Return the `Linearised` network of `model`, of which `fit` computes the mode."""
         return Linearised(model, self.posterior)
 
     def fit(
         self, problem: Problem, rng: Generator, progress: bool | None
     ) -> FittedPosterior:
-        """Fit by rounds: train to the mode, compute the curvature there, and update the scales.
+        """Fit in rounds: train to the mode, compute the curvature there, and update the scales.
 
         Parameters
         ----------
@@ -527,8 +527,8 @@ class LaplaceApproximation(Method):
                 f"Training interrupted by user after {len(training.history)} epochs; the model "
                 f"holds {last_state}"
             )
-        # The fit is judged by the last round, which has the final scales and half as many epochs as
-        # the first round
+        # The fit report judges the last round only, which has the final scales, and half as many
+        # epochs as the first round
         n_last_epochs = max(1, recipe.epochs // 2)
         return FittedPosterior(
             training=training,

@@ -18,7 +18,7 @@ __all__ = ["nested_params", "update_nested"]
 def nested_params(
     params: Mapping[str, Any], parts: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return parameters together with the fields of their parts, named as in ``prior__scale``.
+    """Return parameters, and the fields of parts among them under names such as ``prior__scale``.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def update_nested(
     changes: Mapping[str, Any],
     task: str | None = None,
 ) -> dict[str, Any]:
-    """Return a copy of parameters with changed values, or with changed fields of their parts.
+    """Return a copy of `params` with new values, also of fields such as ``prior__scale``.
 
     A part is replaced: ``{"prior": "laplace", "prior__scale": 0.2}`` makes ``LaplacePrior(0.2)``.
 
@@ -92,9 +92,9 @@ def update_nested(
 
 
 def _part_named(name: str, value: Any) -> Any:
-    """Return the part that `value` is, or names as the parameter `name`; None if there is none."""
+    """Return `value` if it is a part, or the part that it names for parameter `name`, else None."""
     if isinstance(value, str):
-        # "mle" names a posterior and an objective together, not one part
+        # "mle" stands for a posterior and an objective together, and has no fields to set
         if value == "mle":
             return None
         value = names_of(name).get(value)
@@ -102,7 +102,7 @@ def _part_named(name: str, value: Any) -> Any:
 
 
 def _fields(name: str, value: Any) -> dict[str, Any]:
-    """Return the fields by name of the part that `value` is or names; empty if it is not a part."""
+    """Return the fields, by name, of the part that `value` is or names; empty if there is none."""
     part = _part_named(name, value)
     if part is None:
         return {}

@@ -50,7 +50,7 @@ __all__ = [
     "resolve_defaults",
 ]
 
-# Arguments that accept the name of an entry of the registry, or an object of a registered class
+# arguments that accept a name in the registry, or an object of a registered class
 NAMED_ARGUMENTS = (
     "prior",
     "likelihood",
@@ -60,9 +60,9 @@ NAMED_ARGUMENTS = (
     "optimizer",
     "sampler",
 )
-# Entries of the registry by argument and name; a registration adds to these tables
+# registered objects by argument and name; `register` adds to these tables
 TABLES = {name: FAMILIES[name].named for name in NAMED_ARGUMENTS}
-# Checks that convert NumPy integers to Python's, since products of int8 or int16 would overflow
+# checks that convert NumPy integers to int, since products of int8 or int16 would overflow
 COUNTS = {
     "epochs": STEPS,
     "batch_size": COUNT,
@@ -73,7 +73,7 @@ AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
 UP_TO_MAX_SAMPLES = Interval(Integral, 1, MAX_SAMPLES, closed="both")
 UP_TO_MAX_STEPS = Interval(Integral, 1, MAX_STEPS, closed="both")
 CONSTRAINTS: dict[str, Any] = {
-    # Iterators are refused: in a second fit they would be empty, which means no hidden layer
+    # Iterators are refused: a second fit would find them empty, which means no hidden layer
     "hidden_layer_sizes": [tuple, list, np.ndarray, AT_LEAST_1, None],
     "epochs": [UP_TO_MAX_STEPS, None],
     "batch_size": [AT_LEAST_1, None],
@@ -81,7 +81,7 @@ CONSTRAINTS: dict[str, Any] = {
     "predict_samples": [UP_TO_MAX_SAMPLES, None],
     "standardize": ["boolean"],
     "early_stopping": [EarlyStopping, None],
-    # No interval, since scikit-learn's check of its range fails for a Fraction
+    # `check_plan` checks the range, since scikit-learn's Interval fails for a Fraction
     "validation_fraction": [Real],
     "random_state": [
         Interval(Integral, 0, None, closed="left"),
@@ -97,7 +97,7 @@ CONSTRAINTS: dict[str, Any] = {
 
 
 def names_of(argument: str) -> Mapping[str, Any]:
-    """Return the objects that a learner's argument can name, by name; empty if there are none."""
+    """Return the objects that names given as `argument` stand for; empty if it takes no names."""
     if argument == "inference":
         return inferences()
     return TABLES.get(argument, {})
@@ -105,7 +105,7 @@ def names_of(argument: str) -> Mapping[str, Any]:
 
 @cache
 def constraints(target_kinds: tuple[str, ...], n_registered: int) -> dict[str, Any]:
-    """Return the constraints by which scikit-learn checks a learner's arguments, by argument.
+    """Return scikit-learn's parameter constraints of a learner, by name of the argument.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def constraints(target_kinds: tuple[str, ...], n_registered: int) -> dict[str, A
 
 
 def _names_or_types(table: Mapping[str, Any]) -> list[Any]:
-    """Return constraints that accept the names of a table, or objects of its entries' types."""
+    """Return constraints that accept names in a table, or objects of the types of its values."""
     return [StrOptions(set(table)), *dict.fromkeys(map(type, table.values()))]
 
 
@@ -169,7 +169,7 @@ class Plan(NamedTuple):
         from_scratch: bool,
         stops_early: bool,
     ) -> Recipe | None:
-        """Return the training recipe for `n_rows` rows; None for a method that samples.
+        """Return the training recipe for `n_rows` training rows, or None if the method samples.
 
         Parameters
         ----------
@@ -210,9 +210,9 @@ class Plan(NamedTuple):
         return schedule_for(self.task, group, n_rows, batch_size)
 
     def _scheduled(self, n_rows: int) -> dict[str, Any]:
-        """Return the arguments that the schedule for `n_rows` rows sets, by name.
+        """Return the schedule's values, for `n_rows` rows, of arguments that the user left at None.
 
-        They are the epochs, batch size, samples and optimizer that the user has left at None.
+        The keys are those of 'epochs', 'batch_size', 'samples' and 'optimizer' that are None.
         """
         schedule = self.schedule(n_rows)
         scheduled: dict[str, Any] = {
@@ -227,7 +227,7 @@ class Plan(NamedTuple):
         return scheduled
 
     def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Any:
-        """Return the object that computes the posterior; see `Method.build`.
+        """Build the model, and return the object that computes its posterior; see `Method.build`.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ class Plan(NamedTuple):
 
 
 def resolve_defaults(task: str, params: Mapping[str, Any]) -> Plan:
-    """Return a plan with the part or number that each argument of a learner stands for.
+    """Return a plan in which names and None among a learner's arguments are replaced by values.
 
     Parameters
     ----------
@@ -261,12 +261,12 @@ def resolve_defaults(task: str, params: Mapping[str, Any]) -> Plan:
     method = method_for(params["inference"], parts["inference"])
     defaults = {**DEFAULTS[task], "objective": method.default_objective}
     if isinstance(parts["likelihood"], HeteroscedasticLikelihood):
-        # For rare weight samples the noise is tiny at a row where the mean is wrong, and the
-        # gradient of that row is hundreds of times as long as that of all others (D3)
+        # Gradients are clipped: for rare weight samples the noise is tiny at a row where the mean
+        # is wrong, whose gradient is hundreds of times as long as that of all others (D3)
         defaults["optimizer"] = replace(defaults["optimizer"], clip=20.0)
     if parts["objective"] is not None:
         defaults["objective"] = parts["objective"]
-    # Other objectives have no KL term to warm up
+    # Objectives other than the free energy have no KL term to warm up
     if not isinstance(defaults["objective"], FreeEnergy):
         defaults["kl_warm_up"] = NoWarmUp()
     defaults |= method.defaults[task]
@@ -297,7 +297,7 @@ def check_plan(learner: Any) -> Plan:
     """
     params = learner.get_params(deep=False)
     for name, value in params.items():
-        # scikit-learn would accept a time difference, which NumPy derives from its integers
+        # np.timedelta64 derives from NumPy's integers, so that scikit-learn would accept it
         if isinstance(value, np.timedelta64):
             raise TypeError(
                 f"{name} must not be a time difference; got {value!r}: give a plain number"
@@ -323,13 +323,13 @@ def check_plan(learner: Any) -> Plan:
         )
     parts["hidden_layer_sizes"] = tuple(sizes.tolist())
     for name in ("kl_weights", "kl_warm_up"):
-        # a class is callable, and so passes the constraints
+        # a class is callable, so that scikit-learn's check accepts it
         if isinstance(params[name], type):
             raise TypeError(
                 f"{name} must be a function or an instance, not a class; got {params[name]!r}"
             )
     if isinstance(parts["objective"], Renyi) and parts["objective"].alpha == 1.0:
-        # The Renyi bound of alpha = 1 is the free energy, for which there are more estimators
+        # The Renyi bound of alpha = 1 is the free energy, for which more gradient estimators exist
         parts["objective"] = FreeEnergy()
     if params["warm_start"] and params["validation_fraction"] > 0:
         raise ValueError(

@@ -100,7 +100,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
 
     @property
     def noise_scale_(self) -> Array:
-        """Noise standard deviation, or scale of Student's t, of each output (K,), in units of y."""
+        """Noise scale (K,) of each output, in units of y: the standard deviation if Gaussian."""
         theta, likelihood = self.theta_, self.estimator_.model.likelihood
         if not likelihood.noise_name:
             raise AttributeError(
@@ -108,7 +108,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
                 "Use predict_distribution(X).aleatoric"
             )
         blocks = self.estimator_.layout.views(theta)
-        # A fit that has diverged may overflow here, of which `fit` has warned already
+        # If the fit has diverged this may overflow; `fit` has warned of that already
         with np.errstate(over="ignore"):
             scale = likelihood.noise_scale(blocks, self.n_outputs_)
             scale = scale.reshape(-1, self.n_outputs_)
@@ -118,11 +118,12 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def partial_fit(
         self, X: Any, y: Any, epochs: int = 1, sample_weight: Any = None
     ) -> BayesianMLPRegressor:
-        """Continue training, with the optimizer's state and the generator as they were left.
+        """Train for `epochs` more epochs on these rows, continuing from the last call.
 
-        The first call sets the standardisation, as `fit` does. Estimator, objective, KL weights,
-        batch size and learning rate may have been changed since the last call. The method does not
-        exist for a sampled posterior and for Laplace's approximation.
+        The optimizer and the random generator continue too. The first call sets the
+        standardisation, as `fit` does. Estimator, objective, KL weights, batch size and learning
+        rate may have been changed since the last call. The method does not exist for a sampled
+        posterior and for Laplace's approximation.
 
         Parameters
         ----------
@@ -147,7 +148,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False
     ) -> Any:
-        """Return the predictive mean, and on request standard deviation or covariance.
+        """Return the predictive mean and, if requested, the standard deviation or covariance of y.
 
         The arguments are those of scikit-learn's `GaussianProcessRegressor`.
 
@@ -174,7 +175,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         Raises
         ------
         RuntimeError
-            If both are requested.
+            If both `return_std` and `return_cov` are True.
         ValueError
             For rows that cannot be used, or at which the prediction overflows.
         """
@@ -190,7 +191,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         return distribution.mean
 
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> Array:
-        """Return central intervals that hold a new y with probability `coverage`, in units of y.
+        """Return central predictive intervals, which hold a new y with probability `coverage`.
 
         The ends are the quantiles (1 - coverage)/2 and (1 + coverage)/2 of the predictive mixture
         itself; no normal approximation is made. Intervals of counts, whose ends are whole numbers,
@@ -201,12 +202,12 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         X : array-like (N, d_in)
             Inputs.
         coverage : float or list of float
-            Probabilities between 0 and 1.
+            Probabilities in [0, 1].
 
         Returns
         -------
         ndarray (N, 2) or (N, K, 2)
-            Lower and upper end; for a list of C coverages (N, C, 2) or (N, K, C, 2).
+            Lower and upper end, in units of y; for a list of C coverages (N, C, 2) or (N, K, C, 2).
 
         Raises
         ------
@@ -214,25 +215,25 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             If `coverage` is not a number between 0 and 1, and as `predict`.
         """
         levels = check_levels("coverage", coverage)
-        # (2,) or (C, 2) levels of the lower and upper ends
+        # (2,) or (C, 2) probabilities of which the two ends are quantiles
         ends = np.stack([0.5 - 0.5 * levels, 0.5 + 0.5 * levels], axis=-1)
         bounds = self.predict_quantiles(X, ends.ravel())
         return bounds.reshape(*bounds.shape[:-1], *ends.shape)
 
     @np.errstate(over="ignore", invalid="ignore")
     def predict_quantiles(self, X: Any, q: Any = 0.5) -> Array:
-        """Return quantiles of the predictive mixture itself, in units of y (D46).
+        """Return quantiles of the predictive distribution, in units of y (D46).
 
-        The quantile is the smallest y that is not exceeded with probability q, of each output by
-        itself; for counts it is a whole number. Under Student's t with less than about 0.1 degrees
-        of freedom it may be infinite.
+        They are exact for the mixture over weight samples, without a normal approximation. The
+        q-quantile of an output is its smallest y with P(y' <= y) >= q; for counts it is a whole
+        number. Under Student's t with less than about 0.1 degrees of freedom it may be infinite.
 
         Parameters
         ----------
         X : array-like (N, d_in)
             Inputs.
         q : float or list of float
-            Probabilities between 0 and 1. For 0 the quantile is the smallest possible y (-inf, for
+            Probabilities in [0, 1]. For 0 the quantile is the smallest possible y (-inf, for
             counts 0), for 1 the largest.
 
         Returns
@@ -247,8 +248,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         """
         levels = check_levels("q", q)
         x = self._check_rows(X)
-        y = self._posterior_predict(quantiles, x, levels)  # (Q, N, K) standardised
-        # (N, K, Q) in units of y
+        y = self._posterior_predict(quantiles, x, levels)  # (Q, N, K) quantiles
+        # (N, K, Q) quantiles in units of y
         y = np.moveaxis(y * self.y_scale_ + self.y_mean_, 0, -1)
         heavy = self.estimator_.model.likelihood.heavy_tails
         may_be_infinite = heavy | (levels.ravel() == 0.0) | (levels.ravel() == 1.0)
@@ -261,7 +262,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
 
     @np.errstate(over="ignore", invalid="ignore")
     def _covariance(self, X: Any) -> Array:
-        """Return the covariance of new y between the rows of `X`, (N, N) or (N, N, K)."""
+        """Return the covariance of new targets between rows of `X`, (N, N) or (N, N, K)."""
         x = self._check_rows(X)
         # (N, N, K) covariance in squared units of y
         cov = self._posterior_predict(covariance, x) * self.y_scale_**2
@@ -274,7 +275,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
 
     @np.errstate(over="ignore", invalid="ignore")
     def predict_distribution(self, X: Any) -> Predictive:
-        """Return the mean, and the epistemic and aleatoric standard deviation, of a new y.
+        """Return the predictive mean, and the epistemic and aleatoric standard deviation, of y.
 
         Parameters
         ----------
@@ -298,32 +299,33 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         return Predictive._make(map(self._like_y, scaled))
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
-        """Return targets drawn from the predictive distribution at `X`, in units of y.
+        """Draw targets from the predictive distribution at `X`, in units of y.
 
         Parameters
         ----------
         X : array-like (N, d_in)
             Inputs.
         n_samples : int
-            Number of draws S, each with weights of its own.
+            Number of draws S at each row, each with weights of its own.
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
             Source of the draws. By default they are the same at every call.
 
         Returns
         -------
         ndarray (N, S) or (N, K, S)
+            Drawn targets.
         """
         return self._sample(predictive.sample_targets, X, n_samples, random_state)
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
-        """Return targets (N, K), their likelihood, and the fields `y_ndim_` and `n_outputs_`."""
+        """Return targets (N, K), their likelihood, and a dict with `y_ndim_` and `n_outputs_`."""
         likelihood = plan.parts["likelihood"]
         numbers = y.reshape(len(y), -1)  # (N, K) targets
         likelihood.check_targets(numbers, plan.parts["dtype"])
         return numbers, likelihood, {"y_ndim_": y.ndim, "n_outputs_": numbers.shape[1]}
 
     def _next_targets(self, y: Array, dtype: Any) -> Array:
-        """Return targets `y`, (N,) or (N, K), as (N, K), standardised as in the fit, in `dtype`."""
+        """Return targets `y`, (N,) or (N, K), standardised as in the fit: (N, K) in `dtype`."""
         y = y.reshape(len(y), -1)  # (N, K) targets
         if y.shape[1] != self.n_outputs_:
             raise ValueError(
@@ -333,7 +335,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         return standardise(y, self.y_mean_, self.y_scale_, dtype, "y")
 
     def _like_y(self, array: Array) -> Array:
-        """Return predictions (N, K, ...) without the axis of outputs if y had only one axis."""
+        """Return predictions `array` (N, K, ...), as (N, ...) if y in `fit` was one-dimensional."""
         if self.y_ndim_ == 1:
             return array[:, 0]
         return array

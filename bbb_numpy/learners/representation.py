@@ -37,14 +37,14 @@ CELL_STYLE = (
 class Fitted(Stateful, BaseEstimator):
     """The attributes of a fitted learner that are computed from what it stores."""
 
-    # scikit-learn shows the docstring of a parameter only beside a link; "#" leads nowhere
+    # scikit-learn's HTML shows docstrings of parameters only beside a link, so a link to "#" is set
     _doc_link_module = "bbb_numpy"
     _doc_link_template = "#"
 
     if TYPE_CHECKING:
         training_: Training
         draws_: Draws
-        estimator_: Any  # GradientEstimator, Linearised or DrawnWeights
+        estimator_: Any  # `Problem.source`, which computes the posterior
         n_features_in_: int
         x_mean_: Array
         x_scale_: Array
@@ -53,14 +53,14 @@ class Fitted(Stateful, BaseEstimator):
         y_scale_: Array
         rng_: np.random.Generator
         predict_seed_: int
-        classes_: Array  # set by a classifier only
+        classes_: Array  # (C,) labels, of a classifier only
         fit_report_: FitReport
-        # set only if the command line fitted the learner to a table
+        # columns of the table, only if the command line fitted the learner
         columns_: tuple[Column, ...]
 
     @property
     def theta_(self) -> Array:
-        """All learned numbers in one vector (P,); after sampling, all draws (T, D)."""
+        """All learned numbers as one vector; after sampling, draws (T, D) of all D numbers."""
         check_is_fitted(self)
         if hasattr(self, "draws_"):
             return self.draws_.flat
@@ -68,7 +68,7 @@ class Fitted(Stateful, BaseEstimator):
 
     @property
     def history_(self) -> list[Epoch]:
-        """Records of all epochs trained, one for each."""
+        """Records of all epochs trained, one `Epoch` for each; not after sampling."""
         check_is_fitted(self)
         if hasattr(self, "draws_"):
             raise AttributeError(
@@ -86,7 +86,7 @@ class Fitted(Stateful, BaseEstimator):
 
     @property
     def loss_curve_(self) -> list[float]:
-        """Objective of each epoch, in nats; by default the free energy of all rows."""
+        """Objective of each epoch as a list, in nats; by default the free energy of all rows."""
         return [epoch.objective for epoch in self.history_]
 
     @property
@@ -95,7 +95,7 @@ class Fitted(Stateful, BaseEstimator):
         return self.history_[-1].objective
 
     def _layer_means(self) -> list[Array]:
-        """Return posterior means of weights and biases in turn, layer by layer."""
+        """Return posterior means [weights, biases, weights, ...] of all layers, first to last."""
         theta = self.theta_
         layout = self.estimator_.model.layout
         if isinstance(self.estimator_, DrawnWeights):
@@ -104,7 +104,7 @@ class Fitted(Stateful, BaseEstimator):
             flat = self.estimator_.layout.views(theta)["mu"]
         means = list(layout.views(np.array(flat, np.float64)).values())
         if hasattr(self, "x_axes_"):
-            means[0] = self.x_axes_ @ means[0]  # D60: back from the principal axes
+            means[0] = self.x_axes_ @ means[0]  # weights of the original inputs (D60)
         return means
 
     @property
@@ -119,10 +119,11 @@ class Fitted(Stateful, BaseEstimator):
 
     @property
     def feature_importances_(self) -> Array:
-        """Share (d_in,) of each input in the squares of ``|mu| / sigma`` of the first layer.
+        """Importance (d_in,) of each input: its share of the first layer's sum of (mu / sigma)^2.
 
-        Weights whose posterior equals the prior add almost nothing. The share measures how certain
-        it is that the network uses an input, not how much y changes with it.
+        mu and sigma are the posterior mean and standard deviation of a weight. Weights whose
+        posterior equals the prior add almost nothing. The share measures how certain it is that the
+        network uses an input, not how much y changes with it.
 
         Raises
         ------
@@ -141,15 +142,16 @@ class Fitted(Stateful, BaseEstimator):
         try:
             ratio = signal_to_noise_of(estimator, theta)
         except ValueError as error:
-            # hasattr and tools that read every attribute expect AttributeError from a property
+            # hasattr, and tools that read all attributes, expect a property to raise AttributeError
             raise AttributeError(f"feature_importances_: {error}") from None
         layout = estimator.model.layout
-        # scaled to 1, so that squares do not overflow
+        # ratios are divided by the largest, so that their squares do not overflow
         ratio = ratio / (ratio.max() or 1.0)
-        # (d_in,) sum of the squared ratios of each input
+        # (d_in,) sums of the squared ratios of all weights of an input
         power = np.square(layout.views(ratio)["W0"]).sum(axis=1)
-        # Weights of the original inputs are sums of independent rotated ones: variances add up
-        if hasattr(self, "x_axes_"):  # D60: the inputs were rotated
+        # A weight of an original input is a sum of independent weights of rotated inputs, whose
+        # variances add up
+        if hasattr(self, "x_axes_"):  # if inputs were rotated (D60)
             rho = layout.views(estimator.layout.views(theta)["rho"])["W0"]
             sigma = softplus(np.asarray(rho, np.float64))
             variance = np.square(self.x_axes_) @ np.square(sigma)
@@ -161,7 +163,7 @@ class Fitted(Stateful, BaseEstimator):
         return power / power.sum()
 
     def _repr_html_inner(self) -> str:
-        """Return scikit-learn's diagram as HTML, followed by a table of the fit if there is one."""
+        """Return scikit-learn's diagram as HTML and, if fitted, a table of the fit's results."""
         diagram: str = estimator_html_repr(self)
         if not hasattr(self, "estimator_"):
             return diagram
@@ -173,14 +175,14 @@ class Fitted(Stateful, BaseEstimator):
         return f'{diagram}<div class="bbb-numpy-fitted"><table>{rows}</table></div>'
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """Return the text and, if scikit-learn displays diagrams, the HTML for a notebook."""
+        """Return representations of the learner for a notebook, text and HTML, by MIME type."""
         bundle = {"text/plain": repr(self)}
         if get_config()["display"] == "diagram":
             bundle["text/html"] = self._repr_html_inner()
         return bundle
 
     def _facts(self) -> dict[str, str]:
-        """Return the rows of the HTML table: parts and results of the fit as text, by label."""
+        """Return the rows of the HTML table: text on the model and the fit, by label."""
         estimator = self.estimator_
         model = estimator.model
         sizes = " \N{RIGHTWARDS ARROW} ".join(map(str, model.network.sizes))

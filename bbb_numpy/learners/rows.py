@@ -31,16 +31,16 @@ __all__ = [
     "principal_axes",
 ]
 
-# ratio of the largest to the smallest principal variance above which inputs are rotated, since Adam
-# converges too slowly along correlated inputs
+# ratio of the largest to the smallest principal variance above which inputs are rotated to their
+# principal axes: with correlated inputs Adam converges too slowly
 MIN_COLLINEAR_RATIO = 1e3
-EIGENVALUE_RTOL = 1e-10  # variances below this share of the largest are rounding errors
-# largest number of inputs that are rotated, since eigenvalues of d inputs take d^3 operations
+EIGENVALUE_RTOL = 1e-10  # below this share of the largest a variance is rounding
+# largest number of inputs that are rotated, since the eigenvectors of d inputs take d^3 operations
 MAX_ROTATED_INPUTS = 256
 
 
 def _refuse_cells(labels: str = "", **arguments: Any) -> None:
-    """Raise an error for masked cells, and for NumPy dates, which would be converted to numbers.
+    """Raise ValueError for masked cells, TypeError for NumPy dates, which would become numbers.
 
     `arguments` are arrays by the names in messages. `labels` is the name of the one that may hold
     dates, which are labels of classes there.
@@ -53,7 +53,7 @@ def _refuse_cells(labels: str = "", **arguments: Any) -> None:
             )
         array = value
         if isinstance(value, list | tuple):
-            # Lists of different lengths are left to scikit-learn, which refuses them
+            # A list of rows of different lengths raises ValueError; scikit-learn refuses it later
             with suppress(ValueError):
                 array = np.asarray(value)
         has_objects = getattr(getattr(array, "dtype", None), "kind", "") == "O"
@@ -68,7 +68,7 @@ def _refuse_cells(labels: str = "", **arguments: Any) -> None:
 
 
 def _float64(**arrays: Any) -> list[Array]:
-    """Return copies of arrays as float64 in C order; raise TypeError for dates and text.
+    """Return copies of numeric arrays as float64 in C order; raise TypeError for dates and text.
 
     The names of the keyword arguments are used in messages.
     """
@@ -78,13 +78,13 @@ def _float64(**arrays: Any) -> list[Array]:
             raise TypeError(
                 f"{name} must hold numbers; got {dtype}: encode or convert it"
             )
-    # The memory order is fixed, since the rounding of sums depends on it
+    # The memory order is always the same, since rounding errors of sums depend on it
     copy_in_c_order = partial(np.array, dtype=np.float64, order="C")
     return list(map(copy_in_c_order, arrays.values()))
 
 
 def _name_column(**frames: Any) -> None:
-    """Raise TypeError naming the first column whose cells are not numbers, if there is one.
+    """Raise TypeError if a data frame has a column that is not numeric; the message names it.
 
     `frames` are data frames, or other arrays, by the names in messages.
     """
@@ -104,7 +104,7 @@ def _name_column(**frames: Any) -> None:
 
 
 def _column_of_no_numbers(frame: Any) -> tuple[Any, Any, Any] | None:
-    """Return label, dtype and first wrong cell of the first column that is not numeric.
+    """Return label, dtype and first non-numeric cell of the first column that is not numeric.
 
     Return None if all columns are numeric, or `frame` is not a data frame.
     """
@@ -126,7 +126,7 @@ def _column_of_no_numbers(frame: Any) -> tuple[Any, Any, Any] | None:
 
 
 def check_inputs(owner: BaseEstimator, x: Any) -> Array:
-    """Return inputs for a fitted learner as a finite float64 matrix (N, d_in).
+    """Check inputs of a fitted learner, and return them as a finite float64 matrix (N, d_in).
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def check_inputs(owner: BaseEstimator, x: Any) -> Array:
 def check_pair(
     owner: BaseEstimator, x: Any, y: Any, *, first: bool, labels: bool
 ) -> tuple[Array, Array]:
-    """Return inputs and numeric targets as float64; labels of classes are not converted.
+    """Check inputs and targets, and return them as float64; class labels are not converted.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def check_pair(
 
 
 def _check_label_types(y: Any) -> None:
-    """Raise an error for missing labels, and for text among numbers, which NumPy makes text."""
+    """Raise ValueError for missing labels, TypeError for labels of which only some are text."""
     if getattr(getattr(y, "dtype", None), "kind", "O") != "O":
         return
     labels = np.asarray(y, object).ravel()
@@ -210,7 +210,7 @@ def _check_label_types(y: Any) -> None:
 
 
 def check_weights(sample_weight: Any, x: Array) -> Array | None:
-    """Return the weights of the rows as float64 (N,), or None if all of them are 1.
+    """Check sample weights, and return them as float64 (N,), or None if all of them are 1.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def check_weights(sample_weight: Any, x: Array) -> Array | None:
     if sample_weight is None:
         return None
     _refuse_cells(sample_weight=sample_weight)
-    if not isinstance(sample_weight, Number):  # a number is the weight of every row
+    if not isinstance(sample_weight, Number):  # one number for all rows
         sample_weight = ANY_NUMBERS("sample_weight", sample_weight)
     weights = _check_sample_weight(
         sample_weight, x, dtype=np.float64, ensure_non_negative=True
@@ -249,11 +249,12 @@ class TrainingData(NamedTuple):
 
     training: Rows
     held_out: Rows | None
-    # x_mean_ and x_scale_ (d_in,), y_mean_ and y_scale_ (K,), and x_axes_ if inputs were rotated
+    # by name of attribute: x_mean_ and x_scale_ (d_in,), y_mean_ and y_scale_ (K,), and x_axes_
+    # (d_in, d_in) if inputs were rotated
     units: dict[str, Array]
 
     def resample_by_weight(self) -> Rows:
-        """Return N of the N training rows, each repeated about in proportion to its weight.
+        """Return N rows chosen from the N training rows, about in proportion to their weights.
 
         They are evenly spaced along the cumulative sum of the weights, and so the same on every
         call.
@@ -268,7 +269,7 @@ class TrainingData(NamedTuple):
 
 
 def principal_axes(x: Array, weights: Array | None) -> Array | None:
-    """Return the principal axes of inputs that are collinear, else None (D60).
+    """Return the principal axes of inputs if they are collinear, else None (D60).
 
     Inputs are collinear if the ratio of the largest to the smallest principal variance exceeds
     `MIN_COLLINEAR_RATIO`. Variances of 0, but for rounding, are left out.
@@ -283,7 +284,7 @@ def principal_axes(x: Array, weights: Array | None) -> Array | None:
     Returns
     -------
     ndarray (d, d) or None
-        The axes are the columns.
+        Orthonormal axes, as columns, by increasing variance.
     """
     if x.shape[1] > MAX_ROTATED_INPUTS:
         return None
@@ -317,7 +318,7 @@ def prepare_rows(
     rows : Rows
         x (N, d_in), y (N, K), weights (N,) or None.
     fraction : float
-        Fraction of the rows to hold out, >= 0 and < 1; their number is rounded up.
+        Share of the rows to hold out, in [0, 1); their number is rounded up.
     rng : numpy.random.Generator
         Chooses the held-out rows; nothing is drawn if `fraction` is 0.
     standardize_x, standardize_y : bool
@@ -362,7 +363,7 @@ def prepare_rows(
         "y_scale_": y_scale,
     }
     if rotate and (axes := principal_axes(x[training], counts)) is not None:
-        x = (x @ axes).astype(dtype)  # D60: principal axes
+        x = (x @ axes).astype(dtype)  # along principal axes (D60)
         units["x_axes_"] = axes
     rows = Rows(x, y, weights)
     held_out = rows.at(validation) if n_held_out else None
@@ -370,7 +371,7 @@ def prepare_rows(
 
 
 def check_finite(name: str, values: Array, x: Array) -> None:
-    """Raise ValueError unless all predictions are finite; the message names a row and a column.
+    """Raise ValueError if predictions are not finite; the message names a row and a column of X.
 
     Parameters
     ----------

@@ -26,16 +26,16 @@ class FittedState:
     """
 
     estimator_: Any = None
-    training_: Training | None = None  # set if the posterior was trained
-    draws_: Draws | None = None  # set if the posterior was sampled
+    training_: Training | None = None  # None if the posterior was sampled
+    draws_: Draws | None = None  # None if the posterior was trained
     log_evidence_: float | None = None
-    rng_: Any = None  # numpy.random.Generator
+    rng_: Any = None  # numpy.random.Generator, as the fit left it
     predict_seed_: int | None = None
     x_mean_: Array | None = None
     x_scale_: Array | None = None
     x_axes_: Array | None = None
     y_mean_: Array | None = None
-    y_scale_: Any = None  # ndarray (K,)
+    y_scale_: Any = None  # ndarray (K,), in units of y
     n_features_in_: int | None = None
     feature_names_in_: Array | None = None
     n_outputs_: int | None = None
@@ -49,7 +49,7 @@ class FittedState:
         return f"FittedState({', '.join(self.attributes())})"
 
     def attributes(self) -> dict[str, Any]:
-        """Return the fields that are not None, by name."""
+        """Return the fitted attributes: the fields that are not None, by name."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
