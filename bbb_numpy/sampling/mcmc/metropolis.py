@@ -256,7 +256,7 @@ class MetropolisHastings(Adaptable):
         return replace(self, proposal=proposal.tuned(*tuning))
 
     def adapt(self, *arguments: Any, **options: Any) -> Any:
-        """Return the initial `Adaptation`, as `Adaptable.adapt`; None if the proposal is not tunable."""
+        """Return the initial `Adaptation` of a warm-up, or None if the proposal cannot be tuned."""
         if not hasattr(self.proposal, "tuned"):
             return None
         return super().adapt(*arguments, **options)
