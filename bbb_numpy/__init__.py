@@ -156,7 +156,7 @@ __all__ = [
 for _class in _registry.classes(
     *("posterior", "prior", "likelihood", "optimizer", "sampler", "proposal")
 ):
-    # its own module lists it in NAMED, and that is enough
+    # Export each class that the package's modules list in NAMED, without listing it here again
     if _class.__name__ not in __all__:
         globals()[_class.__name__] = _class
         __all__ += [_class.__name__]

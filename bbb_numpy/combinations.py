@@ -64,16 +64,16 @@ class Case(NamedTuple):
     """Arguments of one call of `value_and_grad`, with its estimator."""
 
     estimator: GradientEstimator
-    theta: Array  # flat vector
-    noise: Array  # (S, ...), from `draw`
+    theta: Array  # (T,) flat vector of all parameters
+    noise: Array  # (S, ...) noise, as `estimator.draw` returns it
     x: Array  # (B, d_in) inputs
     y: Array  # (B, K) targets
-    kl_weight: float  # share of the KL term
+    kl_weight: float  # share of the KL term, > 0 and <= 1
     sample_weight: Array | None = None  # (B,) weight of each row; None for ones
 
 
 def combinations() -> Iterator[Combination]:
-    """Yield every combination of short names of registered parts, including invalid ones."""
+    """Yield every combination of names of registered parts, also those that do not fit together."""
     tables = (POSTERIORS, PRIORS, LIKELIHOODS, ESTIMATORS, CHECKED_OBJECTIVES)
     for names in product(*tables):
         yield Combination(*names)
@@ -86,7 +86,7 @@ def build_estimator(
     targets: int = 2,
     activation: str = "relu",
 ) -> GradientEstimator:
-    """Return the estimator of a combination of parts, for a small network.
+    """Return the gradient estimator for a combination of parts, with a small network.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def draw_case(
     rows: int = 2,
     kl_weight: float = 0.7,
 ) -> Case:
-    """Draw theta, noise and data of a small case; the model itself draws the targets.
+    """Draw the arguments of a gradient check: theta, noise, inputs, and targets from the model.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def draw_case(
         Share of the KL term, in (0, 1].
     """
     theta = estimator.init(rng)
-    if "lower" in estimator.layout.slices:  # C starts diagonal, so draw correlations
+    if "lower" in estimator.layout.slices:  # C is diagonal at first
         lower = estimator.layout.views(theta)["lower"]
         lower[...] = 0.1 * rng.standard_normal(lower.shape)
     model = estimator.model
@@ -154,7 +154,7 @@ def draw_case(
 def _value_and_grad(
     case: Case, theta: Array, frozen: Array, *data: Any
 ) -> tuple[Any, Array]:
-    """Return the value of an estimator, or of its surrogate if it has one, and the gradient.
+    """Return the value of an estimator, or of its surrogate if it has one, and its gradient.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def _value_and_grad(
 def check_case(
     case: Case, method: str = "complex", max_coordinates: int | None = None
 ) -> Report:
-    """Return the errors of the gradient of a case, compared with finite differences in floats.
+    """Compare the gradient of a case with finite differences; return the errors.
 
     If the estimator has a surrogate, the gradient is compared with differences of the surrogate,
     frozen at the theta of the case.
@@ -205,7 +205,7 @@ def check_case(
 
 
 def prove_case(case: Case, seed: int = 0) -> Proof:
-    """Prove the gradient of a case, or of its surrogate if it has one, in exact arithmetic (D44).
+    """Prove in exact arithmetic that the gradient of a case is that of its value (D44).
 
     The gradient is proved for all values of theta, noise, x, real y, KL weight and row weights at
     which the program takes the same branches as for this case.
@@ -229,7 +229,7 @@ def prove_case(case: Case, seed: int = 0) -> Proof:
 
 
 def format_matrix(errors: Mapping[Combination, float]) -> str:
-    """Return a text table of the errors of combinations, with one column per likelihood.
+    """Return a text table of gradient errors of combinations, with one column per likelihood.
 
     It has one line for each posterior, estimator, objective and prior. A combination that is not
     in `errors` is shown as ``-``.
@@ -247,7 +247,7 @@ def format_matrix(errors: Mapping[Combination, float]) -> str:
     for row in sorted(
         {(c.posterior, c.estimator, c.objective, c.prior) for c in errors}
     ):
-        # Leading names that equal those of the line above are left blank
+        # Names that repeat those of the line above are left blank
         labels = [
             "" if row[: i + 1] == previous[: i + 1] else name
             for i, name in enumerate(row)

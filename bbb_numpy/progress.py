@@ -6,14 +6,14 @@ from typing import Any
 
 from tqdm import TqdmWarning
 
-with warnings.catch_warnings():  # a notebook without ipywidgets shows the plain bar
+with warnings.catch_warnings():  # no warning if ipywidgets is missing
     warnings.simplefilter("ignore", TqdmWarning)
     from tqdm.auto import tqdm as _tqdm
 
 __all__ = ["tqdm"]
 
 
-class tqdm(_tqdm):  # type: ignore[misc]  # tqdm has no types
+class tqdm(_tqdm):  # type: ignore[misc]  # tqdm ships no type annotations
     """Progress bar that is not shown, and whose `write` does nothing, if there is no output stream.
 
     That is so under ``pythonw`` and in services, where `sys.stderr` and `sys.stdout` are None.
@@ -29,7 +29,7 @@ class tqdm(_tqdm):  # type: ignore[misc]  # tqdm has no types
     def write(
         cls, s: str, file: Any = None, end: str = "\n", nolock: bool = False
     ) -> None:
-        """Write a line of text above the bars.
+        """Write a line of text above the progress bars; do nothing without an output stream.
 
         Parameters
         ----------

@@ -31,7 +31,7 @@ from .training.stopping import EarlyStopping
 __all__ = ["FAMILIES", "Entries", "class_of", "classes", "register"]
 
 Table = dict[str, Any]
-# Names of the tests that compare all entries of a family with the formulas of tests/textbook.py
+# Names of tests that compare every entry of a family with its formula in tests/textbook.py
 VALUE_TEST = (
     "tests/gradients/test_exact.py::test_every_value_is_the_textbook_formula_exactly"
 )
@@ -75,7 +75,7 @@ class Entries:
     checked: Table = field(default_factory=dict)
 
     def add(self, name: str, entry: Any, checked: Any) -> None:
-        """Add an entry; if it can learn its numbers, also add ``name-learned``, which learns them.
+        """Add an entry, and ``name-learned``, a copy with learn=True, if it has the field `learn`.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class Entries:
 
 
 def class_of(entry: Any) -> Any:
-    """Return the class of a named object, or the object itself if it is a class or a function."""
+    """Return the class of `entry`, or `entry` itself if it is a class or a function."""
     if isinstance(entry, partial):
         entry = entry.func
     if isinstance(entry, type | FunctionType):
@@ -105,7 +105,7 @@ def class_of(entry: Any) -> Any:
 
 
 def _check_class(predicate: Callable[[type], bool], expected: str) -> Check:
-    """Return a check that raises TypeError unless a value is a class for which `predicate` is true.
+    """Return a check that accepts only classes for which `predicate` is true, else TypeError.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ for _package in (parts, model, gradients, training, mcmc):
     for _family, _table in names_in(_package).items():
         for _name, _pair in _table.items():
             FAMILIES[_family].add(_name, *_pair)
-# (family, name) of each entry that `register` has added
+# (family, name) of each entry that a user has added with `register`
 REGISTERED: list[tuple[str, str]] = []
 SHIPPED = {
     (family, name) for family, entries in FAMILIES.items() for name in entries.checked
@@ -180,8 +180,8 @@ SHIPPED = {
 
 
 def classes(*families: str) -> tuple[Any, ...]:
-    """Return the classes and functions of all entries of the given families, by default of all."""
-    distinct: dict[Any, None] = {}  # a dict serves as a set that keeps the order
+    """Return the distinct classes and functions of all entries of families, by default of all."""
+    distinct: dict[Any, None] = {}  # an ordered set: keys of a dict
     for family in families or FAMILIES:
         entries = FAMILIES[family]
         for entry in (*entries.named.values(), *entries.checked.values()):

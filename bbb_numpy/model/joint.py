@@ -24,8 +24,8 @@ class Evaluation(NamedTuple):
     """Log likelihood of one forward pass, and the intermediate results for its backward pass."""
 
     log_likelihood: Array  # (S,) log P(D|w), summed over the rows
-    tape: Tape  # intermediate arrays of the network
-    residuals: Any  # intermediate results of the likelihood
+    tape: Tape  # intermediate arrays of the network's forward pass
+    residuals: Any  # what the likelihood's backward pass needs
 
 
 class Joint(NamedTuple):
@@ -34,7 +34,7 @@ class Joint(NamedTuple):
     log_prior: Array  # (S,) log P(w)
     log_likelihood: Array  # (S,) log P(D|w), summed over the rows
     evaluation: Evaluation
-    prior: Any  # intermediate results for the backward pass of the prior
+    prior: Any  # what the prior's backward pass needs
 
 
 @dataclass(frozen=True)
@@ -71,21 +71,21 @@ class Model:
 
     @property
     def lead(self) -> tuple[int, ...]:
-        """Axes of the data before those of rows and columns; () for this class."""
+        """Shape of the leading axes of the data, before rows and columns: () for a single model."""
         return ()
 
     @property
     def layout(self) -> Layout:
-        """Blocks of one flat weight vector, P numbers."""
+        """Names and shapes of the blocks of one flat weight vector."""
         return self.network.layout
 
     @property
     def outputs(self) -> int:
-        """Number of target columns K."""
+        """Number of target columns or classes, K."""
         return self.likelihood.targets(self.network.sizes[-1])
 
     def learned(self) -> Blocks:
-        """Return names and shapes of the learned blocks of the prior, then of the likelihood."""
+        """Return names and shapes of the learned blocks, the prior's before the likelihood's."""
         return self.prior.blocks() + self.likelihood.blocks(self.outputs)
 
     def evaluate(
@@ -97,7 +97,7 @@ class Model:
         buffers: Buffers,
         sample_weight: Array | None = None,
     ) -> Evaluation:
-        """Return the log likelihood of S weight vectors, and what its backward pass needs.
+        """Return the log likelihood of each of S weight vectors, and what `likelihood_vjp` needs.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class Model:
         sample_weight : ndarray (B,), optional
             Weight of each row's log likelihood; by default all are 1 (D45).
         """
-        # f has shape (S, B, heads)
+        # f: network outputs (S, B, heads)
         f, tape = network.forward(self.network, w, x, buffers)
         log_likelihood, saved = self.likelihood.log_likelihood(
             params, f, y, sample_weight
@@ -131,7 +131,7 @@ class Model:
         buffers: Buffers,
         sample_weight: Array | None = None,
     ) -> Joint:
-        """Return log prior and log likelihood of S weight vectors, for their backward pass too.
+        """Return log prior and log likelihood of each of S weight vectors, and what `vjp` needs.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class Model:
         d_params: Params,
         buffers: Buffers,
     ) -> Array:
-        """Return the gradient for the weights, given those for log prior and log likelihood.
+        """Return the gradient for the weights, given the loss's derivatives for both log densities.
 
         That of the likelihood is computed by backpropagation (K37-K42), that of the prior in
         closed form (K19).
@@ -219,7 +219,7 @@ class Model:
         return d_w
 
     def predict(self, w: Array, x: Array, buffers: Buffers | None = None) -> Array:
-        """Return the outputs of the network for S weight vectors.
+        """Return the network outputs (S, B, heads) of S weight vectors for B rows of inputs.
 
         Parameters
         ----------

@@ -27,9 +27,9 @@ __all__ = [
     "proportional_kl_weights",
 ]
 
-# Function of the batch sizes of an epoch that returns the shares pi_i
+# Function that maps the batch sizes of an epoch to the minibatches' shares of the KL term
 Shares = Callable[[Any], Array]
-# Function of an epoch, counted from 0, and the number of epochs that returns beta
+# Function that maps an epoch, counted from 0, and the number of epochs to a factor of the KL term
 WarmUp = Callable[[int, int], float]
 SHARE_OF_EPOCHS = partial(
     real, low=1e-12, high=1.0 + 1e-12, expected="a number > 0 and <= 1"
@@ -37,9 +37,10 @@ SHARE_OF_EPOCHS = partial(
 
 
 def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
-    """Return the shares pi_i = B_i / N of the minibatches of one epoch; they sum to 1 (D6).
+    """Return each minibatch's share of the KL term in one epoch, proportional to its rows (D6).
 
-    With one example per step this is the 1/n of K18; with a ragged last minibatch it stays
+    The share is B_i / N, the minibatch's part of all rows, and all shares sum to 1. With one
+    example per step this is the 1/n of K18; with a ragged last minibatch it stays
     exact, where 1/M would not. A minibatch whose rows all have weight 0 (D45) has the share 0.
 
     Parameters
@@ -63,9 +64,10 @@ def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
 
 @accepts(batch_sizes=Numbers((None,)))
 def geometric_kl_weights(batch_sizes: ArrayLike) -> Array:
-    """Return Blundell's shares pi_i = 2^(M-i) / (2^M - 1), i = 1..M, stable for any M (D6).
+    """Return each minibatch's share of the KL term in one epoch, halved from one to the next (D6).
 
-    The prior dominates in the first minibatches, the data in the last ones (Blundell et
+    Minibatch i of M has the share 2^(M-i) / (2^M - 1), computed without overflow for any M. The
+    prior dominates in the first minibatches, the data in the last ones (Blundell et
     al. 2015, Section 3.4).
 
     Parameters

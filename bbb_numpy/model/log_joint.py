@@ -35,13 +35,13 @@ from .joint import Model
 __all__ = ["LogJoint"]
 
 DEFAULT_HYPERPRIOR = LogNormal()
-# Largest number of activations of a layer that one block of rows has in one chain: 0.5 MB in
+# Largest number of activations per layer and chain in one block of rows: 0.5 MB in
 # float64, which fits into the processor's cache
 MAX_ACTIVATIONS = 2**16
 
 
 def _float_array(name: str, value: Any) -> Array:
-    """Return `value` unchanged; raise an error that names it unless it is an array of floats.
+    """Return `value` unchanged; raise an error that mentions `name` unless it is a float array.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ class LogJoint:
     hyperpriors: Mapping[str, Hyperprior] = field(default_factory=dict)
     power: float = 1.0
     sample_weight: Array | None = None
-    # Buffers by number of chains, which falls as trees of NUTS end one by one, and by number of
-    # rows of a block
+    # Buffers by number of chains, which falls while chains of NUTS finish one by one, and by rows
+    # per block
     buffers: ThreadLocalBuffers = field(
         default_factory=ThreadLocalBuffers, init=False, repr=False
     )
@@ -120,17 +120,17 @@ class LogJoint:
 
     @cached_property
     def layout(self) -> Layout:
-        """Blocks of one position: the weights layer by layer, then the learned numbers."""
+        """Names and shapes of the blocks of a position: weights by layer, then learned numbers."""
         return Layout(self.model.layout.blocks + self._learned.blocks)
 
     @cached_property
     def _learned(self) -> Layout:
-        """Blocks of the learned numbers of prior and likelihood."""
+        """Names and shapes of the learned blocks of prior and likelihood."""
         return Layout(self.model.learned())
 
     @cached_property
     def _initial_values(self) -> Params:
-        """Starting values of the learned numbers by block name, with which the model was made."""
+        """Initial values of the learned numbers by block name, as set by prior and likelihood."""
         model = self.model
         flat = (
             model.prior.init(np.float64),
@@ -140,7 +140,7 @@ class LogJoint:
 
     @cached_property
     def _hyperpriors(self) -> list[tuple[Hyperprior, slice, Array]]:
-        """Hyperpriors, each with its columns of a position and their initial values.
+        """Tuples of a hyperprior, the columns of a position it is for, and their initial values.
 
         Adjacent blocks with the same hyperprior are merged, as it treats each number alone.
         """
@@ -160,8 +160,9 @@ class LogJoint:
 
     @cached_property
     def _row_blocks(self) -> list[tuple[Array, Array, Array | None]]:
-        """Inputs, targets and weights of blocks of rows; equal rows are merged if that halves them.
+        """The data in blocks of rows: inputs, targets and row weights of each block.
 
+        Equal rows are merged into one with their number as its weight, if that halves the rows.
         Blocks are so small that the activations of a block are still in the processor's cache when
         its backward pass needs them.
         """
@@ -172,7 +173,7 @@ class LogJoint:
             d_in = x.shape[1]
             x = np.ascontiguousarray(unique_rows[:, :d_in])
             y = np.ascontiguousarray(unique_rows[:, d_in:])
-            v = counts.astype(y.dtype)  # row weights: how often each row occurs (D45)
+            v = counts.astype(y.dtype)  # weight of a row: its count (D45)
         block_size = max(1, MAX_ACTIVATIONS // max(self.model.network.sizes[1:]))
         blocks = []
         for first_row in range(0, max(1, len(x)), block_size):
@@ -181,17 +182,17 @@ class LogJoint:
         return blocks
 
     def weights(self, position: Array) -> Array:
-        """Return a view (..., P) of the weights in positions (..., D)."""
+        """Return the weights of positions (..., D), as a view (..., P)."""
         return position[..., : self.model.layout.size]
 
     def params(self, position: Array) -> Params:
-        """Return views of the learned numbers in positions (..., D), by block name."""
+        """Return the learned numbers of positions (..., D) by block name, as views."""
         return self._learned.views(position[..., self.model.layout.size :])
 
     def draw_rows(
         self, rng: np.random.Generator, chains: int, size: int
     ) -> Array | None:
-        """Draw the rows of a minibatch with replacement, independently for each chain.
+        """Draw indices of minibatch rows with replacement, independently for each chain.
 
         Parameters
         ----------
@@ -213,7 +214,7 @@ class LogJoint:
     def __call__(
         self, position: Array, rows: Array | None = None
     ) -> tuple[Array, Array]:
-        """Return the log density of S positions and its gradient.
+        """Return the log joint density of S positions, and its gradient.
 
         Threads may share one `LogJoint`.
 
@@ -248,6 +249,7 @@ class LogJoint:
         power = self.power
         blocks = self._row_blocks
         if rows is not None:
+            # The sum over B rows of a minibatch, times N / B, estimates the sum over all N rows
             power *= len(self.x) / rows.shape[1]  # D64
             row_weights = self.sample_weight
             if row_weights is not None:
@@ -257,7 +259,7 @@ class LogJoint:
         # other block rewinds
         buffers = buffers_by_rows[0 if rows is None else -1].rewind()
         weights = self.weights(position)
-        w = buffers.like(weights)  # contiguous, and the same array in every call
+        w = buffers.like(weights)  # contiguous; reused by every call
         np.copyto(w, weights)
         gradient = np.empty_like(position)
         params, d_params = self.params(position), self.params(gradient)
@@ -266,12 +268,13 @@ class LogJoint:
         (x, y, v), *other_blocks = blocks
         # log P(w), and log P(D|w) of the first block of rows
         joint = model.forward(w, params, x, y, buffers, v)  # K11-K16, K31-K36
+        # Log prior plus the log likelihood to the power beta
         value = joint.log_prior + power * joint.log_likelihood  # D33
         ones = np.ones(len(position), position.dtype)
         # Gradient of the value for the weights; the cotangents of its two terms are 1 and `power`
         d_w = model.vjp(joint, ones, power * ones, d_params, buffers)  # K19, K37-K42
         np.copyto(self.weights(gradient), d_w)
-        for x, y, v in other_blocks:  # the log likelihood is a sum over rows
+        for x, y, v in other_blocks:  # log P(D|w) is a sum over blocks
             buffers = buffers_by_rows[len(x)].rewind()
             evaluation = model.evaluate(w, params, x, y, buffers, v)
             # Add the tempered log likelihood of the next block of rows
@@ -285,11 +288,12 @@ class LogJoint:
         for hyperprior, columns, initial in self._hyperpriors:
             u = position[:, columns]
             value = value + np.add.reduce(hyperprior.log_density(u, initial), axis=-1)
+            # Derivative of the hyperprior's log density for its learned numbers
             gradient[:, columns] += hyperprior.slope(u, initial)  # D32
         return value, gradient
 
     def rowwise(self, position: Array) -> Array:
-        """Return log P(y|x, w, u) (S, N) of every row, without row weights, for S positions.
+        """Return the log likelihood of each of N rows for S positions, (S, N), without row weights.
 
         Parameters
         ----------
@@ -300,7 +304,7 @@ class LogJoint:
         return self.model.likelihood.log_density(self.params(position), f, self.y)[0]
 
     def log_likelihood(self, position: Array) -> Array:
-        """Return log P(D|w, u) (S,) for positions (S, D), with row weights.
+        """Return the log likelihood of all rows for S positions, (S,) in nats, with row weights.
 
         The exponent `power` does not enter.
 
@@ -318,7 +322,7 @@ class LogJoint:
     def draw_prior(
         self, rng: np.random.Generator, chains: int, dtype: Any = np.float64
     ) -> Array:
-        """Draw S positions from the hyperpriors and the prior.
+        """Draw positions from the prior: learned numbers from hyperpriors, then weights given them.
 
         Parameters
         ----------

@@ -70,10 +70,10 @@ Factors = tuple[float, float, float]
 class Linear:
     """Base class of objectives that are weighted sums of the means of the three terms (D30)."""
 
-    factors: Any  # factors of pi_i log q, pi_i log P(w) and log P(D_i|w)
+    factors: Any  # coefficients of pi_i log q, pi_i log P(w), log P(D_i|w)
 
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-        """Return the weighted sum of the means of the three terms, and its derivatives.
+        """Return the weighted sum of the three terms' means over samples, and its derivatives.
 
         With weight_t for term t, the value is sum_t weight_t mean_s(term_t), and each cotangent
         weight_t / S.
@@ -98,7 +98,7 @@ class Linear:
         posterior = posterior_factor * kl_weight * mean
         prior = prior_factor * kl_weight * mean
         likelihood = likelihood_factor * mean
-        value = posterior.dot(terms.posterior)  # `dot` takes half the time of @
+        value = posterior.dot(terms.posterior)  # half the time of @
         value += prior.dot(terms.prior)
         value += likelihood.dot(terms.likelihood)
         return value, Cotangents(posterior, prior, likelihood)
@@ -131,7 +131,7 @@ class FreeEnergy(Linear):
 
     @property
     def factors(self) -> Factors:
-        """Factors of pi_i log q, pi_i log P(w) and log P(D_i|w), in this order."""
+        """Coefficients of pi_i log q, pi_i log P(w) and log P(D_i|w) in the free energy."""
         return self.beta, -self.beta, -1.0  # beta KL - log P(D|w) (K17, R1-R3, D8, D24)
 
 
@@ -218,7 +218,7 @@ class PACBayes:
         confidence = log(2.0 * self.rows**0.5 / self.delta)
         k = (mean.dot(terms.posterior - terms.prior) + confidence) / (2.0 * self.rows)
         root_k = np.sqrt(k)
-        root_rk = np.sqrt(k - mean.dot(terms.likelihood) / scale)  # sqrt(r + k)
+        root_rk = np.sqrt(k - mean.dot(terms.likelihood) / scale)  # r: mean loss
         total = root_k + root_rk
         # The derivatives of total^2 are total / root_rk for r and total^2 / (root_k root_rk) for k
         slope = 0.5 * kl_weight * log(2.0) * (total * total / (root_k * root_rk))
@@ -229,7 +229,7 @@ class PACBayes:
 
 
 def log_weights(terms: LogDensities, kl_weight: float) -> Array:
-    """Return the log importance weight of each sample, up to a constant (G1, G7, D30).
+    """Return the log importance weight log P(w, D) - log q(w) of each sample (G1, G7, D30).
 
     It is log P(w) - log q(w) + log P(D_i|w) / pi_i. With all data in one minibatch these weights
     are those of q for the posterior, and their mean estimates the evidence (G1). With
@@ -251,7 +251,7 @@ def log_weights(terms: LogDensities, kl_weight: float) -> Array:
 
 
 def _self_normalised(logs: Array) -> Array:
-    """Return exp(logs) / sum exp(logs) (S,) for real `logs` (S,), without overflow (G7)."""
+    """Return the softmax of real log weights `logs` (S,): importance weights that sum to 1 (G7)."""
     shares = np.exp(logs - logs.max())
     return shares / shares.sum()
 
@@ -350,7 +350,7 @@ class EUBO:
         """
         logs = log_weights(terms, kl_weight)
         share = _self_normalised(logs.real)  # normalised importance weights (G7)
-        # A sample of density 0 has share 0, and its product 0 (-inf) is to be 0
+        # A sample of density 0 has share 0; replace its log weight -inf, as 0 times -inf is NaN
         finite_logs = np.where(share > 0, logs, 0.0)
         # Derivatives for log q, log P(w) and log P(D|w) of each sample
         cotangents = Cotangents(-kl_weight * share, -kl_weight * share, -share)  # G4
@@ -367,8 +367,8 @@ NAMED = {
         "eubo": EUBO(),
         "mle": MLE(),
         "map": MAP(),
-        # The bound depends on the number of rows, so no name stands for one that a user could
-        # choose
+        # The bound depends on the number of rows, so there is no entry with a name that a user
+        # could choose
         "pac-bayes": (None, PACBayes(64, 0.25)),
     }
 }

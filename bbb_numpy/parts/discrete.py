@@ -126,6 +126,8 @@ class BernoulliLikelihood(_Discrete):
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
         """Return the Bernoulli log likelihood of each row, log P(y|x, w), for logits `f` (D13).
 
+        It is sum_k [y_k f_k - softplus(f_k)].
+
         Parameters
         ----------
         params : dict
@@ -200,6 +202,8 @@ class CategoricalLikelihood(_Discrete):
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
         """Return the log likelihood of each row's class, log P(y|x, w), for class logits `f` (D14).
+
+        It is sum_k y_k log softmax(f)_k.
 
         Parameters
         ----------
@@ -276,6 +280,8 @@ class PoissonLikelihood(_Discrete):
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
         """Return the Poisson log likelihood of each row, log P(y|x, w), for log rates f (D15, D31).
+
+        It is sum_k [y_k f_k - e^f_k - log y_k!].
 
         Parameters
         ----------

@@ -158,7 +158,7 @@ class FullRank(GaussianPosterior):
     def from_weights(
         self, blocks: Params, w: Array, buffers: Buffers
     ) -> GaussianSample:
-        """Return the given weights as a sample, with the noise eps = C^-1 (w - mu) behind them.
+        """Return the given weights as a sample, with their noise eps = C^-1 (w - mu).
 
         Parameters
         ----------
@@ -245,6 +245,8 @@ class FullRank(GaussianPosterior):
         self, factor: Factor, group_starts: tuple[int, ...] | None = None
     ) -> Entropy:
         r"""Return the entropy of q in nats, and the sum of the variances of the weights (M4, D19).
+
+        The entropy is :math:`\sum_j \log C_{jj} +     frac P2 (1 + \log 2\pi)`.
 
         Parameters
         ----------

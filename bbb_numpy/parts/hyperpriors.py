@@ -106,6 +106,8 @@ class LogNormal:
     def log_density(self, u: Array, start: Array) -> Array:
         """Return the log density of N(m, width^2) at each learned number u, (S, K) in nats (D32).
 
+        It is -(u - m)^2 / (2 width^2) - log width - log(2 pi) / 2.
+
         Parameters
         ----------
         u : ndarray (S, K)
@@ -167,6 +169,8 @@ class HalfNormal(_ScaleDensity):
     def log_density(self, u: Array, start: Array) -> Array:
         """Return the log density of u = log s, for a half-normal scale s, (S, K) in nats (D32).
 
+        It is log(2/pi)/2 - log c - s^2 / (2 c^2) + u, where c is `scale` and u is log ds/du.
+
         Parameters
         ----------
         u : ndarray (S, K)
@@ -206,6 +210,8 @@ class HalfCauchy(_ScaleDensity):
 
     def log_density(self, u: Array, start: Array) -> Array:
         """Return the log density of u = log s, for a half-Cauchy scale s, (S, K) in nats (D32).
+
+        It is log(2/pi) - log(2 cosh v) with v = u - log c, where c is `scale`.
 
         It includes the Jacobian, log ds/du = u.
 

@@ -33,8 +33,8 @@ MEAN_FIELD = MeanField()
 class LowRankFactor(NamedTuple):
     """Diagonal and columns of the covariance, in units of sigma, and what its density needs."""
 
-    diagonal: SoftplusParts  # sigma and functions of rho, (P,) each
-    v: Array  # (P, R) columns V
+    diagonal: SoftplusParts  # standard deviations sigma (P,) and functions of them
+    v: Array  # (P, R) matrix V: R columns of the covariance
     inverse: Array  # (R, R) matrix M^-1, with M = I + V^T V
     log_det: Any  # log |M|, which equals log |I + V V^T|
 
@@ -76,11 +76,11 @@ class LowRank(GaussianPosterior):
         check_fields(self, rank=COUNT, v_scale=spread)
 
     def blocks(self, size: int) -> Blocks:
-        """Return the blocks mu (P,), rho (P,) and v (P, R) of theta, for P = `size` weights."""
-        return (*super().blocks(size), ("v", (size, self.rank)))  # D59: V
+        """Return names and shapes of theta's blocks mu, rho and v, for `size` weights."""
+        return (*super().blocks(size), ("v", (size, self.rank)))  # the matrix V (D59)
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Return a random starting theta: mu, rho and V.
+        """Draw an initial theta: means mu, raw scales rho and covariance columns V.
 
         Parameters
         ----------
@@ -95,18 +95,18 @@ class LowRank(GaussianPosterior):
         return theta
 
     def noise_size(self, size: int) -> int:
-        """Return P + R for P = `size` weights: noise for each weight and each column of V."""
+        """Return how much noise a sample takes: one number per weight and per column of V."""
         return size + self.rank
 
     def factor(self, blocks: Params, buffers: Buffers) -> LowRankFactor:
-        """Return sigma, V, and M^-1 and log |M| with M = I + V^T V (D59)."""
+        """Return sigma, V, and the inverse and log determinant of I + V^T V (D59)."""
         rho = blocks["rho"]
         v = blocks["v"]
-        # Exact numbers of a proof are Python objects
+        # A proof runs this code with exact numbers, in arrays of dtype object
         exact = v.dtype.kind == "O"
         identity = np.eye(self.rank, dtype=None if exact else v.real.dtype)
         m = identity + v.T @ v
-        sign, log_abs_det = np.linalg.slogdet(m)  # a complex step has a complex sign
+        sign, log_abs_det = np.linalg.slogdet(m)  # complex weights have a complex sign
         return LowRankFactor(
             diagonal=softplus_parts(rho, buffers.softplus_parts(rho)),
             v=v,
@@ -115,7 +115,7 @@ class LowRank(GaussianPosterior):
         )
 
     def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> LowRankSample:
-        """Return weights made from noise (S, P + R): w = mu + sigma (eps_1 + V eps_2) (D59).
+        """Return S weight vectors mu + sigma (eps_1 + V eps_2), with (eps_1, eps_2) = `eps` (D59).
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class LowRank(GaussianPosterior):
         return LowRankSample(w, a, parts, column_eps)
 
     def from_weights(self, blocks: Params, w: Array, buffers: Buffers) -> LowRankSample:
-        """Return a sample of the given weights, with the most probable noise that makes them.
+        """Return the given weights as a sample, with the most probable noise that yields them.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class LowRank(GaussianPosterior):
         return LowRankSample(w, a, parts, a @ parts.v @ parts.inverse)
 
     def log_density(self, sample: LowRankSample) -> Array:
-        r"""Return log q(w|theta) (S,), with its constant (D59).
+        r"""Return the log density log q(w|theta) of each of S samples, in nats, normalised (D59).
 
         With c = M^-1 V^T a: :math:`-\sum_j \log\sigma_j - \tfrac12 \log|M| - \tfrac12 a^T (a - V c)
         - \tfrac P2 \log 2\pi`, by Woodbury's identity and the determinant lemma.
@@ -183,7 +183,7 @@ class LowRank(GaussianPosterior):
     def pull_back(
         self, sample: LowRankSample, d_w: Array, d_log_q: Array | None, d_theta: Params
     ) -> None:
-        """Write the gradient for mu, rho and V, given cotangents of w (S, P) and log q (S,) (D59).
+        """Write the gradients for mu, rho and V, given those for weights and log q (D59).
 
         For mu and rho it is that of a mean field with the noise a. For V, with u = a - V c,
         ``dV = sum_s [sigma d_w eps_2^T - d_log_q (V M^-1 + u (eps_2 - c)^T)]``.
@@ -206,15 +206,17 @@ class LowRank(GaussianPosterior):
         np.matmul((d_w * parts.diagonal.softplus).T, sample.column_eps, out=d_v)
         if d_log_q is not None:
             u, c = _solve(sample)
-            # This is the gradient of the term log |M| / 2 of log q
+            # Gradient of the term -log |M| / 2 of log q for V
             d_v -= np.add.reduce(d_log_q) * (parts.v @ parts.inverse)
-            # This is the gradient of the quadratic form of log q
+            # Gradient of the term -a^T (I + V V^T)^-1 a / 2 of log q for V
             d_v -= u.T @ (d_log_q[:, None] * (sample.column_eps - c))  # D59
 
     def add_density_slope(
         self, sample: LowRankSample, cotangent: Array, d_w: Array
     ) -> None:
-        """Add cotangent (S,) times d log q/dw = -u / sigma, theta held fixed, to `d_w` (W3, D59).
+        """Add `cotangent` times d log q/dw, with theta held fixed, to `d_w` (W3, D59).
+
+        Here d log q/dw = -u / sigma, with u = (I + V V^T)^-1 (w - mu) / sigma.
 
         Parameters
         ----------
@@ -231,7 +233,7 @@ class LowRank(GaussianPosterior):
     def entropy(
         self, parts: LowRankFactor, group_starts: GroupStarts = None
     ) -> Entropy:
-        r"""Return the entropy of q, and the sum of the variances of the weights (D59).
+        r"""Return the entropy of q in nats, and the sum of the variances of the weights (D59).
 
         The entropy is :math:`\sum_j \log\sigma_j + \tfrac12 \log|M| + \tfrac P2 (1 + \log 2\pi)`,
         the variance of w_j is ``sigma_j^2 (1 + |V_j|^2)``.
@@ -250,7 +252,7 @@ class LowRank(GaussianPosterior):
             The entropy in nats, and the sum of the variances of the weights.
         """
         diagonal = MEAN_FIELD.entropy(parts.diagonal, group_starts)
-        # (P,), the part of each variance that V adds
+        # What V adds to the variance of each weight, (P,)
         correlated = parts.diagonal.softplus**2 * inner(parts.v, parts.v)
         if group_starts is None:
             variance = diagonal.total_variance + np.add.reduce(correlated)
@@ -262,7 +264,7 @@ class LowRank(GaussianPosterior):
     def add_entropy_vjp(
         self, parts: LowRankFactor, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add to `d_theta` the gradient for rho, V through the entropy and variances of q (D59).
+        """Add to `d_theta` the gradients for rho and V through q's entropy and variances (D59).
 
         Parameters
         ----------
@@ -277,16 +279,17 @@ class LowRank(GaussianPosterior):
         """
         MEAN_FIELD.add_entropy_vjp(parts.diagonal, d_entropy, d_variance, d_theta)
         sigma = parts.diagonal.softplus
-        squares = inner(parts.v, parts.v)  # (P,), |V_j|^2
+        squares = inner(parts.v, parts.v)  # squared norm of each row of V, (P,)
         d_theta["rho"] += 2.0 * d_variance * sigma * parts.diagonal.sigmoid * squares
+        # d entropy / dV = V M^-1
         d_theta["v"] += d_entropy * (parts.v @ parts.inverse)  # D59
         d_theta["v"] += (2.0 * d_variance * sigma * sigma)[:, None] * parts.v
 
 
 def _solve(sample: LowRankSample) -> tuple[Array, Array]:
-    """Return u = (I + V V^T)^-1 a (S, P) = a - V c, and c = M^-1 V^T a (S, R) (D59).
+    """Solve (I + V V^T) u = a for a = `sample.eps`; return u = a - V c, and c = M^-1 V^T a (D59).
 
-    Here a is ``sample.eps`` (S, P), and M = I + V^T V.
+    Here M = I + V^T V; u has the shape (S, P) of a, and c is (S, R).
     """
     v = sample.parts.v
     c = sample.eps @ v @ sample.parts.inverse

@@ -27,13 +27,13 @@ from .priors import Prior
 
 __all__ = ["ScaleMixturePrior"]
 
-MIN_SIGMA = 1e-6  # smallest standard deviation that a learned component can have
+MIN_SIGMA = 1e-6  # lower limit of a learned standard deviation
 
 
 class _Components(NamedTuple):
     """Two Gaussians of the scale mixture, in the order wide, narrow; and derivatives (R8)."""
 
-    sigma: tuple[Any, Any]  # standard deviations sigma1, sigma2
+    sigma: tuple[Any, Any]  # standard deviations sigma1 and sigma2
     log_sigma: tuple[Any, Any]
     log_pi: tuple[Any, Any]  # log pi, log(1 - pi)
     slopes: tuple[Any, Any, Any]  # d sigma2/d t2, d (sigma1 - sigma2)/d t1, pi
@@ -94,30 +94,30 @@ class ScaleMixturePrior(Prior):
             )
 
     def blocks(self) -> Blocks:
-        """Return the block of the learned numbers t1, t2 and a, (3,); () if nothing is learned."""
+        """Return name and shape (3,) of the learned block (t1, t2, a); () if nothing is learned."""
         return (("prior_mixture", (3,)),) if self.learn else ()
 
     def init(self, dtype: Any) -> Array:
-        """Return the starting values of t1, t2 and a, (3,); empty if nothing is learned."""
+        """Return the starting values of (t1, t2, a); an empty array if nothing is learned."""
         if not self.learn:
             return np.zeros(0, dtype)
         raw = inverse_softplus([self.sigma1 - self.sigma2, self.sigma2 - MIN_SIGMA])
         return np.array([*raw, log(self.pi) - log(1.0 - self.pi)], dtype)
 
     def values(self, params: Params) -> tuple[float, float, float]:
-        """Return the numbers pi, sigma1 and sigma2, fixed or learned, as three floats."""
+        """Return pi, sigma1 and sigma2 as floats, computed from `params` if they are learned."""
         if not self.learn:
             return self.pi, self.sigma1, self.sigma2
         c = self._components(params)
         return float(c.slopes[2]), float(c.sigma[0]), float(c.sigma[1])
 
     def sd(self, params: Params) -> float:
-        """Return the standard deviation of a weight, sqrt(pi sigma1^2 + (1 - pi) sigma2^2)."""
+        """Return a weight's standard deviation, sqrt(pi sigma1^2 + (1 - pi) sigma2^2)."""
         pi, sigma1, sigma2 = self.values(params)
         return (pi * sigma1**2 + (1.0 - pi) * sigma2**2) ** 0.5
 
     def _components(self, params: Params) -> _Components:
-        """Return the two Gaussians: numbers, or (S, 1) if each sample has a mixture of its own."""
+        """Return the two Gaussians' parameters: floats, or (S, 1) if samples have their own."""
         if not self.learn:
             return _Components(
                 sigma=(self.sigma1, self.sigma2),
@@ -125,7 +125,7 @@ class ScaleMixturePrior(Prior):
                 log_pi=(log(self.pi), log(1.0 - self.pi)),
                 slopes=(0.0, 0.0, self.pi),
             )
-        # t1, t2 and a: (3,), or (3, S) if each sample has its own
+        # Raw numbers t1, t2 and a: (3,), or (3, S) if each sample has its own
         raw = np.ascontiguousarray(params["prior_mixture"].T)
         if raw.ndim == 2:
             raw = raw[:, :, None]  # (3, S, 1), which broadcasts with weights (S, P)
@@ -144,7 +144,7 @@ class ScaleMixturePrior(Prior):
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
-        r"""Return log P(w) (S,) of weights (S, P), by logsumexp over the two components (R4).
+        r"""Return the log density log P(w) of each weight vector, by logsumexp, in nats (R4).
 
         With :math:`l_k = \log\pi_k - \log\sigma_k - w^2 / (2\sigma_k^2)` a weight contributes
         :math:`\mathrm{logsumexp}(l_1, l_2) - \tfrac12\log 2\pi`. The printed
@@ -173,7 +173,7 @@ class ScaleMixturePrior(Prior):
         for k in range(2):
             np.multiply(square, -0.5 * c.sigma[k] ** -2, out=logs[k])
             logs[k] += c.log_pi[k] - c.log_sigma[k]
-        total = logsumexp(logs, axis=0)  # (S, P), of each weight  R4
+        total = logsumexp(logs, axis=0)  # log P(w_j) (S, P)  R4
         logs -= total
         value = np.add.reduce(total, axis=-1) - 0.5 * LOG_2PI * w.shape[-1]
         return value, (w, square, np.exp(logs, out=logs), c)
@@ -181,7 +181,7 @@ class ScaleMixturePrior(Prior):
     def add_vjp(
         self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
     ) -> None:
-        r"""Add cotangent (S,) times d log P/dw to `d_w`; write the learned numbers' gradient.
+        r"""Add `cotangent` times d log P(w)/dw to `d_w`; write the gradient for (t1, t2, a).
 
         With the responsibilities :math:`\xi = e^{l_1} / (e^{l_1} + e^{l_2})` and 1 - xi, which is
         not formed as a difference: that would lose it next to 1 ::
@@ -203,11 +203,11 @@ class ScaleMixturePrior(Prior):
         d_params : dict
             Gradients for the learned blocks by name, each in the shape of its block; overwritten.
         """
-        w, square, (wide, narrow), c = saved  # (S, P) each: w, w^2, xi and 1 - xi
+        w, square, (wide, narrow), c = saved  # w, w^2, responsibilities: (S, P)
         s1, s2 = c.sigma
         d_sigma2, d_sigma1, pi = c.slopes
         if self.learn:
-            # (S, 1) each: sums over the weights of the responsibilities, then of those times w^2
+            # Sums over the weights of the responsibilities r, and of r w^2, (S, 1) each
             mass = [np.add.reduce(r, axis=-1, keepdims=True) for r in (wide, narrow)]
             moment = [inner(r, square)[:, None] for r in (wide, narrow)]
             d_wide = moment[0] * s1**-3 - mass[0] / s1  # derivative for sigma1 (R6)
@@ -215,7 +215,7 @@ class ScaleMixturePrior(Prior):
             d_t1 = d_wide * d_sigma1  # sigma1 alone depends on t1 (R8)
             d_t2 = (d_wide + d_narrow) * d_sigma2  # both scales depend on t2 (R8)
             d_a = mass[0] * (1.0 - pi) - mass[1] * pi  # derivative for logit(pi) (R7)
-            # (S, 3), the derivatives for t1, t2 and a
+            # Derivatives of log P(w) for t1, t2 and a, (S, 3)
             d_mixture = np.concatenate([d_t1, d_t2, d_a], axis=1)
             write_gradient(d_params["prior_mixture"], cotangent, d_mixture)
         for block in columns(w):
@@ -227,7 +227,7 @@ class ScaleMixturePrior(Prior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Draw weights (S, P) from the prior: first a component for each, then a Gaussian number.
+        """Draw S weight vectors from the prior, (S, P) in float64.
 
         Parameters
         ----------

@@ -68,7 +68,7 @@ class MLP:
 
     @cached_property
     def layout(self) -> Layout:
-        """Blocks ``W0``, ``b0``, ``W1``, ``b1``, ... of one flat weight vector of length P."""
+        """Names and shapes of the blocks ``W0``, ``b0``, ``W1``, ... of a flat weight vector."""
         blocks: list[tuple[str, tuple[int, ...]]] = []
         for layer, (d_in, d_out) in enumerate(
             zip(self.sizes[:-1], self.sizes[1:], strict=True)
@@ -77,7 +77,7 @@ class MLP:
         return Layout(tuple(blocks))
 
     def layers(self, flat: Array) -> list[Layer]:
-        """Return views of the weights (S, d_in, d_out) and biases of each layer in `flat`."""
+        """Return each layer's weights and biases, as views of the weight vectors `flat` (S, P)."""
         views = list(self.layout.views(flat).values())
         layers = [
             Layer(w, b[:, None, :], None)
@@ -91,7 +91,7 @@ class MLP:
 
     @property
     def bias_as_weight(self) -> bool:
-        """Whether the first layer treats its bias as the weights of one more input, which is 1."""
+        """Whether the first layer's biases are weights of an extra input that is always 1."""
         return self.sizes[0] > 1
 
 
@@ -100,14 +100,14 @@ class Tape(NamedTuple):
 
     w: Array  # (S, P) weights
     layers: list[Layer]  # views of w
-    # Input a_{l-1} of each layer: x, or x with a column of 1, in the first, then (S, B, width)
+    # Inputs of each layer: x, with a column of 1 if `bias_as_weight`, then (S, B, width)
     inputs: list[Array]
-    # activation'(z_l) (S, B, width) of each hidden layer; for ReLU this is the gate [z_l > 0]
+    # Derivative of the activation in each hidden layer, (S, B, width); for ReLU it is 0 or 1
     slopes: list[Array]
 
 
 def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape]:
-    """Return the outputs (S, B, K) of S weight samples, and a tape for `vjp` and `jvp` (K31-K36).
+    """Return the network outputs for S weight samples, and a tape for `vjp`, `jvp` (K31-K36).
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape
         )
     for layer, width in zip(layers, net.sizes[1:], strict=True):
         inputs.append(a)
-        # Memory for z_l, (S, B, width)
+        # Memory for the pre-activations z_l, (S, B, width)
         a = buffers.array((len(w), x.shape[-2], width), w.dtype)
         affine(inputs[-1], layer, out=a)  # K31, K33, K36: z_l = a_{l-1} w_l + b_l
         if len(inputs) < len(layers):
@@ -141,7 +141,7 @@ def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape
 
 
 def activate(net: MLP, z: Array, slope: Array) -> Array:
-    """Replace pre-activations by their activation in place; return the derivative.
+    """Apply the activation to pre-activations `z` in place; return its derivative.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def activate(net: MLP, z: Array, slope: Array) -> Array:
 
 
 def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
-    """Return the gradient for the weights, given that for the outputs (K37-K42, order corrected).
+    """Return the gradient for the weights by backpropagation, given that for the outputs (K37-K42).
 
     With ``delta_{L-1} = d_f`` (for the unit-variance NLL: ``-(y - yhat)``, K37) ::
 
@@ -193,7 +193,7 @@ def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
         a = inputs[index]
         affine_vjp(
             a, delta, ones, d_layers[index], buffers
-        )  # db, K37, K39, K41; dW, K38, K40, K42
+        )  # biases: K37, K39, K41; weights: K38, K40, K42
         if index:  # K39, K41: the gate of the layer below
             narrow = index == 1 and inputs[0].shape[-1] < a.shape[-1]
             delta = gated(
@@ -203,7 +203,7 @@ def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
 
 
 def jvp(net: MLP, tape: Tape, d_w: Array, buffers: Buffers) -> Array:
-    """Return the derivatives of the outputs in the direction of tangents of the weights (D54).
+    """Return the derivative of the outputs along a direction `d_w` of the weights (D54).
 
     With ``da_l = activation'(z_l) o dz_l``, layer by layer ``dz_l = a_{l-1} dW_l + db_l +
     da_{l-1} W_l``.
@@ -232,13 +232,14 @@ def jvp(net: MLP, tape: Tape, d_w: Array, buffers: Buffers) -> Array:
         d_z = buffers.array((len(d_w), a.shape[-2], net.sizes[index + 1]), d_w.dtype)
         affine(a, d_layer, out=d_z)
         if index:
+            # The layer's inputs change too, by d_a times the derivative of the activation
             d_z += (d_a * tape.slopes[index - 1]) @ layer.weight  # D54
         d_a = d_z
     return d_a
 
 
 def gates(net: MLP, w: Array, x: Array) -> Array:
-    """Return a flat bool array that says which ReLU units are on; empty for other activations.
+    """Return for each ReLU unit, sample and row whether it is on; empty without ReLU.
 
     A finite difference across a change of gates compares two different linear pieces, so gradient
     checks count and skip such coordinates.
@@ -256,6 +257,6 @@ def gates(net: MLP, w: Array, x: Array) -> Array:
 
 
 def open_gates(net: MLP, slopes: list[Array]) -> Array:
-    """Return the flat bools of `gates` for `slopes`, the (S, B, width) arrays of a tape."""
+    """Return which ReLU units are on, as `gates` does, from the `slopes` of a tape."""
     on = [slope.ravel() != 0 for slope in slopes if net.activation == "relu"]
     return np.concatenate([*on, np.zeros(0, bool)])

@@ -40,22 +40,22 @@ __all__ = [
     "Posterior",
 ]
 
-GroupStarts = tuple[int, ...] | None  # indices of the first weight of each group
+GroupStarts = tuple[int, ...] | None  # index of each group's first weight
 
 
 class GaussianSample(NamedTuple):
     """S weight samples with the noise and scales that they were made from, for `pull_back`."""
 
-    w: Array  # (S, P) weights, mu + sigma eps or mu + C eps
-    eps: Array  # (S, P) noise
+    w: Array  # (S, P) weight vectors, mu + sigma eps or mu + C eps
+    eps: Array  # (S, P) standard normal noise
     parts: Any  # the scales, as `factor` returns them
 
 
 class Entropy(NamedTuple):
     """Entropy and total variance of a Gaussian q, for a KL divergence in closed form."""
 
-    value: Any  # scalar, the entropy -E_q[log q] in nats
-    # Sum of the variances of all weights, a scalar, or of each group of weights, (L,)
+    value: Any  # entropy -E_q[log q], a scalar in nats
+    # Sum of the weights' variances under q: a scalar, or (L,), one sum for each of L groups
     total_variance: Any
 
 
@@ -68,11 +68,11 @@ class Posterior:
     """
 
     def blocks(self, size: int) -> Blocks:
-        """Return names and shapes of the blocks of theta for a network of `size` weights."""
+        """Return names and shapes of the blocks of theta, for a network of `size` weights."""
         raise NotImplementedError
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Return a random starting theta, one flat vector with the blocks in their order.
+        """Draw an initial theta: one flat vector, with the blocks in the order of `blocks`.
 
         Parameters
         ----------
@@ -85,11 +85,11 @@ class Posterior:
         raise NotImplementedError
 
     def noise_size(self, size: int) -> int:
-        """Return the length of the noise of `size` weights: P by default (K1, D11)."""
+        """Return how many noise numbers `size` weights need: by default `size` (K1, D11)."""
         return size
 
     def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> Any:
-        """Return S weight vectors made from noise, with the numbers that `pull_back` needs.
+        """Return S weight vectors computed from the noise `eps`, and what `pull_back` needs.
 
         Parameters
         ----------
@@ -108,13 +108,13 @@ class Posterior:
         raise NotImplementedError
 
     def log_density(self, sample: Any) -> Array:
-        """Return log q(w|theta) of each sample, (S,) in nats, with its normalising constant."""
+        """Return the normalised log density log q(w|theta) of each sample, (S,) in nats."""
         raise NotImplementedError
 
     def pull_back(
         self, sample: Any, d_w: Array, d_log_q: Array | None, d_theta: Params
     ) -> None:
-        """Write the gradient for theta, given the derivatives of the loss for w and for log q.
+        """Write the gradient for theta, given the loss's derivatives for the weights and log q.
 
         Parameters
         ----------
@@ -155,11 +155,11 @@ class GaussianPosterior(Posterior):
         check_fields(self, mu_scale=spread, rho_offset=offset, rho_halfwidth=spread)
 
     def blocks(self, size: int) -> Blocks:
-        """Return the blocks mu (P,) and rho (P,) of theta, for P = `size` weights."""
-        return (("mu", (size,)), ("rho", (size,)))  # mean and raw scale (K2)
+        """Return names and shapes of theta's blocks mu and rho, for `size` weights."""
+        return (("mu", (size,)), ("rho", (size,)))  # means and raw scales (K2)
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Return a random starting theta: mu, rho, and zeros for the blocks that a subclass adds.
+        """Draw an initial theta: mu, rho, and zeros for the blocks that a subclass adds.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class GaussianPosterior(Posterior):
         raise NotImplementedError
 
     def from_weights(self, blocks: Params, w: Array, buffers: Buffers) -> Any:
-        """Return a sample of the given weights, with the noise that makes them under theta.
+        """Return the given weights as a sample, with the noise that yields them under theta.
 
         Parameters
         ----------
@@ -202,12 +202,12 @@ class GaussianPosterior(Posterior):
         Returns
         -------
         GaussianSample
-            The weights `w` (S, P), the noise that makes them, and the scales.
+            The weights `w` (S, P), the noise that yields them, and the scales.
         """
         raise NotImplementedError
 
     def add_density_slope(self, sample: Any, cotangent: Array, d_w: Array) -> None:
-        """Add the cotangent times d log q/dw, with theta held fixed, to `d_w`.
+        """Add `cotangent` times d log q/dw, with theta held fixed, to `d_w`.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class GaussianPosterior(Posterior):
         raise NotImplementedError
 
     def pull_back_direct(self, sample: Any, d_log_q: Array, d_theta: Params) -> None:
-        """Write the direct partials of log q for theta, w held fixed (W4, W5, G8).
+        """Write the partial derivatives of log q for theta, the weights held fixed (W4, W5, G8).
 
         `pull_back` computes them, with a cotangent of w that cancels the derivative through w.
 
@@ -239,7 +239,7 @@ class GaussianPosterior(Posterior):
         self.pull_back(sample, d_w, d_log_q, d_theta)
 
     def entropy(self, parts: Any, group_starts: GroupStarts = None) -> Entropy:
-        """Return the entropy of q, and the sum of the variances of the weights under q.
+        """Return the entropy of q in nats, and the sum of the variances of the weights under q.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class GaussianPosterior(Posterior):
     def add_entropy_vjp(
         self, parts: Any, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add to `d_theta` the gradient for theta through the entropy and the variances of q.
+        """Add to `d_theta` the gradient for theta through q's entropy and variances.
 
         Parameters
         ----------
@@ -287,7 +287,7 @@ class MeanField(GaussianPosterior):
 
     @renamed_arguments(deviation="sd")
     def pack(self, mean: Array, sd: Array) -> Array:
-        """Return the theta (2P,) of a Gaussian with the given means and standard deviations.
+        """Return the theta of a Gaussian with the given means and standard deviations.
 
         Parameters
         ----------
@@ -306,12 +306,12 @@ class MeanField(GaussianPosterior):
         return np.concatenate([mean, inverse_softplus(sd)])
 
     def factor(self, blocks: Params, buffers: Buffers) -> SoftplusParts:
-        """Return sigma = softplus(rho) (P,), and log sigma, s(rho) and s(rho) / sigma (K3)."""
+        """Return sigma = softplus(rho), its logarithm and its derivative, (P,) each (K3)."""
         rho = blocks["rho"]
         return softplus_parts(rho, buffers.softplus_parts(rho))
 
     def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> GaussianSample:
-        """Return weights made from noise, w = mu + sigma eps with sigma = softplus(rho) (K3, K4).
+        """Return S weight vectors w = mu + softplus(rho) eps, for standard normal noise (K3, K4).
 
         Parameters
         ----------
@@ -329,7 +329,7 @@ class MeanField(GaussianPosterior):
         """
         mu = blocks["mu"]
         parts = self.factor(blocks, buffers)
-        w = buffers.array(eps.shape, np.result_type(mu, eps))  # (S, P) weights
+        w = buffers.array(eps.shape, np.result_type(mu, eps))  # (S, P) weight vectors
         np.multiply(eps, parts.softplus[None], out=w)
         w += mu[None]  # w = mu + sigma eps (K4)
         return GaussianSample(w, eps, parts)
@@ -337,7 +337,7 @@ class MeanField(GaussianPosterior):
     def from_weights(
         self, blocks: Params, w: Array, buffers: Buffers
     ) -> GaussianSample:
-        """Return a sample of the given weights, with the noise (w - mu) / sigma that makes them.
+        """Return the given weights as a sample, with their noise eps = (w - mu) / sigma.
 
         Parameters
         ----------
@@ -351,13 +351,13 @@ class MeanField(GaussianPosterior):
         Returns
         -------
         GaussianSample
-            The weights `w` (S, P), the noise that makes them, and the scales.
+            The weights `w` (S, P), the noise that yields them, and the scales.
         """
         parts = self.factor(blocks, buffers)
         return GaussianSample(w, (w - blocks["mu"]) / parts.softplus, parts)
 
     def log_density(self, sample: GaussianSample) -> Array:
-        r"""Return log q(w|theta) of each sample (S,), with its constant (K6-K10).
+        r"""Return the normalised log density log q(w|theta) of each sample, (S,) in nats (K6-K10).
 
         As a function of theta with eps held fixed,
         :math:`\sum_j [-\log\sigma_j - \tfrac12\epsilon_j^2 - \tfrac12\log 2\pi]`: the
@@ -367,13 +367,13 @@ class MeanField(GaussianPosterior):
             np.add.reduce(sample.parts.log_softplus)
             + 0.5 * LOG_2PI * sample.eps.shape[-1]
         )
-        # log N(w; mu, sigma^2) with w = mu + sigma eps
+        # log N(w; mu, sigma^2), where (w - mu) / sigma = eps
         return -0.5 * sums_of_squares(sample.eps) - constant  #  (K6-K10)
 
     def pull_back(
         self, sample: GaussianSample, d_w: Array, d_log_q: Array | None, d_theta: Params
     ) -> None:
-        """Write the gradient for mu and rho, given cotangents of w (S, P) and of log q (S,).
+        """Write the gradients for mu and rho, given those for the weights and for log q.
 
         Parameters
         ----------
@@ -405,7 +405,7 @@ class MeanField(GaussianPosterior):
     def add_density_slope(
         self, sample: GaussianSample, cotangent: Array, d_w: Array
     ) -> None:
-        """Add cotangent (S,) times d log q/dw = -eps / sigma, theta held fixed, to `d_w` (W3, D20).
+        """Add `cotangent` times d log q/dw = -eps / sigma, theta held fixed, to `d_w` (W3, D20).
 
         Parameters
         ----------
@@ -422,7 +422,7 @@ class MeanField(GaussianPosterior):
     def pull_back_direct(
         self, sample: GaussianSample, d_log_q: Array, d_theta: Params
     ) -> None:
-        """Write the direct partials of log q for mu and rho, w held fixed (W4, W5, G8).
+        """Write the partial derivatives of log q for mu and rho, with w held fixed (W4, W5, G8).
 
         ``d log q/d mu = eps / sigma`` and ``d log q/d rho = (eps^2 - 1) s(rho) / sigma``.
 
@@ -444,7 +444,9 @@ class MeanField(GaussianPosterior):
     def entropy(
         self, parts: SoftplusParts, group_starts: GroupStarts = None
     ) -> Entropy:
-        r"""Return the entropy, :math:`\sum_j \log\sigma_j + \tfrac P2 (1 + \log 2\pi)` (D18).
+        r"""Return the entropy of q in nats, and the sum of the variances of the weights (D18).
+
+        The entropy is :math:`\sum_j \log\sigma_j +     frac P2 (1 + \log 2\pi)`.
 
         Parameters
         ----------
@@ -468,7 +470,7 @@ class MeanField(GaussianPosterior):
     def add_entropy_vjp(
         self, parts: SoftplusParts, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add to `d_theta` the gradient for rho through the entropy and the variances of q (D18).
+        """Add to `d_theta` the gradient for rho through q's entropy and variances (D18).
 
         With the entropy H, ``d H/d rho = s(rho) / sigma`` and ``d sigma^2/d rho = 2 sigma s(rho)``.
 
@@ -491,7 +493,7 @@ class MeanField(GaussianPosterior):
 class PointSample(NamedTuple):
     """Weights of a point mass, S equal rows."""
 
-    w: Array  # (S, P) weights
+    w: Array  # (S, P) weight vectors
 
 
 @dataclass(frozen=True)
@@ -511,11 +513,11 @@ class PointMass(Posterior):
         check_fields(self, mu_scale=spread)
 
     def blocks(self, size: int) -> Blocks:
-        """Return the only block of theta, mu (P,), for P = `size` weights."""
+        """Return name and shape of theta's only block mu, for `size` weights."""
         return (("mu", (size,)),)
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Return a random starting theta (P,), which is mu drawn from N(0, mu_scale^2).
+        """Draw an initial theta, which is mu, from N(0, mu_scale^2) for each weight.
 
         Parameters
         ----------
@@ -528,15 +530,15 @@ class PointMass(Posterior):
         return (self.mu_scale * rng.standard_normal(size)).astype(dtype)
 
     def pack(self, mean: Array) -> Array:
-        """Return the theta (P,) of a point mass at `mean` (P,), a copy of it."""
+        """Return the theta of a point mass at `mean` (P,): a copy of `mean`."""
         return np.array(mean)
 
     def noise_size(self, size: int) -> int:
-        """Return 0 for any `size`, as a point mass takes no noise."""
+        """Return 0: a point mass needs no noise, whatever the number `size` of weights."""
         return 0
 
     def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> PointSample:
-        """Return a sample of S copies of mu.
+        """Return S equal weight vectors, copies of mu.
 
         Parameters
         ----------
@@ -553,13 +555,13 @@ class PointMass(Posterior):
         return PointSample(w)
 
     def log_density(self, sample: PointSample) -> Array:
-        """Return 0 for each sample, as the logarithm of a point mass's density is not finite."""
+        """Return 0 for each sample, by convention: a point mass has no finite log density."""
         return np.zeros(len(sample.w), sample.w.dtype)
 
     def pull_back(
         self, sample: PointSample, d_w: Array, d_log_q: Array | None, d_theta: Params
     ) -> None:
-        """Write the gradient for mu, the sum of `d_w` over samples; `d_log_q` is not used.
+        """Write the gradient for mu: the sum of `d_w` over samples; `d_log_q` is ignored.
 
         Parameters
         ----------

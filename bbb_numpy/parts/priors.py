@@ -68,7 +68,7 @@ class Prior:
     KL(q || prior) in closed form accept such priors alone.
     """
 
-    # Whether log P(w) has a kink at w_j = 0, which gradient checks skip
+    # Whether log P(w) has a kink at w_j = 0; gradient checks then skip coordinates that cross it
     kink: ClassVar[bool] = False
     # Index of the first weight of each group whose weights share a scale; None if all weights do
     group_starts: ClassVar[Any] = None
@@ -79,11 +79,11 @@ class Prior:
         accept_old_methods(cls, {"deviation": "sd", "_starts": "initial_values"})
 
     def initial_values(self) -> dict[str, float]:
-        """Return the unconstrained starting value of each learned number, by block name."""
+        """Return the starting value, such as log(scale), of each learned block by block name."""
         return {}
 
     def for_network(self: Self, sizes: tuple[int, ...]) -> Self:
-        """Return the prior for a network of widths `sizes`; by default the prior itself."""
+        """Return the prior for a network with layer widths `sizes`; by default the prior itself."""
         return self
 
     def blocks(self) -> Blocks:
@@ -96,17 +96,17 @@ class Prior:
         return tuple((name, (1,)) for name in self.initial_values())
 
     def init(self, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks, one flat vector of dtype `dtype`."""
+        """Return the starting values of all learned blocks, as one flat vector of dtype `dtype`."""
         return np.array([*self.initial_values().values()], dtype)
 
     def sd(self, params: Params) -> float:
-        """Return the standard deviation of one weight, which may be infinite."""
+        """Return the prior standard deviation of one weight, given `params`; it may be inf."""
         raise NotImplementedError
 
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
-        """Return log P(w) of each of S weight vectors, including the normalising constant.
+        """Return the normalised log density log P(w) of each weight vector, (S,) in nats.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class Prior:
     def add_vjp(
         self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
     ) -> None:
-        """Add the gradient for the weights to `d_w`; write the gradient for the learned blocks.
+        """Add the gradient for the weights to `d_w`; write that for learned blocks to `d_params`.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class Prior:
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Draw weight vectors (S, P) from the prior, in float64.
+        """Draw S weight vectors from the prior, (S, P) in float64.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class ClosedFormPrior(Prior):
     def expected_log_density(
         self, params: Params, mean: Array, total_variance: Any, d_params: Params
     ) -> ExpectedLogPrior:
-        """Return E_q[log P(w)] for a Gaussian q, and its derivatives for means and variances.
+        """Return E_q[log P(w)] for a Gaussian q, and its derivatives for q's means and variances.
 
         Parameters
         ----------
@@ -191,9 +191,9 @@ class ClosedFormPrior(Prior):
 class ExpectedLogPrior(NamedTuple):
     """E_q[log P(w)] for a Gaussian q, and its derivatives for means and variances."""
 
-    value: Any  # scalar, E_q[log P(w)] in nats
-    d_mean: Any  # (P,) derivative of the value for the mean of each weight
-    # scalar or (P,), derivative of the value for the variance of each weight
+    value: Any  # E_q[log P(w)], a scalar in nats
+    d_mean: Any  # (P,), derivative for each weight's mean
+    # Derivative for each weight's variance: (P,), or a scalar if all weights have the same
     d_variance: Any
 
 
@@ -221,24 +221,24 @@ class GaussianPrior(ClosedFormPrior):
         check_fields(self, learn=flag)
 
     def initial_values(self) -> dict[str, float]:
-        """Return log(scale) by the block name ``prior_log_scale``; empty unless it is learned."""
+        """Return {'prior_log_scale': log(scale)} if the scale is learned, otherwise {}."""
         return {"prior_log_scale": log(self.scale)} if self.learn else {}
 
     def sd(self, params: Params) -> float:
-        """Return the standard deviation of a weight, which is the scale, fixed or learned."""
+        """Return the standard deviation of a weight: the learned scale, or the field `scale`."""
         return float(np.exp(params["prior_log_scale"][0])) if self.learn else self.scale
 
     def _precision(self, params: Params) -> tuple[Any, Any]:
-        """Return 1 / scale^2 and log scale: numbers, or (S,) if samples differ in scale."""
+        """Return 1 / scale^2 and log(scale): scalars, or (S,) if samples have their own scale."""
         if not self.learn:
             return self.scale**-2, log(self.scale)
-        log_scale = params["prior_log_scale"][..., 0]  # () or (S,), log of the scale
+        log_scale = params["prior_log_scale"][..., 0]  # log(scale): a scalar or (S,)
         return np.exp(-2.0 * log_scale), log_scale
 
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
-        r"""Return log P(w) (S,) of weights (S, P), with constants (K12).
+        r"""Return the normalised log density log P(w) of each weight vector, (S,) in nats (K12).
 
         :math:`\sum_j [-\log\sigma_{data} - \tfrac12\log 2\pi - w_j^2 / (2\sigma_{data}^2)]`;
         K13 is the same without :math:`\tfrac12\log 2\pi`.
@@ -262,13 +262,13 @@ class GaussianPrior(ClosedFormPrior):
         precision, log_scale = self._precision(params)
         constants = w.shape[-1] * (log_scale + 0.5 * LOG_2PI)
         squares = sums_of_squares(w)
-        value = -0.5 * precision * squares - constants  # K11-K13
+        value = -0.5 * precision * squares - constants  # log N(w; 0, s^2) (K11-K13)
         return value, (w, precision, squares)
 
     def add_vjp(
         self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
     ) -> None:
-        """Add cotangent (S,) times d log P(w)/dw = -w / scale^2 to `d_w` (S, P) (K19, K26).
+        """Add `cotangent` times d log P(w)/dw = -w / scale^2 to `d_w` (K19, K26).
 
         For a learned scale, d log P / d log scale = sum_j w_j^2 / scale^2 - P (D17).
 
@@ -286,14 +286,14 @@ class GaussianPrior(ClosedFormPrior):
         # w is (S, P), the precision a number or (S,), and the squares |w|^2 are (S,)
         w, precision, squares = saved
         if self.learn:
-            slope = precision * squares - w.shape[-1]  # (S,), for log scale  D17
+            slope = precision * squares - w.shape[-1]  # (S,), for log(scale)  D17
             write_gradient(d_params["prior_log_scale"], cotangent, slope[:, None])
         add_scaled(d_w, w, (-cotangent * precision)[:, None])  # -w / scale^2 (K19, K26)
 
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Draw weight vectors (S, P) from the prior, in float64.
+        """Draw S weight vectors from the prior, (S, P) in float64.
 
         Parameters
         ----------
@@ -309,7 +309,7 @@ class GaussianPrior(ClosedFormPrior):
     def expected_log_density(
         self, params: Params, mean: Array, total_variance: Any, d_params: Params
     ) -> ExpectedLogPrior:
-        r"""Return E_q[log P(w)] and its derivatives, for a Gaussian q of mean (P,) (D18, D19).
+        r"""Return E_q[log P(w)] for a Gaussian q, and its derivatives (D18, D19).
 
         :math:`-P (\log S + \tfrac12\log 2\pi) - (|\mu|^2 + \sum_j \mathrm{Var}\,w_j) / (2S^2)`
         with S the scale. `d_params` receives its derivative for log S, if that is learned (D17).
@@ -361,13 +361,13 @@ class CentredGaussianPrior(GaussianPrior):
         check_fields(self, centre=NUMBERS)
 
     def _offset(self, w: Array) -> Array:
-        """Return w - centre (..., P) for weights `w` (..., P), in the dtype of `w`."""
+        """Return the weights minus the prior's centre, in the dtype of `w`."""
         return w - np.asarray(self.centre, w.real.dtype)
 
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
-        """Return log P(w) of each of S weight vectors, including the normalising constant.
+        """Return the normalised log density log P(w) of each weight vector, (S,) in nats.
 
         Parameters
         ----------
@@ -390,7 +390,7 @@ class CentredGaussianPrior(GaussianPrior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Draw weight vectors (S, P) from the prior, in float64.
+        """Draw S weight vectors from the prior, (S, P) in float64.
 
         Parameters
         ----------
@@ -405,7 +405,7 @@ class CentredGaussianPrior(GaussianPrior):
     def expected_log_density(
         self, params: Params, mean: Array, total_variance: Any, d_params: Params
     ) -> ExpectedLogPrior:
-        """Return E_q[log P(w)] for a Gaussian q, and its derivatives for means and variances.
+        """Return E_q[log P(w)] for a Gaussian q, and its derivatives for q's means and variances.
 
         Parameters
         ----------
@@ -449,13 +449,13 @@ class LaplacePrior(Prior):
         check_fields(self, "the prior", scale=standard_deviation)
 
     def sd(self, params: Params) -> float:
-        """Return the standard deviation of a weight, sqrt(2) scale."""
+        """Return the standard deviation of a weight, sqrt(2) * `scale`."""
         return self.scale * 2.0**0.5
 
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Array]:
-        """Return log P(w) (S,) of weights (S, P): sum_j [-log 2 scale - abs(w_j) / scale] (D16).
+        """Return log P(w) = sum_j [-log(2 scale) - |w_j| / scale] of each weight vector (D16).
 
         Parameters
         ----------
@@ -477,13 +477,13 @@ class LaplacePrior(Prior):
         constant = w.shape[-1] * log(2.0 * self.scale)
         value = (
             np.add.reduce(magnitude, axis=-1) * (-1.0 / self.scale) - constant
-        )  # D16
+        )  # -|w| / scale - log(2 scale), summed over weights (D16)
         return value, w
 
     def add_vjp(
         self, saved: Array, cotangent: Array, d_w: Array, d_params: Params
     ) -> None:
-        """Add cotangent (S,) times d log P(w)/dw = -sign(w) / scale to `d_w` (S, P) (D16).
+        """Add `cotangent` times d log P(w)/dw = -sign(w) / scale to `d_w` (D16).
 
         At w = 0, where the density has a kink, the slope is taken as 0.
 
@@ -505,7 +505,7 @@ class LaplacePrior(Prior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Draw weight vectors (S, P) from the prior, in float64.
+        """Draw S weight vectors from the prior, (S, P) in float64.
 
         Parameters
         ----------
@@ -532,7 +532,7 @@ def _check_widths(name: str, value: Any) -> tuple[int, ...]:
 
 
 def _check_scales(name: str, value: Any, layers: int | None) -> tuple[float, ...]:
-    """Return one scale per layer as a tuple of float; raise an error unless all are valid.
+    """Return one scale per layer as a tuple of float; raise an error unless in [1e-150, 1e150].
 
     Parameters
     ----------
@@ -582,7 +582,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         check_fields(self, scales=Optional(partial(_check_scales, layers=layers)))
 
     def for_network(self, sizes: tuple[int, ...]) -> LayerwiseGaussianPrior:
-        """Return the prior with the widths `sizes`; raise ValueError if it has others."""
+        """Return the prior for layer widths `sizes`; raise ValueError if it has other widths."""
         if self.sizes not in (None, sizes):
             raise ValueError(
                 f"the prior was made for a network of sizes {self.sizes}; got a network of sizes "
@@ -592,7 +592,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Number of weights and biases of each layer, L numbers that sum to P."""
+        """Number of weights and biases of each layer, a tuple with one int per layer."""
         if self.sizes is None:
             raise ValueError(
                 "a LayerwiseGaussianPrior must know the widths of its network: make a Model "
@@ -602,11 +602,11 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
 
     @cached_property
     def group_starts(self) -> tuple[int, ...]:
-        """Index of the first weight of each layer in the flat vector, L numbers."""
+        """Index of each layer's first weight in a flat weight vector."""
         return tuple(sum(self.counts[:layer]) for layer in range(len(self.counts)))
 
     def _layers(self, w: Array) -> list[Array]:
-        """Return views of the weights and biases of each layer, (..., P_l), in `w` (..., P)."""
+        """Return one view of `w` (..., P) for each layer, with its weights and biases."""
         ends = (*self.group_starts[1:], w.shape[-1])
         return [
             w[..., start:stop]
@@ -614,35 +614,35 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         ]
 
     def blocks(self) -> Blocks:
-        """Return the block of the log scales, one for each of L layers; () if none is learned."""
+        """Return name and shape of the block of log scales, one per layer; () if fixed."""
         return (("prior_log_scale", (len(self.counts),)),) if self.learn else ()
 
     def init(self, dtype: Any) -> Array:
-        """Return the log scales at which learning starts, (L,); empty if they are fixed."""
+        """Return the starting values of the layers' log scales; an empty array if fixed."""
         scales = self.scales if self.learn else None
         return np.array([log(scale) for scale in scales or ()], dtype)
 
     def sd(self, params: Params) -> float:
-        """Return the smallest standard deviation among the layers' weights."""
+        """Return the smallest of the layers' prior standard deviations."""
         return float(np.min(np.exp(self._log_scales(params, np.float64))))
 
     def _log_scales(self, params: Params, dtype: Any) -> Array:
-        """Return log scale of each layer, (L,), or (S, L) if samples have scales of their own."""
+        """Return the log scale of each of L layers, (L,), or (S, L) if learned per sample."""
         if self.learn:
             return params["prior_log_scale"]
-        # the exact numbers of a proof have no float dtype
+        # A proof runs this code with exact numbers, in arrays of dtype object
         if np.dtype(dtype).kind == "O":
             dtype = np.float64
         return np.array([log(scale) for scale in self.scales or ()], dtype)
 
     def _squares(self, w: Array) -> Array:
-        """Return the sum of squares of each layer's weights and biases, (S, L), for `w` (S, P)."""
+        """Return the sum of squares of each layer's weights and biases, for weights `w` (S, P)."""
         return np.stack([sums_of_squares(layer) for layer in self._layers(w)], axis=-1)
 
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
-        r"""Return log P(w) (S,) of weights (S, P), with constants (D39).
+        r"""Return the normalised log density log P(w) of each weight vector, (S,) in nats (D39).
 
         :math:`\sum_l [-P_l (\log s_l + \tfrac12\log 2\pi) - |w_l|^2 / (2 s_l^2)]` with P_l
         weights w_l in layer l.
@@ -665,16 +665,16 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         """
         log_scales = self._log_scales(params, w.real.dtype)
         counts = np.array(self.counts, w.real.dtype)
-        precision = np.exp(-2.0 * log_scales)  # (L,) or (S, L), 1 / scale^2
-        squares = self._squares(w)  # (S, L), |w_l|^2
-        terms = -0.5 * precision * squares  # (S, L), quadratic term of each layer
+        precision = np.exp(-2.0 * log_scales)  # 1 / scale^2, (L,) or (S, L)
+        squares = self._squares(w)  # sum of squares of each layer, (S, L)
+        terms = -0.5 * precision * squares  # (S, L), each layer's quadratic term
         terms -= counts * (log_scales + 0.5 * LOG_2PI)  # log normaliser per layer (D39)
         return np.add.reduce(terms, axis=-1), (w, precision, squares)
 
     def add_vjp(
         self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
     ) -> None:
-        """Add cotangent (S,) times d log P(w)/dw = -w / scale_l^2 to `d_w` (S, P) (D39).
+        """Add `cotangent` times d log P(w)/dw = -w / scale^2, scale of w's layer, to `d_w` (D39).
 
         For learned scales, d log P / d log scale_l = |w_l|^2 / scale_l^2 - P_l.
 
@@ -692,10 +692,10 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         # w is (S, P), the precision (L,) or (S, L), and the squares |w_l|^2 are (S, L)
         w, precision, squares = saved
         if self.learn:
-            # (S, L), the derivatives for the log scales
+            # Derivatives of log P(w) for the layers' log scales, (S, L)
             slope = precision * squares - np.array(self.counts, w.real.dtype)
             write_gradient(d_params["prior_log_scale"], cotangent, slope)
-        factors = -cotangent[:, None] * precision  # (S, L), by which w is multiplied
+        factors = -cotangent[:, None] * precision  # (S, L), times w
         layers = zip(self._layers(d_w), self._layers(w), strict=True)
         for layer, (d_layer, layer_weights) in enumerate(layers):
             add_scaled(d_layer, layer_weights, factors[:, layer, None])
@@ -703,7 +703,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Draw weight vectors (S, P) from the prior, in float64.
+        """Draw S weight vectors from the prior, (S, P) in float64.
 
         Parameters
         ----------
@@ -719,7 +719,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
     def expected_log_density(
         self, params: Params, mean: Array, total_variance: Any, d_params: Params
     ) -> ExpectedLogPrior:
-        r"""Return E_q[log P(w)] and its derivatives, for variances of q summed by layer (D39).
+        r"""Return E_q[log P(w)], and its derivatives, given q's variances summed by layer (D39).
 
         :math:`\sum_l [-P_l (\log s_l + \tfrac12\log 2\pi)
         - (|\mu_l|^2 + \sum_{j \in l} \mathrm{Var}\,w_j) / (2 s_l^2)]`. `d_params` receives its
@@ -742,15 +742,15 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
             The expectation in nats, and its derivatives for the mean and variance of each weight.
         """
         log_scales = self._log_scales(params, mean.real.dtype)
-        precision = np.exp(-2.0 * log_scales)  # (L,), 1 / scale^2
+        precision = np.exp(-2.0 * log_scales)  # 1 / scale^2 of each layer, (L,)
         counts = np.array(self.counts, mean.real.dtype)
-        squares = self._squares(mean) + total_variance  # (L,), E_q |w_l|^2
+        squares = self._squares(mean) + total_variance  # E_q of the sum of squares
         if self.learn:
             d_params["prior_log_scale"][...] = precision * squares - counts
         value = np.add.reduce(
             -0.5 * precision * squares - counts * (log_scales + 0.5 * LOG_2PI)
         )
-        # (P,), 1 / scale^2 of each weight
+        # 1 / scale^2 of each weight, (P,)
         of_weights = np.repeat(precision, self.counts)
         return ExpectedLogPrior(value, -of_weights * mean, -0.5 * of_weights)
 

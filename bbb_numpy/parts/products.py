@@ -32,20 +32,20 @@ class Layer(NamedTuple):
 
     weight: Array  # (S, d_in, d_out) weights W
     bias: Array  # (S, 1, d_out) biases b
-    # (S, d_in + 1, d_out) weights above biases, if inputs end with a column of 1; else None
+    # W and b in one array (S, d_in + 1, d_out), if inputs end with a column of 1; else None
     stacked: Array | None
 
 
 class Delta(NamedTuple):
     """Cotangent of the outputs of a layer, the product scale o rows o columns."""
 
-    rows: Array  # (S, B, width) factor
-    columns: Array | None = None  # (S, 1, width) factor, or None for ones
-    scale: Array | None = None  # (S, B, 1) factor, or None for ones
+    rows: Array  # (S, B, width), one factor per row and unit
+    columns: Array | None = None  # (S, 1, width); None for ones
+    scale: Array | None = None  # (S, B, 1); None for ones
 
 
 def with_ones(x: Array, out: Array) -> Array:
-    """Return `x` (..., B, d_in) with a last column of 1, in memory by columns.
+    """Return the inputs `x` with an extra last column of ones, stored column by column.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def with_ones(x: Array, out: Array) -> Array:
 
 
 def affine(a: Array, layer: Layer, out: Array) -> Array:
-    """Return the outputs a W + b of a layer, written into `out`.
+    """Compute the outputs a W + b of a layer for inputs `a`; write them into `out`, and return it.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def affine(a: Array, layer: Layer, out: Array) -> Array:
     """
     weight, bias, stacked = layer
     if stacked is not None:
-        return np.matmul(a, stacked, out=out)  # [x 1] [w_0; b_0]
+        return np.matmul(a, stacked, out=out)  # [x 1] [W; b] = x W + b
     if a.shape[-1] == 1:
         np.multiply(a, weight, out=out)
     else:
@@ -85,7 +85,7 @@ def affine(a: Array, layer: Layer, out: Array) -> Array:
 def affine_vjp(
     a: Array, delta: Delta, ones: Array, out: Layer, buffers: Buffers
 ) -> None:
-    """Write the gradients for W and b of a layer, a^T delta and 1^T delta, into `out`.
+    """Write a layer's gradients for weights, a^T delta, and biases, 1^T delta, into `out`.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ def affine_vjp(
     """
     rows, columns, scale = delta
     weight, bias, stacked = out
-    transposed = a.swapaxes(-1, -2)  # (d_in, B) or (S, d_in, B), a^T
-    if scale is not None:  # a^T (scale o rows) = (scale o a)^T rows
+    transposed = a.swapaxes(-1, -2)  # a^T: (d_in, B) or (S, d_in, B)
+    if scale is not None:  # a^T (scale * rows) = (scale * a)^T rows
         ones = scale.swapaxes(-1, -2)
         shape = (len(rows), *transposed.shape[-2:])
         transposed = np.multiply(transposed, ones, out=buffers.array(shape, rows.dtype))
@@ -122,7 +122,7 @@ def affine_vjp(
 def gated(
     delta: Delta, weight: Array, slope: Array, narrow: bool, buffers: Buffers
 ) -> Delta:
-    """Return (delta W^T) o slope, the cotangent of the pre-activations of the layer below.
+    """Return the gradient for the pre-activations of the layer below: (delta W^T) * slope.
 
     Parameters
     ----------
@@ -138,8 +138,8 @@ def gated(
     buffers : Buffers
         Source of the memory of the result.
     """
-    # The scale of delta is not used: only the delta of the first layer has one, and no layer is
-    # below that
+    # The scale of delta is ignored: only the first layer's delta has one, and there is no layer
+    # below the first
     rows, columns, _ = delta
     if columns is not None:
         weight = weight * columns

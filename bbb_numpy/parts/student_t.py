@@ -29,14 +29,14 @@ from .priors import Prior
 
 __all__ = ["StudentTLikelihood", "StudentTPrior"]
 
-# Limits of the degrees of freedom: below MIN_DF all mass is in the tails, and above MAX_DF the
+# Limits of the degrees of freedom: below MIN_DF all mass is in the tails, above MAX_DF the
 # density is that of a Gaussian in all digits
 MIN_DF = 1e-3
 MAX_DF = 1e9
 
 
 def _check_df(name: str, value: Any) -> float:
-    """Return degrees of freedom as a float; raise an error unless they are valid.
+    """Return degrees of freedom as a float; raise an error unless in [1e-3, 1e9).
 
     Parameters
     ----------
@@ -54,14 +54,14 @@ class _DensityTerms(NamedTuple):
 
     nu: Any  # degrees of freedom
     precision: Any  # 1 / (nu scale^2)
-    constant: Any  # log density at the centre
-    slope: Any  # derivative of the constant for log nu
+    constant: Any  # log density at 0 residual
+    slope: Any  # derivative of `constant` with respect to log nu
 
 
 def _derivatives(
     terms: _DensityTerms, count: int, logs: Array, shares: Array
 ) -> tuple[Array, Array]:
-    """Return the derivatives for log scale and for log nu of a log density (D42).
+    """Return the derivatives of Student's t log density for log(scale) and log(df) (D42).
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _derivatives(
 
 
 def _student_t_sd(scale: Any, nu: Any) -> Any:
-    """Return the standard deviation scale sqrt(nu / (nu - 2)), infinite for nu <= 2."""
+    """Return the standard deviation of Student's t for `scale` and df `nu`; inf for nu <= 2."""
     excess = np.maximum(np.subtract(nu, 2.0), 0.0)
     return scale * np.sqrt(
         np.divide(nu, excess, out=np.full_like(excess, inf), where=excess > 0)
@@ -94,8 +94,8 @@ class _StudentT:
     df: float = 4.0
     learn: bool = False
 
-    _block_names: ClassVar[tuple[str, str]]  # of log scale and log nu, if learned
-    _owner: ClassVar[str]  # "prior" or "noise", which error messages name
+    _block_names: ClassVar[tuple[str, str]]  # names of learned log(scale), log(df)
+    _owner: ClassVar[str]  # "prior" or "noise", for error messages
 
     def __post_init__(self) -> None:
         """Raise an error unless the fields are valid."""
@@ -103,14 +103,14 @@ class _StudentT:
         check_fields(self, df=_check_df, learn=flag)
 
     def initial_values(self) -> dict[str, float]:
-        """Return the starting values of log scale and log nu by block name; {} if fixed."""
+        """Return log(scale) and log(df) by block name if they are learned; otherwise {}."""
         if not self.learn:
             return {}
         scale_name, df_name = self._block_names
         return {scale_name: log(self.scale), df_name: log(self.df)}
 
     def _scale_and_df(self, params: Params, where: Any) -> tuple[Any, Any]:
-        """Return scale and degrees of freedom: the fields, or the learned numbers.
+        """Return scale and degrees of freedom: learned ones from `params`, else the fields.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class _StudentT:
         return np.exp(log_scale), np.exp(log_df)
 
     def _density_terms(self, params: Params, where: Any) -> _DensityTerms:
-        """Return the terms of the log density.
+        """Return the terms of the log density that depend on scale and df alone.
 
         If nothing is learned they are floats, which keep float32.
 
@@ -168,13 +168,13 @@ class StudentTPrior(_StudentT, Prior):
     _owner: ClassVar[str] = "prior"
 
     def sd(self, params: Params) -> float:
-        """Return the standard deviation of a weight, infinite for nu <= 2."""
+        """Return the standard deviation of a weight, inf for `df` <= 2."""
         return float(_student_t_sd(*self._scale_and_df(params, 0)))
 
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
-        r"""Return log P(w) (S,) of weights (S, P), with constants (D42).
+        r"""Return the normalised log density log P(w) of each weight vector, (S,) in nats (D42).
 
         :math:`\sum_j [c_\nu - \log s - \tfrac{\nu+1}2 \log(1 + w_j^2 / (\nu s^2))]` with s the
         scale. As log(1 + chi) it neither overflows before w^2 does nor rounds small weights away.
@@ -195,7 +195,7 @@ class StudentTPrior(_StudentT, Prior):
         saved : tuple
             Intermediate results that `add_vjp` needs.
         """
-        # Index (..., 0) makes learned numbers () or, if each sample has its own, (S,)
+        # The index (..., 0) turns learned blocks (1,) into scalars, and (S, 1) into (S,)
         terms = self._density_terms(params, (..., 0))
         ratio = np.multiply(w, w, out=buffers.like(w))
         ratio *= np.asarray(terms.precision, ratio.dtype)[..., None]
@@ -207,7 +207,7 @@ class StudentTPrior(_StudentT, Prior):
     def add_vjp(
         self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
     ) -> None:
-        """Add cotangent (S,) times d log P/dw to `d_w` (S, P); write the learned numbers' gradient.
+        """Add `cotangent` times d log P(w)/dw to `d_w`; write the gradients for scale and df.
 
         With chi = w^2 / (nu s^2), s the scale, and the constant c_nu, differentiated in D41 ::
 
@@ -226,7 +226,7 @@ class StudentTPrior(_StudentT, Prior):
         d_params : dict
             Gradients for the learned blocks by name, each in the shape of its block; overwritten.
         """
-        w, ratio, logs, terms = saved  # arrays (S, P) of w, chi, log(1 + chi)
+        w, ratio, logs, terms = saved  # w, chi and log(1 + chi), (S, P) each
         if self.learn:
             shares = np.add.reduce(ratio / (1.0 + ratio), axis=-1)
             log_sums = np.add.reduce(logs, axis=-1)
@@ -241,7 +241,7 @@ class StudentTPrior(_StudentT, Prior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Draw weight vectors (S, P) from the prior, in float64.
+        """Draw S weight vectors from the prior, (S, P) in float64.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class StudentTLikelihood(_StudentT, Likelihood):
     noise_name: ClassVar[str] = "noise scale"
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
-        r"""Return log P(y|x, w) (S, B) of every row, summed over outputs, with constants (D43).
+        r"""Return the Student-t log likelihood of each row, log P(y|x, w), in nats (D43).
 
         :math:`\sum_k [c_{\nu_k} - \log s_k - \tfrac{\nu_k+1}2
         \log(1 + (y_k - f_k)^2 / (\nu_k s_k^2))]` with s the scale.
@@ -305,7 +305,7 @@ class StudentTLikelihood(_StudentT, Likelihood):
             Intermediate results that `vjp` needs.
         """
         check_shape(f, y)
-        # With this index each term is (1, K) or (S, 1, K)
+        # This index adds an axis for the rows: each term is (1, K) or (S, 1, K)
         terms = self._density_terms(params, (..., None, slice(None)))
         residual = np.subtract(y, f, out=np.empty_like(f))
         ratio = residual * residual * terms.precision
@@ -314,7 +314,7 @@ class StudentTLikelihood(_StudentT, Likelihood):
         return rowwise, (residual, ratio, logs, terms)
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
-        """Return the gradient for the outputs; write the gradient of learned scale and nu.
+        """Return the gradient for the outputs; write those for learned scale and df to `d_params`.
 
         With chi = (y - f)^2 / (nu s^2), s the scale and c_nu the constant, differentiated in D41 ::
 
@@ -336,17 +336,17 @@ class StudentTLikelihood(_StudentT, Likelihood):
         ndarray (S, B, K)
             Derivative of the loss with respect to the network outputs, a new array.
         """
-        residual, ratio, logs, terms = saved  # (S, B, K): y - f, chi, log(1 + chi)
+        residual, ratio, logs, terms = saved  # y - f, chi, log(1 + chi): (S, B, K)
         if self.learn:
             if cotangent.ndim == 1:
                 shares = np.add.reduce(ratio / (1.0 + ratio), axis=1, keepdims=True)
-                # The sums over rows are (S, 1, K), like the shares
+                # Sums over rows, kept as an axis of length 1: (S, 1, K)
                 log_sums = np.add.reduce(logs, axis=1, keepdims=True)
                 d_scale, d_df = _derivatives(terms, residual.shape[1], log_sums, shares)
-                d_scale = d_scale[:, 0]  # (S, K), for log scale
+                d_scale = d_scale[:, 0]  # derivative for log(scale), (S, K)
                 d_df = d_df[:, 0]
             else:
-                shares = ratio / (1.0 + ratio)  # (S, B, K), chi / (1 + chi)
+                shares = ratio / (1.0 + ratio)  # chi / (1 + chi), (S, B, K)
                 d_scale, d_df = _derivatives(terms, 1, logs, shares)
             write_gradient(d_params["log_noise"], cotangent, d_scale)
             write_gradient(d_params["log_df"], cotangent, d_df)
@@ -356,19 +356,19 @@ class StudentTLikelihood(_StudentT, Likelihood):
         return d_f
 
     def variance(self, params: Params, f: Array) -> Array:
-        """Return scale^2 nu / (nu - 2), which broadcasts to (S, B, K); infinite for nu <= 2."""
+        """Return the variance of each target, scale^2 df / (df - 2); inf for df <= 2."""
         _, scale, nu = self.components(params, f)
         return np.asarray(_student_t_sd(scale, nu) ** 2)
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
-        """Return the location f (S, B, K), and scale and nu, (1, K) or (S, 1, K) each."""
+        """Return the location `f`, and scale and df, (1, K) or (S, 1, K) each."""
         scale, nu = self._scale_and_df(params, (..., None, slice(None)))
         return f, np.asarray(scale), np.asarray(nu)
 
     def cdf(
         self, special: Any, y: Array, *components: Array, upper: bool = False
     ) -> Array:
-        """Return the probability of a target <= y.
+        """Return the probability that a Student-t target is <= y.
 
         Parameters
         ----------
@@ -392,7 +392,7 @@ class StudentTLikelihood(_StudentT, Likelihood):
         return probability
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw targets (S, B, K) from P(y|x, w), in the dtype of `f`.
+        """Draw targets from P(y|x, w) for each weight sample and row, (S, B, K) like `f`.
 
         Parameters
         ----------

@@ -19,7 +19,7 @@ __all__ = ["N_DIGITS", "Digits", "NoSeries", "context"]
 
 Array = NDArray[Any]
 N_DIGITS = 60
-GUARD_DIGITS = 10  # digits beyond the context's precision, for pi and for angles
+GUARD_DIGITS = 10  # extra digits with which pi and angles are computed
 MIN_ROUNDED_BITS = 30  # significant bits; a float with fewer is taken to be exact
 # Smallest x at which Stirling's series is used: from there on 40 terms give 80 digits
 STIRLING_START = 50
@@ -190,7 +190,7 @@ def _elementwise(function: Callable[[Any], Any], a: Array) -> Array:
     return out
 
 
-# --- series, to the precision of the context
+# --- series, computed to the digits of the active decimal context
 
 
 def _series(

@@ -36,10 +36,10 @@ PRIME_BITS = 50
 LOW_HALF = (1 << 25) - 1  # bit mask of the lower 25 of the 50 bits of a residue
 # Array elements that are processed at once, so that temporaries stay in the cache
 CACHE_BLOCK_SIZE = 1 << 14
-MAX_INT64_TERMS = 8192  # so many residues below 2^50 have a sum below 2^63
+MAX_INT64_TERMS = 8192  # number of residues below 2^50 whose sum is below 2^63
 # Scalar multiplications of a matrix product up to which it is computed without BLAS
 MAX_DIRECT_PRODUCTS = 4096
-# So many products below 2^42 (of a 17-bit and a 25-bit integer) have an exact sum in float64
+# Number of products below 2^42 (of integers of 17 and 25 bits) whose sum is exact in float64
 MAX_LIMB_TERMS = 2048
 # Array sizes above which squares (for `Field.sqrt`) or logarithms (for `Field.exp`) are not
 # recorded
@@ -214,14 +214,15 @@ class ZeroTest:
         self.zero_levels = True
 
     def record(self, field: Field, excess: Array) -> None:
-        """Record whether the excess is 0 at one more random point of a field with C channels.
+        """Record whether derivative and gradient agree at one more random point of a field.
 
         Parameters
         ----------
         field : Field
             The field, after the function has run in it.
         excess : array, shape (..., C)
-            The residues of the derivative minus the gradient; all are 0 if the gradient is right.
+            The residues, in the C channels of the field, of the derivative minus the gradient; all
+            are 0 if the gradient is right.
         """
         channels = (excess == 0).reshape(-1, field.n_channels).all(axis=0)
         levels = channels.reshape(field.n_levels, -1).all(axis=1)
@@ -325,7 +326,7 @@ class Field:
         return True
 
     def conclude(self, test: ZeroTest) -> bool | None:
-        """Return whether the excess is 0; None if another random point is needed to decide.
+        """Return True if the excess is 0, False if it is not, None if another point has to decide.
 
         The excess, the derivative minus the gradient to be proved, is 0 if it vanishes at one
         random point; if the program takes square roots, whose signs are random, at four points. It
@@ -369,7 +370,7 @@ class Field:
         return np.asarray(integers, np.int64)[..., None] % self.p
 
     def from_floats(self, floats: Array) -> Array:
-        """Return the residues (..., C) of the simple fractions whose rounding gives the floats.
+        """Return the residues of the simple fractions whose rounding gives the floats, (..., C).
 
         In arrays of up to `max_symbolic_size` floats, those of powers of sqrt(pi) and sqrt(2) and
         of multiples of log 2 are recognised as well. The residue of nan is 0. That of infinity is
@@ -474,11 +475,11 @@ class Field:
         return (a - b) % self.p
 
     def neg(self, a: Array) -> Array:
-        """Return -a in the field."""
+        """Return the negative -a of each residue in the field."""
         return self.sub(np.zeros(1, np.int64), a)
 
     def sum(self, a: Array, axis: Any) -> Array:
-        """Return the sums of residues over one or more axes.
+        """Return the sums of residues in the field, over one or more axes.
 
         Parameters
         ----------
@@ -490,7 +491,7 @@ class Field:
         return np.add.reduce(a, axis=axis) % self.p
 
     def cumsum(self, a: Array, axis: int) -> Array:
-        """Return the cumulative sums of residues along an axis.
+        """Return the cumulative sums of residues in the field, along an axis.
 
         Parameters
         ----------
@@ -643,9 +644,9 @@ class Field:
         return np.where(same[..., None, None], merged, chosen)
 
     def _with_factor(self, log_terms: Array, k: Array) -> Array:
-        """Return log terms (..., 3, C) rewritten to have factor k (..., C) where they have -k.
+        """Return log terms with the factor -k rewritten to have the factor k; the others unchanged.
 
-        The rule is -k log u = k log 1/u.
+        The rule is -k log u = k log(1 / u). `log_terms` are (..., 3, C), and k is (..., C).
         """
         u, t, factor = _unpack(log_terms)
         opposite = (factor == self.neg(k)).all(axis=-1)
@@ -673,7 +674,7 @@ class Field:
         k = self.mul(k, a)
         return np.stack([np.broadcast_to(part, k.shape) for part in (u, t, k)], axis=-2)
 
-    # --- functions of which the field knows little
+    # --- functions of which only the symmetry is known
 
     def opaque(self, name: str, a: Array, odd: bool | None = None) -> Array:
         """Return the values of a random function that is odd, even or neither, at residues a.
@@ -734,7 +735,7 @@ class Prime(Field):
         self.log_2 = self.random_function("log 2", self.one)
 
     def conclude(self, test: ZeroTest) -> bool | None:
-        """Return whether the excess is 0; None if another random point is needed to decide.
+        """Return True if the excess is 0, False if it is not, None if another point has to decide.
 
         It is False if the excess is nonzero at this point, even if a root did not exist there: the
         fields that are tried next decide whether that matters.
@@ -832,7 +833,7 @@ class Prime(Field):
         return reduce(self.add, products)[..., None]
 
     def _limb_product(self, a: Array, b: Array) -> Array:
-        """Return the matrix product (..., n, m) of residues (..., n, k) and (..., k, m), by BLAS.
+        """Return the matrix product modulo p of (..., n, k) and (..., k, m), computed by BLAS.
 
         The factors are split into limbs of 17 and of 25 bits, whose products are exact in float64.
         """
@@ -904,7 +905,7 @@ class Gauss(Prime):
         return test.lacks_roots
 
     def conclude(self, test: ZeroTest) -> bool | None:
-        """Return whether the excess is 0; None if another random point is needed to decide.
+        """Return True if the excess is 0, False if it is not, None if another point has to decide.
 
         Roots of complex numbers, such as roots of roots, may exist at no point. After four points
         without a zero it is False, so that `Towers` is tried, unless theta is too large for it.
@@ -948,7 +949,7 @@ class Gauss(Prime):
         return np.concatenate([self.sub(real, multiply(y, v)), imaginary], axis=-1)
 
     def mul(self, a: Array, b: Array) -> Array:
-        """Return the complex product a b."""
+        """Return the complex product a b, (..., 2), modulo p."""
         return self._complex_product(super().mul, a, b)
 
     def matmul(self, a: Array, b: Array) -> Array:
@@ -1040,7 +1041,7 @@ class Towers(Field):
         return np.array(residues, np.int64)
 
     def mul(self, a: Array, b: Array) -> Array:
-        """Return the product a b in each channel."""
+        """Return the product a b modulo each of the twelve primes, (..., 12)."""
         return a * b % self.p
 
     def inv(self, a: Array) -> Array:

@@ -233,7 +233,7 @@ class Exact(NDArrayOperatorsMixin):
         return self.map_views(lambda part, _: part.swapaxes(first, second))
 
     def squeeze(self, axis: Any = None) -> Exact:
-        """Return a view without the axes of length 1, or without those of `axis`."""
+        """Return a view without axes of length 1: all of them, or those in `axis`."""
         return self.reshape(self.floats.squeeze(axis).shape)
 
     def ravel(self, order: str = "C") -> Exact:
@@ -307,7 +307,7 @@ class Exact(NDArrayOperatorsMixin):
         return self[index]
 
     def fill(self, value: Any) -> None:
-        """Set all elements to `value`."""
+        """Set all elements in place to `value`, a number or an exact scalar."""
         self[...] = value
 
     # --- augmented assignment

@@ -359,8 +359,9 @@ class Copies:
         *arguments
             Its arguments, of which copies are passed.
         trace : callable, optional
-            Trace function that `sys.settrace` sets during the call. It should return None if
-            `ACTIVE_FIELD` is not `field`, since an interrupt may prevent its removal here.
+            Trace function that `sys.settrace` sets during the call. It should restore the outer
+            trace function when `ACTIVE_FIELD` is not `field`: an interrupt may prevent its removal
+            at the end of the call.
 
         Returns
         -------
