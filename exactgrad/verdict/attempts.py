@@ -87,7 +87,7 @@ class Claim(ABC):
 
     @abstractmethod
     def depends_on_data(self, conclusion: Conclusion) -> bool:
-        """Return whether a claim that `conclusion` does not prove for all data may hold for some."""
+        """Return whether a claim may hold for some data if `conclusion` is that for all data."""
 
     @abstractmethod
     def conclude_for_some(

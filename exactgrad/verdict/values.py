@@ -208,7 +208,7 @@ class EqualityClaim(Claim):
             return Difference(first, second, absolute, absolute / size)
 
     def _errors(self, difference: Difference) -> tuple[WrongDerivative, ...]:
-        """Return an error for each element whose values differ, or whose slopes differ if not."""
+        """Return an error per element whose values differ or, if they agree, whose slopes differ."""
         errors = []
         for n, (value_rtol, slope_rtol) in enumerate(difference.relative):
             k = int(value_rtol <= VALUE_RTOL)  # 0: the value, 1: the slope
