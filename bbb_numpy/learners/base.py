@@ -720,7 +720,7 @@ class Learner(Fitted):
 
     @np.errstate(over="ignore", invalid="ignore")
     def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
-        """Return functions or targets at `X`, in units of y, for S = `n_samples` weight vectors.
+        """Draw functions or targets at `X`, in units of y, with S = `n_samples` weight vectors.
 
         `draw` is `sample_functions` or `sample_targets` of `evaluation.predictive`. The result is
         (N, S) or (N, K, S), for a classifier (N, C, S).

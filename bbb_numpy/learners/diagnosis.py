@@ -411,14 +411,15 @@ def _remedy_for_noise(evidence: Evidence) -> str:
 
 
 def _kl_is_too_heavy(evidence: Evidence) -> bool:
-    """Return whether the KL term has a factor above 1, and is at most half a nat per weight."""
+    """Return whether the KL term has a factor above 1, and is below half a nat per weight."""
     kl_per_weight = evidence.report.kl / evidence.model.layout.size
     return evidence.beta > 1.0 and kl_per_weight < MAX_FREE_KL
 
 
 def _remedy_for_narrow_prior(evidence: Evidence) -> str:
     """Return advice to use a wider prior, with the factor by which to multiply its scale."""
-    # f grows as the product of the layers' scales, so each layer's needs the n-th root
+    # The network's output f is proportional to the product of its n layers' scales, so that a
+    # factor on f needs its n-th root on the scale of each layer
     factor = evidence.report.prior_function_sd ** (-1 / evidence.n_layers)
     return f"use one about {factor:.3g} times as wide"
 
@@ -468,7 +469,8 @@ def _remedy_for_wide_posterior(evidence: Evidence) -> str:
     report = evidence.report
     sizes = evidence.model.network.sizes
     widest = max(report.posterior_function_sd, report.prior_function_sd)
-    # f grows as the product of the layers' scales, so each layer's needs the n-th root
+    # The network's output f is proportional to the product of its n layers' scales, so that a
+    # factor on f needs its n-th root on the scale of each layer
     factor = (MAX_FUNCTION_SD / widest) ** (1 / evidence.n_layers)
     remedies = [
         f"a prior about {factor:.2g} times as wide",

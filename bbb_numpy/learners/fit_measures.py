@@ -49,10 +49,10 @@ MIN_EPOCHS = 4
 # R-hat above which chains plainly differ (Gelman and Rubin 1992); below 1.01 they have mixed
 MAX_R_HAT = 1.1
 MIN_FUNCTION_SAMPLES = 32  # number of functions whose spread is measured
-N_FUNCTION_ROWS = 100  # approximate number of rows at which they are evaluated
+N_FUNCTION_ROWS = 100  # approximate number of rows at which functions are evaluated
 N_R_HAT_ROWS = 50  # number of rows at which R-hat is computed, in about 50 milliseconds
 BULK_QUANTILES = (0.1, 0.9)  # quantiles between which the bulk of a column lies
-# distance between these two quantiles of a Gaussian, in its standard deviations
+# distance between the `BULK_QUANTILES` of a Gaussian, in standard deviations
 GAUSSIAN_BULK_WIDTH = 2.56
 
 
@@ -99,7 +99,7 @@ class JudgedFit:
     n_samples: int
 
     def log_density(self) -> Array:
-        """Return the log predictive density of each judged row, (n,), in nats, in training's units.
+        """Return the log predictive density (n,) of the judged rows, in nats, for standardised y.
 
         It is -inf where the network overflows.
         """

@@ -324,7 +324,7 @@ class Variational(Method):
             if isinstance(objective, EUBO):
                 estimator_class = "self-normalised"
             elif closed_form and isinstance(parts["optimizer"], IVON):
-                # with it the curvature that IVON estimates has less noise
+                # IVON's estimate of the curvature has less noise with this class
                 estimator_class = "local-reparameterisation"
         if isinstance(estimator_class, str):
             estimator_class = FAMILIES["estimator"].named[estimator_class]

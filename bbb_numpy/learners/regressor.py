@@ -191,7 +191,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         return distribution.mean
 
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> Array:
-        """Return central predictive intervals, which hold a new y with probability `coverage`.
+        """Return central predictive intervals of probability `coverage` for a new y, in units of y.
 
         The ends are the quantiles (1 - coverage)/2 and (1 + coverage)/2 of the predictive mixture
         itself; no normal approximation is made. Intervals of counts, whose ends are whole numbers,

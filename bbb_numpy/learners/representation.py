@@ -109,12 +109,12 @@ class Fitted(Stateful, BaseEstimator):
 
     @property
     def coefs_(self) -> list[Array]:
-        """Posterior means of the weights of each layer, (d_in, d_out), in training's units."""
+        """Posterior means of each layer's weights, (d_in, d_out), for standardised X and y."""
         return self._layer_means()[0::2]
 
     @property
     def intercepts_(self) -> list[Array]:
-        """Posterior means of the biases of each layer, (d_out,), in training's units."""
+        """Posterior means of each layer's biases, (d_out,), for standardised X and y."""
         return self._layer_means()[1::2]
 
     @property

@@ -1,9 +1,11 @@
-"""Which results of a function move which others, its value and its derivatives (D44).
+"""Which results of a function influence which others, its value and its gradient (D44).
 
-The function of a trace runs again so that single results move: theta rests, and a random direction
-d_j is added to the derivative of a result z_j when its line has run. What a later result z_k does
-is m_jk = <d_k, (dz_k / dz_j) d_j>, and what the value does is m_jn. A result that moves the value
-belongs to the forward pass, one that moves derivatives and not the value to the backward pass.
+A *result* z_j is an array that a line of the function has written. To measure its influence the
+function runs again with theta fixed, and a random direction d_j is added to the derivative of z_j
+when its line has run. The derivative of a later result z_k is recorded as
+m_jk = <d_k, (dz_k / dz_j) d_j>, that of the value as m_jn, where n is the number of results. A
+result that changes the value belongs to the forward pass; one that changes entries of the gradient,
+but not the value, to the backward pass.
 """
 
 from __future__ import annotations
@@ -21,31 +23,34 @@ from .results import BatchedPrime, LineTracer, Result, Trace, items_of
 __all__ = ["Influence"]
 
 Array = NDArray[Any]
-Perturbation = tuple[int, Array]  # the index of a result, and the direction it moves in
-# Takes the index of a result, that of the first perturbation, and derivatives (n, batch)
+Perturbation = tuple[int, Array]  # index of a result, and the direction added to it
+# Takes the index of a result, the index of the first perturbation of the batch, and the result's
+# derivatives (n, batch) along the perturbations
 Observer = Callable[[int, int, Array], None]
 
 
 class Influence:
-    """The effect of moving each result of a trace on the others, the value and the gradient.
+    """The influence of each result of a trace on the others, on the value and on the gradient.
 
     Parameters
     ----------
     trace : Trace
-        The n results of a function of D numbers.
+        A trace with n results of a function of theta (D,).
 
     Attributes
     ----------
-    matrix : array, shape (n + 1, n + 1)
-        m_jk for results j and k; in the last column the slopes of the value, in the last row
-        <d_k, z_k>: what z_k does if the number 1 that multiplies it moves.
+    matrix : array of int, shape (n + 1, n + 1)
+        Residues m_jk = <d_k, (dz_k / dz_j) d_j> for results j and k with random directions d. The
+        last column has the derivatives of the value along d_j; the last row has <d_k, z_k>, the
+        derivative by a factor 1 that multiplies z_k.
     moves_derivative : bool array, shape (n, D)
-        Whether a result moves a derivative.
+        Whether each result influences each entry of the gradient.
     forward, backward : list of int
-        The results of both passes.
+        Indices of the results that influence the value, and of the others that influence the
+        gradient.
     slopes : set of bytes
-        dz_k / dz_j for results of the forward pass where one is an elementwise function of the
-        other: residues, as `ndarray.tobytes` returns them.
+        dz_k / dz_j of forward results where z_k is an elementwise function of z_j: residues, as
+        bytes of `ndarray.tobytes`.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -62,16 +67,16 @@ class Influence:
         self.matrix = np.zeros((n + 1, n + 1), np.int64)
 
         def observe(k: int, start: int, tangent: Array) -> None:
-            """Record what a result does while others move.
+            """Record the influence of a batch of perturbed results on result k.
 
             Parameters
             ----------
             k : int
-                The index of the result.
+                The index of the result that is observed.
             start : int
-                The index of the first of those that move.
-            tangent : array, shape (n, batch)
-                The derivatives of its n numbers along each of them.
+                The index of the first perturbed result of the batch.
+            tangent : array, shape (size, batch)
+                Derivatives of the `size` numbers of result k along each perturbation.
             """
             batch = tangent.shape[1]
             products = field.mul(tangent, directions[k][:, None])
@@ -107,28 +112,27 @@ class Influence:
         observe: Observer | None = None,
         frozen: frozenset[int] = frozenset(),
     ) -> tuple[Array, Array]:
-        """Return the derivatives of the value, and which gradient entries move, when results move.
-
-        The function is run again for each batch of perturbations. Results in `frozen` do not move.
+        """Return the effect of perturbing single results on the value and on the gradient.
 
         The function is run again for each batch of perturbations.
 
         Parameters
         ----------
         perturbations : list of (int, array)
-            The index of each result that moves, and the direction in which it does.
+            The index of each result that is perturbed, and the direction that is added to it.
         observe : callable, optional
-            Called for each result when its line has run, with its index, that of the first
-            perturbation of the batch, and the derivatives along its perturbations.
+            Called for each result when its line has run, with the index of the result, the index of
+            the first perturbation of the batch, and the result's derivatives (size, batch) along
+            the perturbations of the batch.
         frozen : set of int
-            The results that rest, whatever they are made of.
+            Indices of results whose derivatives are set to 0. By default there are none.
 
         Returns
         -------
         value_slopes : array, shape (n_perturbations,)
-            The derivatives of the value.
+            The derivative of the value along each perturbation.
         moves_derivative : bool array, shape (n_perturbations, D)
-            Whether the derivatives that the function returns move.
+            Whether each perturbation changes each entry of the gradient.
         """
         batch = BatchedPrime.n_channels
         batches = [
@@ -146,12 +150,12 @@ class Influence:
         observe: Observer | None,
         frozen: frozenset[int],
     ) -> tuple[Array, Array]:
-        """Return `perturb` for one batch of perturbations, of which the first has index `start`."""
+        """Return what `perturb` does, for one batch whose first perturbation has index `start`."""
         trace = self.trace
         field = BatchedPrime(trace.seed)
         batch = len(perturbations)
         event = -1
-        # results that are views of theta move with theta itself
+        # a result that is a view of theta is perturbed by perturbing theta itself
         along = np.zeros((trace.theta.size, field.n_channels), np.int64)
         for channel, (j, direction) in enumerate(perturbations):
             positions = trace.results[j].theta_positions
@@ -162,14 +166,14 @@ class Influence:
             results_at.setdefault(result.event, []).append((k, result))
 
         def move(frame: FrameType, line: int, values: dict[str, Any]) -> None:
-            """Move or freeze the results that a line has just written.
+            """Perturb or freeze, in place, the results that a line has just written.
 
             Parameters
             ----------
             frame, line
-                Ignored: the number of lines that have run identifies the results.
+                Ignored: results are identified by the number of lines that have run before.
             values : dict
-                The local variables.
+                The local variables of the function, by name.
             """
             nonlocal event
             event += 1

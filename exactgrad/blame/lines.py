@@ -1,16 +1,17 @@
-"""Which line of a gradient that is refuted to look at first (D44).
+"""Find the line of a refuted gradient that the user should look at first (D44).
 
-The search has three parts: the *trace* of results that lines write, the *influence* of each on the
-others, the value and the derivatives, and the *blame*, which is here.
+The search has three parts: the *trace* of the results that lines write, the *influence* of each
+result on the others, on the value and on the gradient, and the *blame*, which is in this module.
 
-g is the cotangent of z if <d, g> = <dV/dz, d> for the value V. And if g is the cotangent of a, what
-is made of it by the transposed Jacobian of a forward pair b, a is what b gets by way of a: for
-directions of equal sizes are the same, and both entries of the matrix of influence are. So parts of
-sums are known too. What is such a cotangent, or a sum of them, and of what its name says if there
-is such a variable (dz, z_grad, ...) is *cleared*, as are slopes da/dz of the forward pass. One
-result is looked for by which all wrong derivatives go, and no other, past all results that are
-cleared. A line that has written what is right elsewhere is right; then it is the line that has
-called it.
+A backward result g is the cotangent of the forward result z if <d, g> = <dV/dz, d> for a random
+direction d and the value V. If g is the cotangent of a, and another result is computed from it with
+the transposed Jacobian of a by an earlier forward result b, that is the part of b's cotangent which
+comes by way of a: results of equal size share a random direction, so both have the same entry in
+the matrix of influence. In this way parts of sums are recognised too. A result is *cleared* (known
+to be right) if it is such a cotangent, or a sum of them, and if its name (dz, z_grad, ...) names no
+other variable; slopes da/dz of the forward pass are cleared as well. The search is for a result
+that is not cleared, through which all wrong derivatives pass and no right ones. A line that has
+also written a right result is right; then the line that has called it is to blame.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from .words import in_words
 __all__ = ["explanation"]
 
 Array = NDArray[Any]
-MAX_THETA_SIZE = 256  # largest theta for which an explanation is looked for
+MAX_THETA_SIZE = 256  # largest length of theta for which a line is looked for
 MAX_RESULTS = 600  # largest number of results whose influence is measured
-# Number of traces that are tried at different random numbers: each root exists in half of them
+# Number of seeds tried for a trace: a square root exists for half of all random numbers
 MAX_TRACES = 8
 SLOPE_NAME = re.compile(r"slope|deriv|prime|grad|d_")
 
@@ -49,7 +50,7 @@ class Blame:
     Parameters
     ----------
     influence : Influence
-        What each result of the trace moves.
+        The influence of each result of the trace on the others, the value and the gradient.
     """
 
     def __init__(self, influence: Influence) -> None:
@@ -57,25 +58,26 @@ class Blame:
         self.trace = influence.trace
         self.results = influence.trace.results
         number_1 = np.ones(1, np.int64).tobytes()
-        # numbers of the forward pass: a backward result that equals one is right
+        # forward results as bytes: a backward result with the same numbers is right
         self.forward_numbers = {number_1, *map(self._numbers, influence.forward)}
         self.cleared = frozenset(self._slopes() | self._cotangents())
 
     def _numbers(self, k: int) -> bytes:
-        """Return the residues of result k of the trace as bytes, to compare it with others."""
+        """Return the residues of result k as bytes, with which results are compared."""
         return self.results[k].residues.tobytes()
 
     def _slopes(self) -> set[int]:
-        """Return the backward results (indices) equal to a forward result or to a slope of two."""
+        """Return indices of backward results that equal a forward result, or a slope da/dz."""
         right = self.influence.slopes | self.forward_numbers
         return {k for k in self.influence.backward if self._numbers(k) in right}
 
     # --- cotangents
 
     def _forward_pairs(self) -> dict[tuple[int, int, int], list[tuple[int, int]]]:
-        """Return the index pairs (b, a) of forward results by (size of b, size of a, m_ba).
+        """Return pairs (b, a) of forward results, a after b, by (size of b, size of a, m_ba).
 
-        What b moves in the value by way of a single number a has size 0, as the value itself.
+        The index n stands for the value, of size 1. If a is a single number, the influence of b on
+        the value by way of a is listed as the pair (b, n) with 0 as the size of a.
         """
         matrix = self.influence.matrix
         forward = self.influence.forward
@@ -94,7 +96,7 @@ class Blame:
         return pairs
 
     def _cotangents(self) -> set[int]:
-        """Return the backward results (indices) that are cotangents of forward ones, or sums."""
+        """Return indices of backward results that are cotangents of forward results, or sums."""
         influence = self.influence
         results = self.results
         field = self.trace.field
@@ -102,12 +104,12 @@ class Blame:
         n = len(results)
         names = {results[k].name for k in influence.forward}
         pairs = self._forward_pairs()
-        # by result: the forward results that it may be the cotangent of; n is the number 1,
-        # the cotangent of the value
+        # maps a result to the forward results that it may be the cotangent of; the index n stands
+        # for the value, and for its cotangent, the number 1
         primals: dict[int, set[int]] = {n: {n}}
 
         def primals_by_way(j: int, k: int) -> set[int]:
-            """Return the b whose cotangent, by way of the primals of j, may be k."""
+            """Return the forward results whose cotangent, computed from result j, may be k."""
             size = len(results[j].residues) if j < n else 0
             key = len(results[k].residues), size, int(matrix[j, k])
             primal_name = results[k].primal_name(names)
@@ -122,21 +124,21 @@ class Blame:
             for k in influence.backward
             if self._numbers(k) not in self.forward_numbers
         ]
-        # by (j, k): the derivative of result k for a factor on result j, which is the part of k
-        # that is linear in j
+        # maps (j, k) to the derivative of result k by a factor that multiplies result j: the part
+        # of k that is linear in j
         linear_parts: dict[tuple[int, int], Array] = {}
 
         def observe(k: int, start: int, tangent: Array) -> None:
-            """Record what of a result is linear in each candidate.
+            """Record the part of result k that is linear in each scaled candidate of the batch.
 
             Parameters
             ----------
             k : int
-                The index of the result.
+                The index of the result that is observed.
             start : int
-                The position in `candidates` of the first that is scaled.
-            tangent : array, shape (n, batch)
-                The derivatives of its n numbers along each of them.
+                The position in `candidates` of the first candidate of the batch.
+            tangent : array, shape (size, batch)
+                Derivatives of the `size` numbers of result k by the factor of each candidate.
             """
             scaled = candidates[start : start + tangent.shape[1]]
             linear_parts.update(
@@ -145,7 +147,8 @@ class Blame:
 
         influence.perturb([(k, results[k].residues) for k in candidates], observe)
         for k in candidates:
-            # k is a sum of parts by way of earlier cotangents, all of the same primal
+            # test whether k is a sum of parts computed from earlier cotangents, where all parts
+            # belong to the cotangent of the same forward result
             of_sum = set(influence.forward)
             terms = list[int]()
             total = np.zeros_like(results[k].residues)
@@ -162,12 +165,12 @@ class Blame:
                 primals[k] = of_any
         return {*primals} - {n}
 
-    # --- lines
+    # --- the lines that wrote suspect results
 
     def _suspects_by_line(self) -> dict[Line, list[int]]:
-        """Return by line the indices of backward results that pass on wrong derivatives.
+        """Return the indices of suspect backward results, by the line that is to blame for them.
 
-        They do so although all results that are cleared, that is known to be right, are frozen.
+        Suspects influence wrong derivatives even if all cleared results are frozen.
         """
         results = self.results
         wrong = self.trace.wrong
@@ -196,7 +199,7 @@ class Blame:
         return suspects_by_line
 
     def sentence(self) -> str:
-        """Return a sentence on the line to look at first; "" if no line is found."""
+        """Return a sentence that names the line to look at first; "" if no line is found."""
         results = self.results
         wrong = self.trace.wrong
         moves_derivative = self.influence.moves_derivative
@@ -218,7 +221,7 @@ class Blame:
             by_right = [results[k].lines[0] for k in last_right[-1:]]
             return _location([*by_right, *suspects][:1])
         lines = [line for line in lines if (moved[line] <= wrong).all()] or lines
-        # factors are computed before the first right cotangent, and are seldom wrong
+        # results before the first right cotangent are factors of the gradient, and seldom wrong
         first_right = min(last_right, default=0)
         lines = [
             line
@@ -236,16 +239,16 @@ class Blame:
         sentence = _location(lines_of_culprit)
         names = {results[k].name for k in self.influence.forward}
         primal_name = culprit.primal_name(names)
-        # an array that several lines write may be unfinished at the first of them
+        # an array that several lines write may be unfinished after the first of these lines
         if primal_name and len(lines_of_culprit) == 1:
             sentence += f": {culprit.name} is not the derivative for {primal_name}"
         return sentence.removeprefix(": ")
 
 
 def _location(lines: list[Line]) -> str:
-    """Return "look at line 7 of file.py, `source`, then line 5"; the last line comes first.
+    """Return text such as "look at line 7 of file.py, `source`, then line 5", last line first.
 
-    It is "" without lines, or if the source of the last line is not known.
+    It is "" if `lines` is empty, or if the source of the last line is not known.
     """
     if not lines:
         return ""
@@ -260,10 +263,10 @@ def _location(lines: list[Line]) -> str:
 
 
 def _blamed_line(problem: ProofProblem, theta: Array, wrong: Array) -> str:
-    """Return the sentence of `Blame` on the line that makes the derivatives in `wrong` wrong.
+    """Return a sentence on the line that makes derivatives wrong at theta (D,), or "".
 
-    `wrong` is a bool array (D,). Traces at several seeds are tried until one confirms that the
-    other derivatives are right; the sentence is "" if none does, or if a trace is too long.
+    `wrong`, bool (D,), marks the wrong derivatives. Seeds are tried until a trace confirms that the
+    other derivatives are right; "" is returned if none does, or if a trace has too many results.
     """
     for i in range(MAX_TRACES):
         trace = Trace(problem, theta, wrong, MAX_TRACES * problem.seed + i)
@@ -279,21 +282,22 @@ def explanation(
     theta: Array,
     errors: Callable[[], tuple[WrongDerivative, ...]],
 ) -> Callable[[], list[str]]:
-    """Return a function that explains why a gradient is refuted, computed at its first call.
+    """Return a function that explains a refuted gradient: how it is wrong, and at which line.
 
     Parameters
     ----------
     problem : ProofProblem
-        The function and its arguments, of which copies are made now.
+        The function and its arguments, which are copied at once.
     theta : array, shape (D,)
         The point at which the gradient is refuted.
     errors : callable
-        Returns the wrong derivatives.
+        Function without arguments that returns the wrong derivatives.
 
     Returns
     -------
     callable
-        Returns sentences: what is wrong, and at which line to look.
+        Function without arguments that returns a list of sentences, which is computed at the first
+        call. The list is empty if theta has more than `MAX_THETA_SIZE` numbers.
     """
     arguments = copy_leaves(problem.arguments)
     problem = problem._replace(arguments=arguments, copies=Copies())
@@ -314,7 +318,7 @@ def explanation(
             line = _blamed_line(problem, theta, wrong)
         except (
             Exception
-        ):  # the verdict stands, whatever the function does under a tracer
+        ):  # the function may fail under a tracer, which does not change the verdict
             return sentences
         return [*sentences, line] if line else sentences
 

@@ -1,8 +1,8 @@
-"""What the lines of a function write at random numbers: results, in the order of writing (D44).
+"""Record the results that the lines of a function write, in the order of writing (D44).
 
-The function runs once more under `sys.settrace`. Whenever a line has run, the arrays of exact
-numbers that its function sees are looked at, also in lists, dicts and objects. Entries that differ
-from what they were are a new result of that line.
+The function runs once more, at random numbers, under `sys.settrace`. Whenever a line has run, the
+exact arrays among the local variables are compared with what they held before, also those in lists,
+dicts and objects. Entries that have changed are a new *result* of that line.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ..verdict.runs import ProofProblem, run
 __all__ = ["BatchedPrime", "Line", "LineTracer", "Result", "Trace", "items_of"]
 
 Array = NDArray[Any]
-Line = tuple[str, int]  # a file and the number of a line
+Line = tuple[str, int]  # the path of a file and the number of a line in it
 Observer = Callable[[FrameType, int, dict[str, Any]], None]
 MAX_DEPTH = 3  # levels of nested containers in which arrays are looked for
 MAX_ITEMS = 1000  # items of the largest container in which arrays are looked for
 SCIPY_SPECIAL = str(Path(np.__path__[0]).with_name("scipy") / "special")
-# Beginnings of the paths of files that are not the user's
+# Beginnings of the paths of library files, whose lines are not traced
 LIBRARY_PREFIXES = (
     np.__path__[0],
     SCIPY_SPECIAL,
@@ -43,7 +43,7 @@ LIBRARY_PREFIXES = (
 )
 # File name of code that was executed as a text, such as the methods of dataclasses
 EXECUTED_TEXT = "<string>"
-# Matches names of the cotangent of z: dz, d_z, grad_z, dL_dz, z_grad, ...
+# Matches variable names for the cotangent of z: dz, d_z, grad_z, dL_dz, z_grad, ...
 COTANGENT = re.compile(
     r"(?:d|g|grad|delta|adj|ct|d[A-Z]_?d)_?(\w+)$|(\w+?)_?(?:grad|bar|adj|ct|delta)$"
 )
@@ -52,7 +52,8 @@ COTANGENT = re.compile(
 class BatchedPrime(Prime):
     """The integers modulo a prime, with derivatives along 64 directions at once.
 
-    The channels have the same numbers, and each has derivatives of its own.
+    Residues have a last axis of 64 channels, one for each direction. All channels hold the same
+    numbers, but different derivatives.
     """
 
     n_channels = 64
@@ -62,9 +63,10 @@ class BatchedPrime(Prime):
         return np.repeat(super().draw(shape), self.n_channels, axis=-1)
 
     def variable(self, floats: Array) -> Array:
-        """Return random residues for the numbers in `floats`, and record the position of each.
+        """Return random residues for the numbers in `floats`, and record their positions.
 
-        The last call is the one for theta, so that `theta_positions` then holds positions in theta.
+        `theta_positions` maps each residue of the latest call to its position in `floats`. A run
+        makes its last call for theta.
         """
         residues = super().variable(floats)
         numbers = residues[..., 0].ravel().tolist()
@@ -72,11 +74,11 @@ class BatchedPrime(Prime):
         return residues
 
     def from_integers(self, integers: Any) -> Array:
-        """Return the residues (..., 64) of an array of integers."""
+        """Return the residues (..., 64) of an array of integers, the same in all channels."""
         return np.repeat(super().from_integers(integers), self.n_channels, axis=-1)
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return the matrix product (..., n, m, 64), channel by channel."""
+        """Return the product of matrices a (..., n, k, 64) and b (..., k, m, 64) by channel."""
         return self.sum(self.mul(a[..., None, :], b[..., None, :, :, :]), -3)
 
 
@@ -86,19 +88,19 @@ class Result(NamedTuple):
     Parameters
     ----------
     lines : tuple of Line
-        The line, and those that have called its function.
+        The line that has written the result, followed by the lines that called its function.
     event : int
-        How many lines have run before.
+        Number of lines that had run before.
     path : tuple
-        The keys and names that lead from the local variables to the array.
-    residues : array, shape (n,)
-        The numbers.
+        Names and keys that lead from the local variables to the array.
+    residues : array of int, shape (n,)
+        The numbers of the result.
     entries : bool array
-        Which entries of the array they are.
-    theta_positions : array of int, optional
-        Their positions in theta, if they are a view of theta.
+        Mask of the n entries of the array that are the result; its shape is that of the array.
+    theta_positions : array of int, shape (n,), or None
+        Positions in theta, if all numbers of the result are entries of theta.
     assembled : bool
-        Whether other lines have written all the numbers, into other arrays.
+        Whether earlier lines have written all the numbers already, into other arrays.
     """
 
     lines: tuple[Line, ...]
@@ -115,7 +117,7 @@ class Result(NamedTuple):
         return str(self.path[-1])
 
     def primal_name(self, names: set[str]) -> str:
-        """Return the name of z if this result is named dz or the like; "" if not in `names`."""
+        """Return "z" for a result named dz, z_grad or the like if "z" is in `names`, else ""."""
         match = COTANGENT.match(self.name)
         if match is None:
             return ""
@@ -126,7 +128,8 @@ class Result(NamedTuple):
 def items_of(value: Any) -> dict[Any, Any]:
     """Return the contents of a container or an object, by key, position or attribute name.
 
-    They are empty for classes, modules and functions, and beyond `MAX_ITEMS` items.
+    The dict is empty for classes, modules and functions, and for dicts and objects with more than
+    `MAX_ITEMS` items.
     """
     if isinstance(value, type | ModuleType) or callable(value):
         return {}
@@ -140,7 +143,10 @@ def items_of(value: Any) -> dict[Any, Any]:
 def _exact_arrays(
     values: Any, path: tuple[Any, ...] = ()
 ) -> Iterator[tuple[tuple[Any, ...], Exact]]:
-    """Yield the exact arrays in `values` and in the containers it holds, each with its path."""
+    """Yield (path, array) for each exact array in the dict `values` and in containers it holds.
+
+    A path is a tuple of names, keys and positions that begins with `path`.
+    """
     for key, value in list(values.items()):
         if type(value) is Exact:
             yield (*path, key), value
@@ -149,37 +155,41 @@ def _exact_arrays(
 
 
 class LineTracer:
-    """A trace function for `sys.settrace` that calls an observer after each line of the user.
+    """A tracer for `sys.settrace` that calls an observer after each line of the user's code.
 
     Parameters
     ----------
     field : Field
-        The field of the call. Where another one is active an interrupt has left the call.
+        The field of the traced run. If another one is active, an interrupt has ended the run, and
+        the tracer removes itself.
     observe : callable
-        Takes the frame, the number of the line (0 where a function begins: the caller's line
-        has run so far) and the local variables.
+        Takes the frame, the number of the line that has run (0 when a function is entered) and the
+        local variables by name.
     """
 
     def __init__(self, field: Field, observe: Observer) -> None:
         self.field = field
         self.observe = observe
         self.is_first_call = True
-        self.return_line: Line = ("", 0)  # the line at which the function returns
-        # whether the user's function was executed as a text
+        self.return_line: Line = (
+            "",
+            0,
+        )  # the line from which the user's function returned
+        # whether the user's function was made by exec() from a string
         self.is_executed_text = False
         self.outer_trace = sys.gettrace()
 
     def trace_call(self, frame: FrameType, event: str, _: Any) -> Any:
-        """Return the trace function for the lines of a called function, or None to skip it.
+        """Return the function that traces the lines of a called function, or None to skip it.
 
-        Functions of NumPy, of Python's library and of this package are skipped.
+        Functions of NumPy, `scipy.special`, Python's library and this package are skipped.
 
         Parameters
         ----------
         frame : FrameType
             The frame of the function that is called.
         event : str
-            "call", as `sys.settrace` has it.
+            The kind of event, here always "call".
         """
         if ACTIVE_FIELD.get() is not self.field:
             sys.settrace(self.outer_trace)
@@ -187,7 +197,7 @@ class LineTracer:
         file = frame.f_code.co_filename
         if self.is_first_call:
             self.is_executed_text = file == EXECUTED_TEXT
-        # not a copied function but, for example, a hook of gc
+        # only copies of the user's functions are traced, not a hook of the garbage collector
         if type(frame.f_globals) is not GlobalNames:
             return None
         if file.startswith(LIBRARY_PREFIXES):
@@ -200,16 +210,16 @@ class LineTracer:
         self.observe(frame, 0, frame.f_locals)
 
         def trace_line(frame: FrameType, event: str, returned: Any) -> Any:
-            """Call the observer, and return what follows the next line.
+            """Call the observer for the line that has run; return this function, to go on tracing.
 
             Parameters
             ----------
             frame : FrameType
                 The frame of the function.
             event : str
-                "line" before a line runs, or "return", as `sys.settrace` has it.
+                "line" before a line runs, "return" when the function ends; others are ignored.
             returned
-                What the function returns, if it does.
+                What the function returns, for the event "return".
             """
             nonlocal line
             if event in ("line", "return"):
@@ -226,7 +236,10 @@ class LineTracer:
 
 
 def _calling_lines(frame: FrameType | None, line: int) -> tuple[Line, ...]:
-    """Return the line of a frame, left out if it is 0, followed by the lines that called it."""
+    """Return the line of a frame, and the lines that called it, innermost first.
+
+    A `line` of 0, of a function that has just been entered, is left out.
+    """
     lines = list[Line]()
     while frame is not None:
         file = frame.f_code.co_filename
@@ -240,29 +253,29 @@ def _calling_lines(frame: FrameType | None, line: int) -> tuple[Line, ...]:
 
 
 class Trace:
-    """The results of a function at random numbers.
+    """The results that the lines of a function write when it runs on random exact numbers.
 
     Parameters
     ----------
     problem : ProofProblem
         The function and its arguments.
     theta : array, shape (D,)
-        The point.
+        The point at which the gradient is refuted.
     wrong : bool array, shape (D,)
-        Which derivatives are wrong.
+        Whether each derivative is wrong.
     seed : int
-        What the prime, the numbers and the directions are drawn from.
+        Seed of the prime, the random numbers and the random directions.
 
     Attributes
     ----------
     results : list of Result
-        In the order of writing.
+        The results in the order of writing.
     others_are_right : bool
-        Whether the field finds all other derivatives right.
+        Whether the derivatives not marked in `wrong` are right in the field.
     n_events : int
-        How many lines have run.
+        Index of the last event, which is a line that has run or the entry into a function.
     return_line : Line
-        The line at which the function returns.
+        The line from which the function returned.
     """
 
     def __init__(
@@ -275,17 +288,21 @@ class Trace:
         self.field = BatchedPrime(seed)
         self.results: list[Result] = []
         self.n_events = -1
-        self._numbers = set[tuple[int, int]]()  # (number, derivative) of all results
+        self._numbers = set[
+            tuple[int, int]
+        ]()  # (residue, derivative) pairs of all results
         self._names = set[str]()  # names of all results
-        # by size: (name of the primal, numbers, derivatives) of each earlier result
+        # maps a size to (name of the primal, residues, derivatives) of each earlier result
         self._earlier: dict[int, list[tuple[str, Array, Array]]] = {}
         self._directions: dict[int, Array] = {}
-        # by frame and path: memory and numbers of the array when it was last observed
+        # maps a frame and a path to the memory and residues of the array when last observed
         self._last_seen: dict[FrameType, dict[Any, Any]] = {}
         along = np.repeat(
             self.direction(theta.size)[:, None], BatchedPrime.n_channels, axis=1
         )
-        along[:, 0] *= ~wrong  # channel 0 moves only coordinates with right derivatives
+        along[
+            :, 0
+        ] *= ~wrong  # channel 0 keeps coordinates with wrong derivatives fixed
         tracer = LineTracer(self.field, self._observe)
         evaluation = run(problem, theta, self.field, along, tracer.trace_call)
         self.others_are_right = not evaluation.excess()[0].any()
@@ -293,7 +310,7 @@ class Trace:
         self._last_seen.clear()
 
     def direction(self, size: int) -> Array:
-        """Return the random direction (size,) for results of `size` numbers; [1] for size 1."""
+        """Return the random direction (size,) of all results of `size` numbers; [1] for size 1."""
         if size not in self._directions:
             positions = np.arange(size)[:, None]
             direction = self.field.random_function("direction", positions)[:, 0]
@@ -303,14 +320,16 @@ class Trace:
         return self._directions[size]
 
     def _observe(self, frame: FrameType, line: int, values: dict[str, Any]) -> None:
-        """Append the arrays that have changed since this frame was last observed as new results.
+        """Append arrays that have changed since this frame was last observed, as new results.
 
-        `line` is the line that has run, and `values` are the local variables by name.
+        `line` is the number of the line that has run, `values` the dict of local variables.
         """
         self.n_events += 1
         last_seen = self._last_seen.setdefault(frame, {})
         for path, x in _exact_arrays(values):
-            if x.field is not self.field:  # the array was kept from another run
+            if (
+                x.field is not self.field
+            ):  # the function has kept this array from another run
                 continue
             residues = x.primal[..., 0]
             tangent = x.tangent[..., 1]
@@ -323,7 +342,7 @@ class Trace:
             if not changed.any():
                 continue
             last_seen[path] = memory, residues.copy()
-            # if only some entries have changed, both they and the whole array are results
+            # if only some entries have changed, these entries and the whole array are two results
             parts = [changed] if changed.all() else [changed, all_entries]
             for entries in parts:
                 numbers = residues[entries]
@@ -339,7 +358,7 @@ class Trace:
                 self._append(result, tangent[entries])
 
     def _positions_in_theta(self, numbers: Array) -> Array | None:
-        """Return the positions in theta of numbers (n,); None unless all are entries of theta."""
+        """Return the positions in theta of residues (n,); None unless all are entries of theta."""
         positions = [
             self.field.theta_positions.get(number, -1) for number in numbers.tolist()
         ]
@@ -348,11 +367,12 @@ class Trace:
         return np.array(positions)
 
     def _append(self, result: Result, tangent: Array) -> None:
-        """Append a result with its derivatives `tangent` (n,), unless it is 0 or not new.
+        """Append a result with its derivatives `tangent` (n,), unless it is 0 or a repetition.
 
-        A second one with the same numbers counts if its name says whose cotangent it is. Where
-        all numbers are those of other results it is assembled, but for an earlier one of which
-        some entries are now 0: that is masked.
+        A result with the same numbers as an earlier one is appended only if its name says that it
+        is the cotangent of a variable that no earlier name did. A result is marked `assembled` if
+        all its numbers are numbers of earlier results, unless it is an earlier result of which some
+        entries were set to 0, such as by a mask.
         """
         residues = result.residues
         primal_name = result.primal_name(self._names)

@@ -1,7 +1,7 @@
-"""What is wrong with a gradient in simple words: a factor, a term, a transposition (D44).
+"""Explain in simple words how a gradient is wrong: by a factor, a term or a transposition (D44).
 
-All that is said holds to thirty digits for every wrong derivative of a group: of all together, or
-of each block, or of neighbours in theta.
+An explanation holds to thirty digits for every wrong derivative of a group: all wrong derivatives,
+those of a block of theta, or neighbours in theta.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ __all__ = ["in_words"]
 Array = NDArray[Any]
 Decimals = Sequence[Decimal]
 ErrorsByPosition = dict[int, WrongDerivative]
-EQUALITY_RTOL = Decimal("1e-30")
+EQUALITY_RTOL = Decimal("1e-30")  # relative difference of decimals that count as equal
 MAX_SIMPLE = 1000  # largest numerator and denominator of a simple factor
 
 
 def in_words(
     problem: ProofProblem, theta: Array, wrong: Sequence[WrongDerivative]
 ) -> list[str]:
-    """Return sentences on what is wrong with derivatives, if a simple factor or term explains it.
+    """Return sentences such as "they are 2/3 times what is right" on wrong derivatives.
 
-    There is one sentence if one explanation holds for all, else at most one for each group.
+    There is one sentence if one explanation holds for all, else at most one for each group, and
+    none if there is no simple explanation.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ def in_words(
     theta : array, shape (D,)
         The point at which the gradient is refuted.
     wrong : sequence of WrongDerivative
-        The wrong derivatives. Single ones are looked at, and not sums of many.
+        The wrong derivatives. Those of single coordinates are explained, not those of blocks.
     """
     positions = {problem.name(j): j for j in range(theta.size)}
     errors = {
@@ -71,7 +72,10 @@ def in_words(
 def _groups(
     problem: ProofProblem, size: int, positions: list[int]
 ) -> Iterator[list[int]]:
-    """Yield groups of positions: those of each block or, with one block, runs of neighbours."""
+    """Yield groups of sorted positions in theta: by block or, with one block, runs of neighbours.
+
+    `size` is the length of theta, and `positions` those of the wrong derivatives.
+    """
     if len(problem.blocks) == 1:
         # neighbours have the same difference of position and rank
         runs = groupby(enumerate(positions), lambda pair: pair[1] - pair[0])
@@ -86,7 +90,7 @@ def _groups(
 
 
 class KnownQuantities:
-    """The numbers and arrays that a function is given, by name, as decimals.
+    """The arguments of a function as decimals, by name, with which errors are compared.
 
     Parameters
     ----------
@@ -99,7 +103,7 @@ class KnownQuantities:
     def __init__(self, problem: ProofProblem, theta: Array) -> None:
         self.theta = [Decimal(x) for x in theta.tolist()]
         self.numbers: dict[str, Decimal] = {}
-        # expression for each length of an axis, such as "X.shape[0]"
+        # maps the length of an axis to an expression for it, such as "X.shape[0]"
         self.sizes: dict[int, str] = {}
         self.arrays = {
             "theta": self.theta,
@@ -111,7 +115,10 @@ class KnownQuantities:
             self._add(name, value)
 
     def _add(self, name: str, value: Any) -> None:
-        """Record an argument: a number by its name, an array with the lengths of its axes."""
+        """Record the argument `name`: a number, or an array and the lengths of its axes.
+
+        A `value` that is no number and no array of numbers is ignored.
+        """
         if not isinstance(value, float | np.ndarray):
             return
         if np.asarray(value).dtype.kind not in "fiu":
@@ -125,7 +132,7 @@ class KnownQuantities:
             self.sizes.setdefault(size, f"{name}.shape[{axis}]")
 
     def describe(self, errors: ErrorsByPosition) -> str:
-        """Return in words what is wrong with all these derivatives; "" if it is not simple."""
+        """Return words that explain all `errors`, given by position in theta; "" if none do."""
         by_hand = [error.by_hand for error in errors.values()]
         right = [error.right for error in errors.values()]
         if not any(by_hand):
@@ -141,7 +148,10 @@ class KnownQuantities:
         return self._term_in_words(excess, arrays)
 
     def _arrays_at(self, errors: ErrorsByPosition) -> dict[str, Decimals]:
-        """Return the known arrays that have one entry for each wrong derivative, by name."""
+        """Return known arrays by name, with one entry for each wrong derivative in `errors`.
+
+        Of arrays as long as theta these are the entries at the positions of the errors.
+        """
         arrays: dict[str, Decimals] = {}
         for name, flat in self.arrays.items():
             if len(flat) == len(self.theta):
@@ -153,10 +163,10 @@ class KnownQuantities:
     def _factor_in_words(
         self, by_hand: Decimals, right: Decimals, arrays: dict[str, Decimals]
     ) -> str:
-        """Return the factor by which all derivatives are wrong, in words; "" if it is not simple.
+        """Return words for a common factor `by_hand` / `right`; "" if there is no simple one.
 
-        `by_hand` and `right` are the derivatives. `arrays` have one entry for each of them: the
-        factor may be such an array or its inverse.
+        `by_hand` and `right` are n derivatives, and `arrays` have n entries: the factor may be a
+        number, or one of these arrays or its inverse.
         """
         c = _common_quotient(by_hand, right)
         if c == -1:
@@ -176,10 +186,10 @@ class KnownQuantities:
         return ""
 
     def _term_in_words(self, excess: Decimals, arrays: dict[str, Decimals]) -> str:
-        """Return the term by which all derivatives are wrong, in words; "" if it is not simple.
+        """Return words for the term that is added to all derivatives; "" if it is not simple.
 
-        `excess` are the derivatives by hand minus the right ones. `arrays` have one entry for each
-        of them: the term may be a multiple of such an array.
+        `excess` are n derivatives by hand minus the right ones, and `arrays` have n entries: the
+        term may be a number, or a multiple of one of these arrays.
         """
         terms = dict(arrays)
         if len(excess) > 1:
@@ -199,9 +209,9 @@ class KnownQuantities:
         return ""
 
     def _simple(self, c: Decimal, is_term: bool = False) -> str:
-        """Return the number c in words: a fraction, or a fraction times an argument; "" if neither.
+        """Return c as a fraction, or as a fraction times or over an argument; "" if it is neither.
 
-        Of a term the arguments are tried first, of a factor the fraction.
+        If c is a term of derivatives arguments are tried first, if it is a factor the fraction.
         """
         named = [(name, c / number) for name, number in self.numbers.items() if number]
         named += [(f"1 / {name}", c * number) for name, number in self.numbers.items()]
@@ -223,7 +233,7 @@ class KnownQuantities:
 
 
 def _equal(x: Decimal, y: Decimal) -> bool:
-    """Return whether two decimals agree to 30 digits."""
+    """Return whether two decimals differ by at most 1e-30 of the larger one."""
     return abs(x - y) <= EQUALITY_RTOL * max(abs(x), abs(y))
 
 
@@ -240,9 +250,10 @@ def _common_quotient(numerators: Decimals, denominators: Decimals) -> Decimal | 
 
 
 def _transposed_shape(errors: ErrorsByPosition) -> str:
-    """Return "n x m" if all derivatives are right after transposing an array (n, m); "" if not.
+    """Return "n x m" if the derivatives in `errors` are right after a transposition, else "".
 
-    Its corners are in place, and so is what is on the diagonal of a square.
+    It is the transposition of an array (n, m) anywhere in theta. Its corners, and the diagonal of a
+    square one, are right as they are, so they need not be among the errors.
     """
     low = min(errors)
     high = max(errors)
