@@ -158,7 +158,7 @@ class Moments(NamedTuple):
 
 
 def windows(warm_up: int) -> tuple[int, ...]:
-    """Return the draw numbers at which a warm-up's windows for the metric begin and end.
+    """Return the draw numbers, 0 to `warm_up`, at which windows for the metric begin and end.
 
     The first number is the beginning of the first window; each other number is the end of a
     window, at which the metric is renewed, and the beginning of the next window. Much as in Stan

@@ -46,7 +46,7 @@ class ChEESState(NamedTuple):
     """A `State` of S chains, and the quantities from which ChEES learns the path length."""
 
     position: Array  # (S, D)  positions of S chains
-    log_density: Array  # (S,)  in nats, up to a constant
+    log_density: Array  # (S,)  log densities, in nats and up to a constant
     gradient: Array  # (S, D)  gradient of the log density
     # (S,) int  number of steps made so far, the same in all chains: index of Halton's sequence
     halton_index: Array
@@ -153,11 +153,11 @@ class PathLength(NamedTuple):
 
     @classmethod
     def start(cls, path: float) -> PathLength:
-        """Return the state before the first draw, whose path length is `path`."""
+        """Return the learning state before the first draw, which has the path length `path`."""
         return cls(log(path), log(path), 0.0, 0)
 
     def update(self, slope: float, shortest: float, longest: float) -> PathLength:
-        """Return the path length's state after an Adam step that increases the criterion (D47).
+        """Return the learning state after an Adam step that increases the ChEES criterion (D47).
 
         The learning rate of 0.025 and the memory of 20 draws for the squares are the paper's. If
         the slope is 0 or not finite, the state is returned unchanged.
@@ -188,7 +188,7 @@ class PathLength(NamedTuple):
         step_size: float,
         in_window: bool,
     ) -> PathLength:
-        """Return the path length's state after one more draw, for 1 to max_steps steps (D47).
+        """Return the learning state after one more draw, for paths of 1 to max_steps steps (D47).
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class PathLength(NamedTuple):
     def after_window(
         self, kernel: ChEES, moments: Moments, step_size: float, first: bool, last: bool
     ) -> PathLength:
-        """Return a new initial state for the new metric; after the last window, this one (D47).
+        """Return a new learning state for the new metric; after the last window, this one (D47).
 
         After the last window too few draws are left to learn the path length anew.
 
@@ -280,7 +280,7 @@ class ChEES(Adaptable):
         return steps_for(halton(index) * self.path, self.step_size, self.max_steps)
 
     def init_path(self, step_size: float) -> float:
-        """Return the path length with which learning begins under a new metric (D47).
+        """Return the path length, in units of the metric, with which its learning begins (D47).
 
         It is pi/2, a quarter of the period of a Gaussian that the metric fits, but at most 16 steps
         and at least one step. The metric may still fit badly, and a path that is too short can be

@@ -29,7 +29,7 @@ class Phase(NamedTuple):
 
     position: Array  # (S, D)  positions of S chains
     momentum: Array  # (S, D)  momenta of S chains
-    log_density: Array  # (S,)  in nats, up to a constant
+    log_density: Array  # (S,)  log densities, in nats and up to a constant
     gradient: Array  # (S, D)  gradient of the log density
 
     @property
@@ -72,7 +72,7 @@ def hamiltonian(metric: Metric, phase: Phase) -> Array:
 
 
 def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Phase:
-    r"""Return the phase of S chains after one leapfrog step (M8).
+    r"""Return the positions and momenta of S chains after one leapfrog step, as a `Phase` (M8).
 
     The step is ::
 

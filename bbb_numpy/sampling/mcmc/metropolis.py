@@ -256,7 +256,7 @@ class MetropolisHastings(Adaptable):
         return replace(self, proposal=proposal.tuned(*tuning))
 
     def adapt(self, *arguments: Any, **options: Any) -> Any:
-        """Return the warm-up, as `Adaptable.adapt` does; None if the proposal cannot be tuned."""
+        """Return the initial `Adaptation` of a warm-up, or None if the proposal cannot be tuned."""
         if not hasattr(self.proposal, "tuned"):
             return None
         return super().adapt(*arguments, **options)

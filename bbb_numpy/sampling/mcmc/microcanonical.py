@@ -74,7 +74,7 @@ def _unit(metric: Metric, momentum: Array) -> Array:
 def kick(
     metric: Metric, momentum: Array, gradient: Array, step_size: Any
 ) -> tuple[Array, Array]:
-    r"""Return unit momenta turned by the gradient for a time `step_size`, and the work (D49).
+    r"""Return unit momenta turned by the gradient for a time `step_size`, and the work (S,) (D49).
 
     With :math:`e = g / |g|`, :math:`c = e^T M^{-1} r` and
     :math:`\delta = \varepsilon |g| / (D - 1)` ::

@@ -36,7 +36,7 @@ class Span(NamedTuple):
 
 
 def is_turning(metric: Metric, first: Array, last: Array, total: Array) -> Array:
-    r"""Return whether each stretch turns back at either end, as booleans (A,) (M9).
+    r"""Return whether each stretch of a trajectory turns back at either end, as booleans (A,) (M9).
 
     The paper's criterion is :math:`r \cdot (\theta' - \theta) < 0`, half the time derivative of the
     squared distance (its middle term has the two positions exchanged, and so the wrong sign). Along
@@ -127,7 +127,7 @@ class Trajectory(NamedTuple):
 
     @classmethod
     def start(cls, metric: Metric, state: State, momentum: Array) -> Trajectory:
-        """Return trajectories of a single point each, in new arrays.
+        """Return new trajectories that consist of the present point of each chain.
 
         Parameters
         ----------
@@ -332,7 +332,7 @@ class NUTS(Adaptable):
         h0: Array,
         level: int,
     ) -> Subtree:
-        """Return a subtree of 2^level new leaves for each of A trajectories.
+        """Return a subtree of 2^`level` new leaves (leapfrog steps) for each of A trajectories.
 
         A chain stops at its first divergence or U-turn, in any part of the subtree: whether a tree
         ends must not depend on the leaf at which it began, or the step would not be reversible

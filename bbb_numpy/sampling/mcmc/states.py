@@ -36,7 +36,7 @@ class State(NamedTuple):
     """Positions of S chains, with the log density and its gradient at each position."""
 
     position: Array  # (S, D)  positions of S chains
-    log_density: Array  # (S,)  in nats, up to a constant
+    log_density: Array  # (S,)  log densities, in nats and up to a constant
     gradient: Array  # (S, D)  gradient of the log density
 
 

@@ -150,7 +150,7 @@ class SGHMC(Adaptable):
         return SGHMCState(*state, np.zeros_like(position), np.zeros(chains, int))
 
     def plan(self, draw: int) -> tuple[Array, Array]:
-        r"""Return the step sizes (n,) and the temperatures (n,) of the n steps of a draw (D65).
+        r"""Return the step sizes (n,) and the temperatures (n,) for the n steps of a draw (D65).
 
         Step k of the K steps of a cycle has the size :math:`h \cos(\pi k / 2 K)`; SGLD's learning
         rate, half the square of it, is :math:`h^2 (1 + \cos(\pi k / K)) / 4`. The first draw of a
@@ -321,7 +321,7 @@ def _square(metric: Metric, gradient: Array) -> Array:
 
 
 def heat(step_size: float, friction: float, square: float, noise: float) -> float:
-    r"""Return the relative bias of variances due to finite steps and minibatches (D65).
+    r"""Return the relative bias of variances that finite steps and minibatches cause (D65).
 
     For small steps it is :math:`\frac{h^2}{4} (|g|^2 + \kappa |\xi|^2)`, with
     :math:`\kappa = \coth(\gamma h/2)`, g the gradient and xi the error of its minibatch estimate.
