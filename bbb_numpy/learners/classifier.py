@@ -79,7 +79,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         epochs: int = 1,
         sample_weight: Any = None,
     ) -> BayesianMLPClassifier:
-        """Train for `epochs` more epochs on these rows, continuing from the last call.
+        """Continue training for `epochs` epochs on these rows; the first call starts training.
 
         The optimizer and the random generator continue too. The first call sets the
         standardisation, as `fit` does. The method does not exist for a sampled

@@ -118,7 +118,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def partial_fit(
         self, X: Any, y: Any, epochs: int = 1, sample_weight: Any = None
     ) -> BayesianMLPRegressor:
-        """Train for `epochs` more epochs on these rows, continuing from the last call.
+        """Continue training for `epochs` epochs on these rows; the first call starts training.
 
         The optimizer and the random generator continue too. The first call sets the
         standardisation, as `fit` does. Estimator, objective, KL weights, batch size and learning

@@ -250,7 +250,7 @@ class LogJoint:
         blocks = self._row_blocks
         if rows is not None:
             # The sum over B rows of a minibatch, times N / B, estimates the sum over all N rows
-            power *= len(self.x) / rows.shape[1]  # D64
+            power *= len(self.x) / rows.shape[1]  # N / B (D64)
             row_weights = self.sample_weight
             if row_weights is not None:
                 row_weights = row_weights[rows]
@@ -268,8 +268,8 @@ class LogJoint:
         (x, y, v), *other_blocks = blocks
         # log P(w), and log P(D|w) of the first block of rows
         joint = model.forward(w, params, x, y, buffers, v)  # K11-K16, K31-K36
-        # Log prior plus the log likelihood to the power beta
-        value = joint.log_prior + power * joint.log_likelihood  # D33
+        # log P(w) plus beta times the log likelihood
+        value = joint.log_prior + power * joint.log_likelihood  # log joint (D33)
         ones = np.ones(len(position), position.dtype)
         # Gradient of the value for the weights; the cotangents of its two terms are 1 and `power`
         d_w = model.vjp(joint, ones, power * ones, d_params, buffers)  # K19, K37-K42
@@ -277,7 +277,7 @@ class LogJoint:
         for x, y, v in other_blocks:  # log P(D|w) is a sum over blocks
             buffers = buffers_by_rows[len(x)].rewind()
             evaluation = model.evaluate(w, params, x, y, buffers, v)
-            # Add the tempered log likelihood of the next block of rows
+            # Add beta times the log likelihood of the next block of rows
             value = value + self.power * evaluation.log_likelihood  # D33
             block_gradient = np.zeros_like(position)
             d_w = model.likelihood_vjp(
@@ -288,8 +288,7 @@ class LogJoint:
         for hyperprior, columns, initial in self._hyperpriors:
             u = position[:, columns]
             value = value + np.add.reduce(hyperprior.log_density(u, initial), axis=-1)
-            # Derivative of the hyperprior's log density for its learned numbers
-            gradient[:, columns] += hyperprior.slope(u, initial)  # D32
+            gradient[:, columns] += hyperprior.slope(u, initial)  # d log p / du (D32)
         return value, gradient
 
     def rowwise(self, position: Array) -> Array:

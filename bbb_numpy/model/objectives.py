@@ -218,12 +218,12 @@ class PACBayes:
         confidence = log(2.0 * self.rows**0.5 / self.delta)
         k = (mean.dot(terms.posterior - terms.prior) + confidence) / (2.0 * self.rows)
         root_k = np.sqrt(k)
-        root_rk = np.sqrt(k - mean.dot(terms.likelihood) / scale)  # r: mean loss
+        # r + k, with r the mean log loss per row in bits
+        root_rk = np.sqrt(k - mean.dot(terms.likelihood) / scale)
         total = root_k + root_rk
         # The derivatives of total^2 are total / root_rk for r and total^2 / (root_k root_rk) for k
         slope = 0.5 * kl_weight * log(2.0) * (total * total / (root_k * root_rk))
-        # Derivative of the bound for log q - log P(w) of each sample
-        d_kl = mean * slope  # D58
+        d_kl = mean * slope  # derivative for log q - log P(w) (D58)
         d_likelihood = mean * -(total / root_rk)
         return scale * total * total, Cotangents(d_kl, -d_kl, d_likelihood)
 
@@ -247,6 +247,7 @@ def log_weights(terms: LogDensities, kl_weight: float) -> Array:
     ndarray (S,)
         Log weights in nats.
     """
+    # log P(w) - log q(w) + log P(D_i|w) / pi_i
     return terms.prior - terms.posterior + terms.likelihood / kl_weight  # G1, D30
 
 
@@ -308,8 +309,7 @@ class Renyi:
             bound = np.mean(logs) + mean / order
         else:
             bound = (logsumexp(order * logs) - log(len(logs))) / order
-        # Each sample's share in the gradient of the bound
-        share = _self_normalised(order * logs.real)  # D25
+        share = _self_normalised(order * logs.real)  # share in the gradient (D25)
         return -kl_weight * bound, Cotangents(
             kl_weight * share, -kl_weight * share, -share
         )

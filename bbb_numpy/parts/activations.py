@@ -57,7 +57,7 @@ def gelu(z: Array, slope: Array) -> None:
     Phi(z) = erfc(-z / sqrt 2) / 2 is the cdf of N(0, 1).
     """
     x = z * -ROOT_HALF
-    density = np.exp(-x * x) * ERF_SLOPE * (0.5 * ROOT_HALF)  # D51: phi(z)
+    density = np.exp(-x * x) * ERF_SLOPE * (0.5 * ROOT_HALF)  # D51: density phi(z)
     _gate(z, slope, 0.5 * erfc(x), density)
 
 
@@ -72,7 +72,7 @@ def gelu_tanh(z: Array, slope: Array) -> None:
 
 
 def _gate(z: Array, slope: Array, gate: Array, d_gate: Array) -> None:
-    """Write z `gate` into `z`, and its derivative `gate` + z `d_gate` into `slope` (D51).
+    """Write z * gate into `z`, and its derivative gate + z * d_gate into `slope` (D51).
 
     Parameters
     ----------

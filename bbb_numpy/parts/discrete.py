@@ -149,8 +149,8 @@ class BernoulliLikelihood(_Discrete):
         rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(
             parts.softplus, axis=-1
         )
-        # The second result, which `vjp` takes, is the derivative y - sigmoid(f) for the logits
-        return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)  #  (D13)
+        # The second result, which `vjp` takes, is the derivative for the logits
+        return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)  # y - p (D13)
 
     def mean(self, params: Params, f: Array) -> Array:
         """Return the probability that each target is 1, sigmoid(f), an array (S, B, K)."""
@@ -308,7 +308,7 @@ class PoissonLikelihood(_Discrete):
             - np.add.reduce(rate, axis=-1)
             - constant
         )
-        return rowwise, np.subtract(y, rate, out=rate)  # D15
+        return rowwise, np.subtract(y, rate, out=rate)  # derivative y - e^f (D15)
 
     def mean(self, params: Params, f: Array) -> Array:
         """Return the expected counts, the rates e^f, an array (S, B, K)."""

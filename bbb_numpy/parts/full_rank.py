@@ -84,7 +84,7 @@ class FullRank(GaussianPosterior):
     def blocks(self, size: int) -> Blocks:
         """Return names and shapes of theta's blocks mu, rho and lower, for P = `size` weights."""
         # `lower` holds the numbers of C below its diagonal, row by row
-        return (*super().blocks(size), ("lower", (size * (size - 1) // 2,)))  # M1
+        return (*super().blocks(size), ("lower", (size * (size - 1) // 2,)))  # C (M1)
 
     def pack(self, mean: Array, covariance: Array) -> Array:
         """Return the theta of a Gaussian with the given mean and covariance.
@@ -262,7 +262,7 @@ class FullRank(GaussianPosterior):
             The entropy in nats, and the sum of the variances of the weights.
         """
         constant = 0.5 * (1.0 + LOG_2PI) * len(factor.lower)
-        value = np.add.reduce(factor.diagonal.log_softplus) + constant  # M4
+        value = np.add.reduce(factor.diagonal.log_softplus) + constant  # entropy (M4)
         squares = factor.lower * factor.lower  # C_jk^2 (P, P): row j sums to Var w_j
         if group_starts is None:
             return Entropy(value, np.add.reduce(squares, axis=None))

@@ -123,7 +123,7 @@ class LogNormal:
 
         The mean m is the log median, or `start` (K,) if the median is None.
         """
-        return -(u - self._centre(start)) / self.width**2  # D32
+        return -(u - self._centre(start)) / self.width**2  # d log N / du (D32)
 
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array

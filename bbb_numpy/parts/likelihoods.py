@@ -192,8 +192,8 @@ class Likelihood:
         """
         saved_rows, sample_weight = saved
         if sample_weight is not None:
-            # One cotangent for each sample and row
-            cotangent = cotangent[:, None] * sample_weight  # D45
+            # The loss's derivative for each row: that for the sum over rows, times v_b
+            cotangent = cotangent[:, None] * sample_weight  # per row (D45)
         return self.vjp(saved_rows, cotangent, d_params)
 
     def curvature(self, params: Params, f: Array) -> Array:

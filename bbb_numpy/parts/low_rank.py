@@ -99,7 +99,7 @@ class LowRank(GaussianPosterior):
         return size + self.rank
 
     def factor(self, blocks: Params, buffers: Buffers) -> LowRankFactor:
-        """Return sigma, V, and the inverse and log determinant of I + V^T V (D59)."""
+        """Return q's scales sigma, V, and inverse and log determinant of I + V^T V (D59)."""
         rho = blocks["rho"]
         v = blocks["v"]
         # A proof runs this code with exact numbers, in arrays of dtype object
@@ -281,8 +281,7 @@ class LowRank(GaussianPosterior):
         sigma = parts.diagonal.softplus
         squares = inner(parts.v, parts.v)  # squared norm of each row of V, (P,)
         d_theta["rho"] += 2.0 * d_variance * sigma * parts.diagonal.sigmoid * squares
-        # d entropy / dV = V M^-1
-        d_theta["v"] += d_entropy * (parts.v @ parts.inverse)  # D59
+        d_theta["v"] += d_entropy * (parts.v @ parts.inverse)  # V M^-1 (D59)
         d_theta["v"] += (2.0 * d_variance * sigma * sigma)[:, None] * parts.v
 
 

@@ -176,7 +176,7 @@ class GaussianPosterior(Posterior):
         return theta
 
     def factor(self, blocks: Params, buffers: Buffers) -> Any:
-        """Return the standard deviations, or the Cholesky factor, of q and functions of them.
+        """Return q's standard deviations, or its Cholesky factor, and what gradients need of them.
 
         Parameters
         ----------

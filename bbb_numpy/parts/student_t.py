@@ -54,7 +54,7 @@ class _DensityTerms(NamedTuple):
 
     nu: Any  # degrees of freedom
     precision: Any  # 1 / (nu scale^2)
-    constant: Any  # log density at 0 residual
+    constant: Any  # log density at w = 0 or y = f
     slope: Any  # derivative of `constant` with respect to log nu
 
 
