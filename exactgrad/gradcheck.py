@@ -529,7 +529,7 @@ def _refuse_unsafe(
 
 
 def _shifted(theta: Array, i: int, by: float) -> Array:
-    """Return a copy of theta with `by` added to coordinate i."""
+    """Return a copy of the vector theta (D,) with the number `by` added to coordinate i."""
     out = theta.copy()
     out[i] += by
     return out

@@ -157,7 +157,7 @@ class Tree(NamedTuple):
 
     @property
     def blocks(self) -> dict[str, slice]:
-        """The slice of the flat vector that each array fills, by the array's path."""
+        """The slice of the flat vector that holds each array, by the path of the array."""
         sizes = [*map(prod, self.shapes.values())]
         stops = zip(self.shapes, sizes, accumulate(sizes), strict=True)
         return {path: slice(stop - size, stop) for path, size, stop in stops}
@@ -246,18 +246,18 @@ def flatten_theta(theta: Any) -> tuple[Array, Tree]:
 class FlatArguments(NamedTuple):
     """A function of flat theta, with theta and the names of its coordinates."""
 
-    function: Function  # from flat theta to a value and a flat gradient
+    # function of flat theta that returns a value and a flat gradient
+    function: Function
     theta: Array  # (D,) flat theta, a copy
     blocks: Mapping[str, slice]  # named parts of flat theta
-    coordinate: Callable[
-        [int], str
-    ]  # returns the name of a coordinate by its flat index
+    # returns the name of a coordinate by its flat index
+    coordinate: Callable[[int], str]
 
 
 def flatten_arguments(
     value_and_grad: Any, theta: Any, blocks: Any, coordinate: Any
 ) -> FlatArguments:
-    """Return `value_and_grad` as a function of flat theta, with flat theta and its names.
+    """Return `value_and_grad` as a function of a flat theta, with that theta and its names.
 
     Parameters
     ----------
@@ -399,7 +399,8 @@ def reduce_to_gradient(
     else:
         program = _jacobian_program(shape, values, by_hand, outputs)
         n_derivatives = outputs.size * tree.size
-    with suppress(Exception):  # a function in C has no names, and an object may raise
+    # functions in C have no signature, and other callables may raise any error
+    with suppress(Exception):
         program.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]
     answer = ask(program, theta, *arguments, rng.standard_normal(outputs.size))
     if answer or shape == "vjp" or n_derivatives > MAX_DERIVATIVES_LOCATED:
@@ -419,7 +420,7 @@ def reduce_to_gradient(
 
 
 def _second_of(f: Function) -> Function:
-    """Return a function that calls f, which returns a value and a gradient, for the gradient."""
+    """Return a function that returns the gradient, where f returns a value and its gradient."""
 
     def second(theta: Any, *arguments: Any) -> Any:
         return f(theta, *arguments)[1]

@@ -150,7 +150,10 @@ class Influence:
         observe: Observer | None,
         frozen: frozenset[int],
     ) -> tuple[Array, Array]:
-        """Return what `perturb` does, for one batch whose first perturbation has index `start`."""
+        """Return the effect of one batch of perturbations, whose first has the index `start`.
+
+        The results are those of `perturb`.
+        """
         trace = self.trace
         field = BatchedPrime(trace.seed)
         batch = len(perturbations)

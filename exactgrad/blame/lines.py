@@ -63,11 +63,11 @@ class Blame:
         self.cleared = frozenset(self._slopes() | self._cotangents())
 
     def _numbers(self, k: int) -> bytes:
-        """Return the residues of result k as bytes, with which results are compared."""
+        """Return the residues of result k as bytes, which are equal for equal results."""
         return self.results[k].residues.tobytes()
 
     def _slopes(self) -> set[int]:
-        """Return indices of backward results that equal a forward result, or a slope da/dz."""
+        """Return indices of backward results that equal a forward result z or a slope da/dz."""
         right = self.influence.slopes | self.forward_numbers
         return {k for k in self.influence.backward if self._numbers(k) in right}
 
@@ -168,7 +168,7 @@ class Blame:
     # --- the lines that wrote suspect results
 
     def _suspects_by_line(self) -> dict[Line, list[int]]:
-        """Return the indices of suspect backward results, by the line that is to blame for them.
+        """Return a dict from each suspect line to the indices of the backward results it wrote.
 
         Suspects influence wrong derivatives even if all cleared results are frozen.
         """
@@ -316,9 +316,8 @@ def explanation(
             return sentences
         try:
             line = _blamed_line(problem, theta, wrong)
-        except (
-            Exception
-        ):  # the function may fail under a tracer, which does not change the verdict
+        except Exception:
+            # the function may fail under a tracer, which does not change the verdict
             return sentences
         return [*sentences, line] if line else sentences
 

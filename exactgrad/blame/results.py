@@ -41,7 +41,7 @@ LIBRARY_PREFIXES = (
     "<frozen",
     "<__",
 )
-# File name of code that was executed as a text, such as the methods of dataclasses
+# File name of code that exec() has run from a string, such as the methods of dataclasses
 EXECUTED_TEXT = "<string>"
 # Matches variable names for the cotangent of z: dz, d_z, grad_z, dL_dz, z_grad, ...
 COTANGENT = re.compile(
@@ -171,10 +171,8 @@ class LineTracer:
         self.field = field
         self.observe = observe
         self.is_first_call = True
-        self.return_line: Line = (
-            "",
-            0,
-        )  # the line from which the user's function returned
+        # the line from which the user's function returned
+        self.return_line: Line = ("", 0)
         # whether the user's function was made by exec() from a string
         self.is_executed_text = False
         self.outer_trace = sys.gettrace()
@@ -288,9 +286,8 @@ class Trace:
         self.field = BatchedPrime(seed)
         self.results: list[Result] = []
         self.n_events = -1
-        self._numbers = set[
-            tuple[int, int]
-        ]()  # (residue, derivative) pairs of all results
+        # (residue, derivative) pairs of all results
+        self._numbers = set[tuple[int, int]]()
         self._names = set[str]()  # names of all results
         # maps a size to (name of the primal, residues, derivatives) of each earlier result
         self._earlier: dict[int, list[tuple[str, Array, Array]]] = {}
@@ -300,9 +297,8 @@ class Trace:
         along = np.repeat(
             self.direction(theta.size)[:, None], BatchedPrime.n_channels, axis=1
         )
-        along[
-            :, 0
-        ] *= ~wrong  # channel 0 keeps coordinates with wrong derivatives fixed
+        # channel 0 keeps coordinates with wrong derivatives fixed
+        along[:, 0] *= ~wrong
         tracer = LineTracer(self.field, self._observe)
         evaluation = run(problem, theta, self.field, along, tracer.trace_call)
         self.others_are_right = not evaluation.excess()[0].any()
@@ -327,9 +323,8 @@ class Trace:
         self.n_events += 1
         last_seen = self._last_seen.setdefault(frame, {})
         for path, x in _exact_arrays(values):
-            if (
-                x.field is not self.field
-            ):  # the function has kept this array from another run
+            if x.field is not self.field:
+                # the function has kept this array from another run
                 continue
             residues = x.primal[..., 0]
             tangent = x.tangent[..., 1]

@@ -77,7 +77,7 @@ def _groups(
     `size` is the length of theta, and `positions` those of the wrong derivatives.
     """
     if len(problem.blocks) == 1:
-        # neighbours have the same difference of position and rank
+        # neighbours have the same difference of their position and their index in `positions`
         runs = groupby(enumerate(positions), lambda pair: pair[1] - pair[0])
         for _, run in runs:
             yield [j for _, j in run]

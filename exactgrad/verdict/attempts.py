@@ -49,9 +49,8 @@ class Conclusion:
 
     verdict: Verdict
     data: tuple[Condition, ...]  # condition on each argument
-    field: Field | None = (
-        None  # field of the last run; None if no value exists at theta
-    )
+    # field of the last run; None if no value exists at theta
+    field: Field | None = None
     reason: str = ""  # why the claim is not proved, or what holds for other data
     errors: Errors = ()  # wrong derivatives, if the claim is refuted
 
@@ -67,13 +66,12 @@ class Claim(ABC):
     ) -> None:
         self.arguments = arguments
         self.names = names
-        self.data = (
-            data  # condition on each argument, as the caller of `prove` has set it
-        )
+        # condition on each argument, as the caller of `prove` has set it
+        self.data = data
 
     @abstractmethod
     def conclude(self, data: tuple[Condition, ...]) -> Conclusion:
-        """Return the conclusion about the claim if argument i satisfies the condition ``data[i]``.
+        """Return the conclusion about the claim, for arguments i that satisfy ``data[i]``.
 
         `TraceError` is raised if a step of the functions has no exact form.
         """
@@ -87,7 +85,7 @@ class Claim(ABC):
 
     @abstractmethod
     def depends_on_data(self, conclusion: Conclusion) -> bool:
-        """Return whether a claim may hold for some data if `conclusion` is that for all data."""
+        """Return whether the claim may hold for some data, given the `conclusion` for all data."""
 
     @abstractmethod
     def conclude_for_some(

@@ -239,9 +239,8 @@ def argument_names(
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())[skipped:]
-    except (
-        Exception
-    ):  # functions in C have no signature, and a callable may raise anything
+    except Exception:
+        # functions in C have no signature, and a callable may raise anything
         parameters = []
     names = [
         parameter.name

@@ -126,9 +126,8 @@ def deferred_errors(
             if evidence.numbers() != numbers:
                 return ()
             return find_errors(problem, theta, is_zero, evidence)[1]
-        except (
-            Exception
-        ):  # the function may fail later, which does not change the verdict
+        except Exception:
+            # the function may fail later, which does not change the verdict
             return ()
 
     return errors

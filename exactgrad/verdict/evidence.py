@@ -40,9 +40,8 @@ MAX_COORDINATES_TESTED = 256  # largest theta whose coordinates are tested one b
 DECIMAL_RTOL = Decimal("1e-35")  # relative difference of decimals that count as equal
 # Relative error below which a wrong derivative is compared with the effect of rounding floats
 SHAKEN_RTOL = Decimal("1e-9")
-FLOAT_RTOL = (
-    1e-3  # largest relative difference of float and exact results from rounding
-)
+# Largest relative difference of float and exact results that rounding can cause
+FLOAT_RTOL = 1e-3
 # Relative steps of central differences: small ones cross no kink, large ones lose fewer digits
 DIFFERENCE_STEPS = (1e-7, 1e-4)
 
@@ -77,19 +76,18 @@ class Evidence:
 
     # first words of the reason given for a gradient that is neither proved nor refuted
     right_so_far: ClassVar[str] = ""
-    exists = agrees = (
-        True  # whether value and gradient exist, and agree along one direction
-    )
+    # whether value and gradient exist, and agree along one direction
+    exists = agrees = True
     refutes = False  # whether both slopes differ by more than rounding can explain
     # whether repeated calls of the function have returned different numbers
     is_stateful = False
 
     def slopes(self, direction: Array) -> Slopes:
-        """Return the slope of the value along a direction (D,), by hand and right."""
+        """Return the slope of the value along a direction (D,): by hand, right, and uncertainty."""
         raise NotImplementedError
 
     def rounding(self) -> Decimal:
-        """Return how much the excess changes when floats change within their rounding; here 0."""
+        """Return the largest change of the excess from rounding the function's floats; here 0."""
         return Decimal(0)
 
     def float_mismatch(self) -> str:
@@ -130,9 +128,8 @@ class DecimalEvidence(Evidence):
             largest = max(1, grad.max(initial=Decimal(0)))
             bound = 2 * self.theta.size * SHAKEN_RTOL * largest
             is_large = abs(self.evaluation.excess()[0]) > bound
-        if (
-            is_large
-        ):  # `slopes` calls the function again, and sets `is_stateful` if it differs
+        if is_large:
+            # `slopes` calls the function again, and sets `is_stateful` if it differs
             self.slopes(np.ones(self.theta.size))
         return bool(is_large)
 
@@ -149,9 +146,10 @@ class DecimalEvidence(Evidence):
             return Slopes(by_hand, evaluation.value.tangent[0, 0], Decimal(0))
 
     def rounding(self) -> Decimal:
-        """Return the largest change of the excess when floats change within their rounding.
+        """Return the largest change of the excess from rounding the function's floats.
 
-        It is the largest of six random perturbations.
+        Floats are changed within their rounding by six random perturbations. The excess is the
+        derivative of the value minus grad . direction.
         """
         with localcontext(context(self.n_digits)):
             excess, *shaken_excesses = (
@@ -188,9 +186,8 @@ def _float_mismatch(
             returned = problem.value_and_grad(*arguments)[:2]
             floats = np.array([returned[0], *returned[1]], float)
         right = np.concatenate([value.ravel(), grad.ravel()]).astype(float)
-    except (
-        Exception
-    ):  # the function takes exact numbers only, or a number is too large for floats
+    except Exception:
+        # the function takes exact numbers only, or a number is too large for floats
         return None
     if not np.isfinite([*floats, *right]).all():
         return ""
@@ -207,9 +204,8 @@ class FloatEvidence(Evidence):
     """Evidence from floats, if decimals take too long or a function has no series for them."""
 
     right_so_far = "nothing is wrong as far as floats can tell, but perhaps "
-    grad: Any = (
-        None  # (D,) gradient of the first call, with which later calls are compared
-    )
+    # (D,) gradient of the first call, with which later calls are compared
+    grad: Any = None
 
     def __init__(self, problem: ProofProblem, theta: Array) -> None:
         self.problem = problem

@@ -61,9 +61,8 @@ class TraceError(Exception):
 class ProofProblem(NamedTuple):
     """A function whose gradient is to be proved, with its arguments and their conditions."""
 
-    value_and_grad: Callable[
-        ..., tuple[Any, ...]
-    ]  # function of flat theta and arguments
+    # function of flat theta and arguments
+    value_and_grad: Callable[..., tuple[Any, ...]]
     arguments: tuple[Any, ...]  # arguments after theta
     names: Sequence[str]  # names of the arguments after theta
     data: tuple[Condition, ...]  # condition on each argument, such as FREE or FIXED

@@ -29,15 +29,13 @@ Array = NDArray[Any]
 VALUE_RTOL = Decimal("1e-13")
 # Digits of a run that only shows that values exist, after a field has shown that they agree
 N_DIGITS_TO_EXIST = 20
-LAW_RTOL = Decimal(
-    "1e-25"
-)  # largest relative difference of slopes equal by an identity
+# Largest relative difference of slopes that are equal by an identity
+LAW_RTOL = Decimal("1e-25")
 NOTHING_MOVES = (
     "no argument varies: pass floats or arrays of floats, since integers are constants"
 )
-SLOPE_OF = (
-    "slope of "  # prefix of a wrong derivative's name if slopes differ, not values
-)
+# Beginning of the name of an error if the slopes of both functions differ, not their values
+SLOPE_OF = "slope of "
 
 
 class Difference(NamedTuple):
@@ -79,7 +77,7 @@ class EqualityClaim(Claim):
         self.functions = (first, second)
         self.seed = seed
         self.copies = Copies()
-        # structure of the values; a single number until the first call
+        # structure of the functions' values; that of a single number until the first call
         self.structure = Tree.of(0.0, "value")
 
     def conclude(self, data: tuple[Condition, ...]) -> Conclusion:
@@ -208,10 +206,11 @@ class EqualityClaim(Claim):
             return Difference(first, second, absolute, absolute / size)
 
     def _errors(self, difference: Difference) -> tuple[WrongDerivative, ...]:
-        """Return an error per element whose values differ or, if they agree, whose slopes differ."""
+        """Return an error for each element whose values differ or, if not, whose slopes differ."""
         errors = []
         for n, (value_rtol, slope_rtol) in enumerate(difference.relative):
-            k = int(value_rtol <= VALUE_RTOL)  # 0: the value, 1: the slope
+            # column to compare: 0, the values, if these differ, else 1, the slopes
+            k = int(value_rtol <= VALUE_RTOL)
             if not (value_rtol, slope_rtol)[k] <= VALUE_RTOL:
                 name = SLOPE_OF * k + self.structure.coordinate(n)
                 errors.append(
