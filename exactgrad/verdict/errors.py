@@ -136,7 +136,7 @@ def deferred_errors(
 def find_errors(
     problem: ProofProblem, theta: Array, is_zero: bool, evidence: Evidence
 ) -> tuple[str, tuple[WrongDerivative, ...]]:
-    """Return the wrong derivatives at theta, after the reason why nothing is concluded, if any.
+    """Find the wrong derivatives at theta; return (reason, errors), of which one or both are empty.
 
     Parameters
     ----------
@@ -145,7 +145,8 @@ def find_errors(
     theta : ndarray of shape (D,)
         The point at which derivatives are tested.
     is_zero : bool
-        Whether the excess is 0 in the field, which then cannot find the wrong coordinates.
+        Whether the excess, the derivative of the value minus grad . direction, is 0 in the field,
+        which then cannot find the wrong coordinates.
     evidence : Evidence
         The source of the slopes: decimals or floats.
 
@@ -210,7 +211,8 @@ def error_candidates(
     theta : ndarray of shape (D,)
         The point at which derivatives are tested.
     is_zero : bool
-        Whether the excess is 0 in the field: then all blocks of a large theta are candidates.
+        Whether the excess, the derivative of the value minus grad . direction, is 0 in the field:
+        then all blocks of a large theta are candidates.
     """
     coordinates: Any = range(theta.size)
     if theta.size > MAX_COORDINATES_TESTED:

@@ -120,8 +120,8 @@ class DecimalEvidence(Evidence):
     def _is_beyond_rounding(self) -> bool:
         """Return whether the excess is so large that `find_errors` is certain to find an error.
 
-        The largest error of D derivatives is at least 1 / D of the excess, since the entries of the
-        direction are below 1.
+        The excess is the derivative of the value minus grad . direction. The largest error of D
+        derivatives is at least 1 / D of it, since the entries of the direction are below 1.
         """
         with localcontext(context(self.n_digits)):
             grad = abs(self.evaluation.grad.primal)
@@ -273,7 +273,7 @@ def gather_evidence(
     theta : ndarray of shape (D,)
         The point at which evidence is gathered.
     is_zero : bool
-        Whether the excess is 0 in the field.
+        Whether the excess, the derivative of the value minus grad . direction, is 0 in the field.
     field : Field
         The last field in which the excess was computed.
     decimals : callable
