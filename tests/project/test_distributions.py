@@ -88,7 +88,8 @@ def sources(folder, pattern="*.py"):
 def packaged():
     """Every file of the four packages, and the module with the former name of pytest's plugin."""
     files = set().union(*(sources(package, "*") for package in PACKAGES))
-    return files | {"bbb_numpy_pytest.py"}
+    wrapping = {f"{package}/ruff.toml" for package in PACKAGES}  # of a checkout's code
+    return files - wrapping | {"bbb_numpy_pytest.py"}
 
 
 def test_the_wheel_holds_the_packages_and_nothing_else(built):
@@ -105,6 +106,8 @@ def test_the_archive_holds_packages_tests_and_derivations_and_no_results(built):
     assert found - made == (
         packaged()
         | sources("tests")
+        | sources("tests", "*.npz")
+        | sources("tests", "*.json")
         | {"exercises/README.md", "exercises/measure_cards.py"}
         | texts
         | {path.relative_to(ROOT).as_posix() for path in ROOT.glob("d*/*.md")}

@@ -39,7 +39,6 @@ OLD_METHODS = {
     "too_large": "share_too_large",
 }
 OLD_VALUES = {
-    "learned": "tuned_fields",
     "most_bias": "max_bias",
     "together": "min_group_chains",
     "usual_warm_up": "default_warm_up",

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import Generator
 
+from ...numeric.deprecation import accept_old_methods
 from ...numeric.elementary import inner, symmetric
 from ...numeric.layout import Array
 from ...numeric.validation import (
@@ -220,6 +221,12 @@ class Scaled:
 
     # Names of the fields that a warm-up learns, in the order of `tuning`
     tuned_fields: tuple[str, ...] = ("step_size", "metric")
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Accept `learned`, the former name of `tuned_fields`, in a subclass."""
+        super().__init_subclass__(**options)
+        if "learned" in vars(cls):
+            accept_old_methods(cls, {"learned": "tuned_fields"})
 
     def __post_init__(self) -> None:
         example = "DiagonalMetric(variance) or DenseMetric(covariance), or None"
