@@ -191,7 +191,8 @@ def check_case(
     method : str
         Kind of finite difference, 'complex' or 'central'.
     max_coordinates : int, optional
-        Number of coordinates of theta to check, drawn at random; by default all are checked.
+        Largest number of coordinates of each block of theta that are checked; those of a larger
+        block are drawn at random. By default all are checked.
     """
     return check_gradient(
         lambda theta: _value_and_grad(case, theta, case.theta, *case[2:]),

@@ -96,7 +96,7 @@ class Entries:
 
 
 def class_of(entry: Any) -> Any:
-    """Return the class of `entry`, or `entry` itself if it is a class or a function."""
+    """Return the class of `entry`; a class or function itself, also that of a `partial`."""
     if isinstance(entry, partial):
         entry = entry.func
     if isinstance(entry, type | FunctionType):

@@ -297,7 +297,7 @@ def add_model_options(
 
 
 def _with_names(options: Options) -> Options:
-    """Return a table of options with the registered names, those of plugins too, as choices."""
+    """Return `options`, those of a family such as `prior` with its registered names as choices."""
     names: dict[str, Any] = {name: family.named for name, family in FAMILIES.items()}
     names["inference"] = inferences()
     return {

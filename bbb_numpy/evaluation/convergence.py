@@ -166,7 +166,7 @@ class Convergence:
     n_divergent: int = 0  # number of draws of all chains after a divergent path
 
     def worst(self, space: str) -> Line:
-        """Return a `Line` with the largest R-hat and smallest effective sample sizes of a space.
+        """Return a `Line` with the largest R-hat and smallest effective sample sizes in `space`.
 
         `space` is 'functions', 'weights' or, for a target without a model, 'numbers'. Raise
         ValueError if `lines` holds nothing of this space.

@@ -565,7 +565,8 @@ class Learner(Fitted):
         """Return rows with sample weight times class weight, without rows of weight 0 (D45).
 
         `x` (N, d_in) and `y` (N, K) are inputs and targets, `classes` (C,) the labels of a
-        classifier or None. Warn if the weights sum to 1.
+        classifier or None, and `sample_weight` (N,) or None. Warn if two or more weights sum to 1,
+        unless the objective of `plan` is MLE, for which only their ratios matter.
         """
         weights = None
         if sample_weight is not None:

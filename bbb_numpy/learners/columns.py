@@ -254,7 +254,7 @@ def get_column(frame: DataFrame, name: str) -> Series:
 
 
 def is_missing(cells: Any) -> Any:
-    """Return a mask that is True for missing values of a Series or DataFrame `cells`."""
+    """Return a mask of the cells (Series, DataFrame) that are NaN or a text such as 'NA' or '?'."""
     return cells.isna() | cells.isin(MISSING)
 
 

@@ -334,8 +334,9 @@ class Cause:
 def likely_causes(evidence: Evidence) -> list[str]:
     """Return texts that name likely causes of a failed fit and their remedies, if any.
 
-    Causes in the data hide causes in the model, which are looked for only if there is none in the
-    data. Of the causes in training the first that applies is added in any case.
+    A fit of one row has that cause alone. Otherwise causes in the data hide those in the model.
+    After training the first cause in training that applies is added; for sampled fits, which have
+    no history, causes in the chains are named if there is no other.
     """
     if "one row" in evidence.findings:
         return ["too few rows; give more of them"]

@@ -365,7 +365,7 @@ def _checked_by(predicate: Callable[[Any], Any], expected: str) -> Check:
 
 
 def InstanceOf(*classes: type, expected: str = "") -> Check:
-    """Return a check that raises TypeError unless a value is an instance of one of `classes`.
+    """Return a check(name, value) that returns `value`, or raises TypeError if of another class.
 
     `expected` describes such values in the message; by default it names the classes.
     """

@@ -1370,7 +1370,7 @@ def _fill_diagonal(x: Exact, value: Any, wrap: bool = False) -> None:
 
 
 def _nan_to_num(x: Exact, copy: bool = True) -> Exact:
-    """Return a copy of x, all of whose floats are finite; else, or without `copy`, raise."""
+    """Return a copy of x; raise `Untraceable` if a float is not finite or `copy` is False."""
     if not np.isfinite(x.floats).all() or not copy:
         raise Untraceable(
             "np.nan_to_num can be traced only with copy=True and for finite numbers"

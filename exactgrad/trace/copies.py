@@ -408,7 +408,7 @@ class Copies:
                 continue
 
     def to_original(self, value: Any) -> tuple[bool, Any]:
-        """Return whether an assigned value may be written back to an original, and what to write.
+        """Return whether an assigned value may be written to its original, and the value to write.
 
         `value` is one that a copied function has assigned. If it is a copy, its original is
         written; else it may be written if it is plain data (of `PLAIN_TYPES`, or a container

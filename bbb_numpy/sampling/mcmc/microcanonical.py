@@ -567,7 +567,7 @@ class MAMS(_Microcanonical):
 
 
 def bias(energy_variance: float) -> float:
-    """Return the relative bias (v / 12)^(1/3) of variances that MCLMC draws of a Gaussian (D50).
+    """Return the relative bias (v / 12)^(1/3) of the variances of MCLMC's draws, Gaussian (D50).
 
     Parameters
     ----------

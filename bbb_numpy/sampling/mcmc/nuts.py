@@ -238,7 +238,7 @@ def _rows(arrays: Any, keep: Array) -> Any:
 
 
 def _put_rows(into: Any, rows: Array, values: Any) -> None:
-    """Overwrite `rows` of all arrays of the named tuple `into` by the arrays of `values`."""
+    """Overwrite `rows` (indices or mask) of all arrays in the tuple `into` by those in `values`."""
     if isinstance(into, np.ndarray):
         into[rows] = values
     else:

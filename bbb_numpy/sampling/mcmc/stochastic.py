@@ -44,7 +44,7 @@ MAX_HEAT_RATIO = 10.0  # upper bound of a step's bias over the target bias
 
 
 def _friction(name: str, value: Any) -> float:
-    """Return `value` as a positive float, inf included; raise an error that names the argument."""
+    """Return `value` as a positive float, which may be inf; else raise an error with `name`."""
     if isinstance(value, Real) and value == inf:
         return inf
     return positive(name, value)
