@@ -257,6 +257,6 @@ def gates(net: MLP, w: Array, x: Array) -> Array:
 
 
 def open_gates(net: MLP, slopes: list[Array]) -> Array:
-    """Return a flat mask of the ReLU units that are on, from the `slopes` (S, B, units) of a tape."""
+    """Return a flat mask of the ReLU units that are on, from a tape's `slopes` (S, B, units)."""
     on = [slope.ravel() != 0 for slope in slopes if net.activation == "relu"]
     return np.concatenate([*on, np.zeros(0, bool)])
