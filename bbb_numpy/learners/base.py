@@ -444,7 +444,8 @@ class Learner(Fitted):
         The fields are those of `FittedState`, such as `classes_`, as a dict.
 
         `y` are the checked targets or labels; `classes` (C,) are all labels, or None for those in
-        `y`.
+        `y`. Of `plan`, the parts that the constructor was given, 'likelihood' may be None, which
+        stands for the default.
         """
         raise NotImplementedError
 

@@ -333,7 +333,11 @@ def schedule_table(markdown: bool) -> str:
 
 
 def _cells(row: ScheduleRow, markdown: bool) -> dict[str, str]:
-    """Return the cells of `row` as text, by column name; see `schedule_table` for `markdown`."""
+    """Return the cells of `row` as text, by column name.
+
+    If `markdown`, inferences are listed by their members instead of by group, and a column 'Why'
+    has the reason with a link to what was measured.
+    """
     names = [INFERENCES[name] if markdown else name for name in row.inferences]
     batch_size = f"{row.min_batch_size}"
     if row.max_batch_size is not None:
