@@ -344,7 +344,7 @@ def prepare_rows(
             f"validation_fraction {fraction:g} of {len(x)} rows leaves none to train on; "
             "use a smaller fraction or more rows"
         )
-    order = np.arange(len(x))
+    order: Array = np.arange(len(x))
     if n_held_out:
         order = rng.permutation(len(x))
     validation, training = order[:n_held_out], order[n_held_out:]

@@ -509,7 +509,7 @@ def _sum_curvature(
     blocks = estimator.correlated
     n_outputs = net.sizes[-1]
     noise_per_output = "log_noise" in params  # each output has a noise scale of its own
-    groups = np.ones((1, 1, 1, 1))
+    groups: Array = np.ones((1, 1, 1, 1))
     if noise_per_output:
         groups = np.eye(n_outputs)[:, None, :, None]
     n_groups = len(groups)

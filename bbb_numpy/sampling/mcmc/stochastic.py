@@ -162,7 +162,7 @@ class SGHMC(Adaptable):
             Number of draws before this one in the cycle; ignored if `cycle` is None.
         """
         if self.cycle is None:
-            step_sizes = np.full(self.steps, self.step_size)
+            step_sizes: Array = np.full(self.steps, self.step_size)
             return step_sizes, np.full(self.steps, self.temperature)
         sampling_steps = self.cycle * self.steps
         total = round(sampling_steps / (1.0 - self.exploring))
