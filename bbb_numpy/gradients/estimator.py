@@ -27,7 +27,7 @@ from ..model.objectives import (
     free_energy,
 )
 from ..numeric.buffers import Buffers
-from ..numeric.deprecation import accept_old_methods
+from ..numeric.deprecation import accept_old_members
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array, Layout, Params
 from ..numeric.validation import Check, HasMethods, InstanceOf, check_fields, short_repr
@@ -601,7 +601,7 @@ class GradientEstimator:
         return gates
 
 
-accept_old_methods(GradientEstimator, {"batch": "make_batch"})
+accept_old_members(GradientEstimator, {"batch": "make_batch"})
 
 
 def _is_number(value: Any) -> bool:

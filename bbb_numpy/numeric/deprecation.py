@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 __all__ = [
     "accept_old_attributes",
-    "accept_old_methods",
+    "accept_old_members",
     "renamed_arguments",
     "renamed_names",
 ]
@@ -102,12 +102,12 @@ def accept_old_attributes(owner: type, names: Mapping[str, str | None]) -> None:
     owner.__getattr__ = __getattr__  # type: ignore[attr-defined]
 
 
-def accept_old_methods(owner: type, names: Mapping[str, str]) -> None:
-    """Let a class define methods by their old names, and let them be called by either name.
+def accept_old_members(owner: type, names: Mapping[str, str]) -> None:
+    """Let a class define methods and values by their old names, and call methods by either name.
 
-    A method that `owner` defines by its old name can be called by the new one, and vice versa, with
-    a warning for the old name. The function is called in the `__init_subclass__` of a base class
-    whose methods were renamed.
+    A member that `owner` defines by its old name has the new one too, with a warning. A method that
+    it defines by the new name can be called by the old one, with a warning at each call. The
+    function is called in the `__init_subclass__` of a base class whose members were renamed.
 
     Parameters
     ----------
@@ -116,12 +116,13 @@ def accept_old_methods(owner: type, names: Mapping[str, str]) -> None:
     names : mapping of str to str
         New name of each old name.
     """
+    members = vars(owner)
     for old, new in names.items():
-        if new in vars(owner):
-            setattr(owner, old, _by_old_name(old, new, vars(owner)[new]))
-        elif old in vars(owner):
-            _warn(f"method {old} of {owner.__name__}", new, 4)
-            setattr(owner, new, vars(owner)[old])
+        if new not in members and old in members:
+            _warn(f"member {old} of {owner.__name__}", new, 4)
+            setattr(owner, new, members[old])
+        elif callable(members.get(new)):
+            setattr(owner, old, _by_old_name(old, new, members[new]))
 
 
 def _by_old_name(old: str, new: str, method: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..numeric.deprecation import accept_old_methods
+from ..numeric.deprecation import accept_old_members
 from ..numeric.elementary import (
     LOG_2PI,
     SoftplusParts,
@@ -53,7 +53,7 @@ class Likelihood:
     def __init_subclass__(cls, **options: Any) -> None:
         """Let subclasses define `initial_values` by its old name `_starts`, with a warning."""
         super().__init_subclass__(**options)
-        accept_old_methods(cls, {"_starts": "initial_values"})
+        accept_old_members(cls, {"_starts": "initial_values"})
 
     def initial_values(self) -> dict[str, float]:
         """Return the starting value, such as log(scale), of each learned block by block name."""

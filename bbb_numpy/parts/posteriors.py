@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..numeric.buffers import Buffers
-from ..numeric.deprecation import accept_old_methods, renamed_arguments, renamed_names
+from ..numeric.deprecation import accept_old_members, renamed_arguments, renamed_names
 from ..numeric.elementary import (
     LOG_2PI,
     SoftplusParts,
@@ -145,7 +145,7 @@ class GaussianPosterior(Posterior):
     def __init_subclass__(cls, **options: Any) -> None:
         """Let subclasses define `from_weights` by its old name `at`, with a warning."""
         super().__init_subclass__(**options)
-        accept_old_methods(cls, {"at": "from_weights"})
+        accept_old_members(cls, {"at": "from_weights"})
 
     def __post_init__(self) -> None:
         """Raise an error unless the fields are valid."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from ..numeric.buffers import Buffers
-from ..numeric.deprecation import accept_old_methods
+from ..numeric.deprecation import accept_old_members
 from ..numeric.elementary import (
     LOG_2PI,
     add_scaled,
@@ -76,7 +76,7 @@ class Prior:
     def __init_subclass__(cls, **options: Any) -> None:
         """Let subclasses define methods by old names, with a warning: `deviation` and `_starts`."""
         super().__init_subclass__(**options)
-        accept_old_methods(cls, {"deviation": "sd", "_starts": "initial_values"})
+        accept_old_members(cls, {"deviation": "sd", "_starts": "initial_values"})
 
     def initial_values(self) -> dict[str, float]:
         """Return the starting value, such as log(scale), of each learned block by block name."""

@@ -7,15 +7,14 @@ and one metric, learned from all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import exp, log, sqrt
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.random import Generator
 
-from ...numeric.deprecation import accept_old_methods
 from ...numeric.layout import Array
 from ...numeric.validation import Optional, proper_fraction
 from .leapfrog import Phase, hamiltonian, leapfrog
@@ -32,17 +31,6 @@ __all__ = [
     "windows",
 ]
 
-# Old and new names of the methods and attributes that a user's subclass may define
-OLD_METHODS = {
-    "first_length": "init_length",
-    "miss": "adaptation_error",
-    "too_large": "share_too_large",
-}
-OLD_VALUES = {
-    "most_bias": "max_bias",
-    "together": "min_group_chains",
-    "usual_warm_up": "default_warm_up",
-}
 # Function from the step size at which a search begins to the step size that it finds
 Search = Callable[[float], float]
 
@@ -348,13 +336,15 @@ class Adaptable(Scaled):
     max_bias: float = 0.0
     remedy: str = ""  # settings that lower the bias, named in the warning
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Let a user's subclass define methods and values under their old names, with a warning."""
-        super().__init_subclass__(**options)
-        accept_old_methods(cls, OLD_METHODS)
-        # a user's kernel may still define these values under their old names
-        values = {old: new for old, new in OLD_VALUES.items() if old in vars(cls)}
-        accept_old_methods(cls, values)
+    old_names: ClassVar[Mapping[str, str]] = {
+        **Scaled.old_names,
+        "first_length": "init_length",
+        "miss": "adaptation_error",
+        "most_bias": "max_bias",
+        "together": "min_group_chains",
+        "too_large": "share_too_large",
+        "usual_warm_up": "default_warm_up",
+    }
 
     def init(self, target: Target, position: Array) -> Any:
         """Return the initial state of S chains, whose positions are a copy of `position` (S, D)."""

@@ -7,14 +7,15 @@ The momentum is :math:`r \sim N(0, M)`, the kinetic energy :math:`\tfrac12 r^T M
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
 
-from ...numeric.deprecation import accept_old_methods
+from ...numeric.deprecation import accept_old_members
 from ...numeric.elementary import inner, symmetric
 from ...numeric.layout import Array
 from ...numeric.validation import (
@@ -222,11 +223,13 @@ class Scaled:
     # Names of the fields that a warm-up learns, in the order of `tuning`
     tuned_fields: tuple[str, ...] = ("step_size", "metric")
 
+    # Old and new names of members that a user's subclass may define
+    old_names: ClassVar[Mapping[str, str]] = {"learned": "tuned_fields"}
+
     def __init_subclass__(cls, **options: Any) -> None:
-        """Accept `learned`, the former name of `tuned_fields`, in a subclass."""
+        """Let a user's subclass define members under their `old_names`, with a warning."""
         super().__init_subclass__(**options)
-        if "learned" in vars(cls):
-            accept_old_methods(cls, {"learned": "tuned_fields"})
+        accept_old_members(cls, cls.old_names)
 
     def __post_init__(self) -> None:
         example = "DiagonalMetric(variance) or DenseMetric(covariance), or None"

@@ -234,15 +234,19 @@ def test_a_kernel_of_before_may_name_its_methods_as_they_were_named():
     with pytest.warns(DeprecationWarning, match="of Older is now called") as caught:
 
         class Older(HMC):
+            learned = ("step_size",)
             usual_warm_up = 7
 
             def miss(self, target, rng, state, info, wanted):
                 return 0.25
 
     assert [re.search(r"\w+ of Older is now", str(warning.message))[0] for warning in caught] == [
+        "learned of Older is now",
         "miss of Older is now",
         "usual_warm_up of Older is now",
     ]
+    assert {warning.filename for warning in caught} == {__file__}  # where the class stands
+    assert Older().tuned_fields == ("step_size",)
     assert Older().default_warm_up == 7
     assert Older().adaptation_error(None, None, None, None, 0.8) == 0.25
     with pytest.warns(DeprecationWarning, match="method first_length is now called init_length"):
