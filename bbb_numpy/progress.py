@@ -19,11 +19,22 @@ class tqdm(_tqdm):  # type: ignore[misc]  # tqdm ships no type annotations
     That is so under ``pythonw`` and in services, where `sys.stderr` and `sys.stdout` are None.
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        """Make a bar with the arguments of `tqdm.tqdm`; disable it if there is no stream for it."""
+    def __init__(
+        self, *arguments: Any, progress: bool | None = None, **options: Any
+    ) -> None:
+        """Make a bar with the arguments of `tqdm.tqdm`, which vanishes when it is closed.
+
+        Parameters
+        ----------
+        *arguments, **options
+            As of `tqdm.tqdm`, apart from `disable` and `leave`.
+        progress : bool, optional
+            Whether the bar is shown. By default it is shown in a terminal or notebook only.
+        """
+        hidden = None if progress is None else not progress
         if sys.stderr is None and options.get("file") is None:
-            options["disable"] = True
-        super().__init__(*arguments, **options)
+            hidden = True
+        super().__init__(*arguments, disable=hidden, leave=False, **options)
 
     @classmethod
     def write(

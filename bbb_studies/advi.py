@@ -582,9 +582,7 @@ def fit(
     history = []
     with (
         np.errstate(over="ignore", invalid="ignore", divide="ignore"),
-        tqdm(
-            total=steps, leave=False, disable=None if progress is None else not progress
-        ) as bar,
+        tqdm(total=steps, progress=progress) as bar,
     ):
         for step in range(steps):
             eta = problem.draw(rng, samples, phi.dtype)

@@ -35,9 +35,8 @@ def steps(total: float, progress: bool | None = None) -> Iterator[ReportWork]:
     if progress and sys.stderr is not None and not sys.stderr.isatty():
         yield _log_tenths(total)
         return
-    hidden = None if progress is None else not progress
     layout = "{percentage:3.0f}% |{bar}| {elapsed}, {remaining} left"
-    with tqdm(total=total, bar_format=layout, disable=hidden, leave=False) as bar:
+    with tqdm(total=total, bar_format=layout, progress=progress) as bar:
         yield bar.update
 
 

@@ -502,8 +502,7 @@ def _advance_all(
     """
     checkpoint = job.checkpoint
     n_steps = job.settings.n_steps
-    hidden = None if job.progress is None else not job.progress
-    bar = tqdm(total=n_steps, unit="step", leave=False, disable=hidden)
+    bar = tqdm(total=n_steps, unit="step", progress=job.progress)
     try:
         while unfinished := [i for i, run in enumerate(runs) if run.n_steps < n_steps]:
             _advance_once(job.settings, runs, unfinished, map_groups)

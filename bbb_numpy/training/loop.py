@@ -201,9 +201,7 @@ def train(
     snapshots = Snapshots(state.copy(), state.copy())
     descent = Descent(estimator, recipe, batches, state, snapshots, rng)
     monitor = Monitor(recipe.early_stopping, state)
-    # None hides the bar unless the output is a terminal or notebook
-    hidden = None if progress is None else not progress
-    progress_bar = tqdm(total=recipe.epochs, unit="epoch", leave=False, disable=hidden)
+    progress_bar = tqdm(total=recipe.epochs, unit="epoch", progress=progress)
     try:
         with np.errstate(over="ignore", invalid="ignore"), progress_bar as bar:
             for epoch in range(recipe.epochs):

@@ -105,8 +105,7 @@ def run(
         total=sum(trial.cost for trial in todo),
         bar_format="{percentage:3.0f}%|{bar}| {n:.4g}/{total:.4g} [{elapsed}<{remaining}]",
         smoothing=0,  # several trials may end together, then none for long
-        leave=False,
-        disable=None if progress is None else not progress,
+        progress=progress,
     ) as bar:
         for message in messages:
             bar.write(message, file=sys.stderr)

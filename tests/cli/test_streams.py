@@ -53,7 +53,7 @@ def test_names_of_a_table_reach_the_terminal_as_text(tmp_path, capsys):
 def test_without_streams_nothing_fails_and_nothing_goes_to_the_other(missing, monkeypatch, capsys):
     for name in missing:
         monkeypatch.setattr(sys, name, None)
-    bar = progress.tqdm(total=2, disable=None)
+    bar = progress.tqdm(total=2)
     bar.update()
     bar.close()
     progress.tqdm.write("a line") if "stdout" in missing else None

@@ -6,16 +6,16 @@ from functools import cache
 import pytest
 from matplotlib.figure import Figure
 from shortened import not_drawn, shorten
-from tqdm import tqdm
 
 import bbb_studies.progress
+from bbb_numpy.progress import tqdm
 
 
 class Watched(tqdm):
     """A bar that counts though nobody sees it, and objects if its work ends too soon or late."""
 
     def __init__(self, *args, **options):
-        super().__init__(*args, **{**options, "disable": False, "file": io.StringIO()})
+        super().__init__(*args, **{**options, "progress": True, "file": io.StringIO()})
 
     def __exit__(self, error_type, error, trace):
         super().__exit__(error_type, error, trace)

@@ -36,10 +36,14 @@ def test_nothing_is_said_unless_asked_for(capsys):
 
 def test_a_person_sees_a_bar_and_no_lines(monkeypatch):
     terminal, shown = Terminal(), []
-    bar = progress.tqdm
-    monkeypatch.setattr(
-        progress, "tqdm", lambda **options: shown.append(options["disable"]) or bar(**options)
-    )
+    tqdm = progress.tqdm
+
+    def noted(**options):
+        bar = tqdm(**options)
+        shown.append(bar.disable)
+        return bar
+
+    monkeypatch.setattr(progress, "tqdm", noted)
     monkeypatch.setattr(sys, "stderr", terminal)
     with steps(4, progress=True) as done:
         done(4)
