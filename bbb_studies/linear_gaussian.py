@@ -100,6 +100,15 @@ def draw(
     )
 
 
+def _gaussian_parts(problem: Regression) -> tuple[GaussianPrior, GaussianLikelihood]:
+    """Return prior and likelihood of a problem, both of which must be Gaussian."""
+    prior = problem.model.prior
+    likelihood = problem.model.likelihood
+    assert isinstance(prior, GaussianPrior)
+    assert isinstance(likelihood, GaussianLikelihood)
+    return prior, likelihood
+
+
 def exact(problem: Regression, prior_scale: float | None = None) -> Exact:
     """Return posterior and log evidence, the latter as a Gaussian density of y (D8).
 
@@ -111,10 +120,7 @@ def exact(problem: Regression, prior_scale: float | None = None) -> Exact:
         Standard deviation of the weights to use instead of that of the model's prior, for
         example a learned one.
     """
-    prior = problem.model.prior
-    likelihood = problem.model.likelihood
-    assert isinstance(prior, GaussianPrior)
-    assert isinstance(likelihood, GaussianLikelihood)
+    prior, likelihood = _gaussian_parts(problem)
     s = prior.scale if prior_scale is None else prior_scale
     sigma = likelihood.scale
     y = problem.y[:, 0]
@@ -144,10 +150,7 @@ def natural_step(
     rate : float
         Step size; a step of 1 on all rows ends at the posterior.
     """
-    prior = problem.model.prior
-    likelihood = problem.model.likelihood
-    assert isinstance(prior, GaussianPrior)
-    assert isinstance(likelihood, GaussianLikelihood)
+    prior, likelihood = _gaussian_parts(problem)
     design = np.column_stack([problem.x[rows], np.ones(len(problem.x[rows]))])  # (B, P)
     row_weight = len(problem.y) / len(design) / likelihood.scale**2
     row_location = row_weight * design.T @ problem.y[rows, 0]

@@ -270,10 +270,13 @@ class Evidence:
         """Likelihood of the model: the distribution of y given the network's outputs."""
         return self.model.likelihood
 
-    @property
-    def n_layers(self) -> int:
-        """Number of layers of weights; scaling all weights by r scales f by about r^n_layers."""
-        return len(self.model.network.sizes) - 1
+    def factor_per_layer(self, factor: float) -> float:
+        """Return the factor on the scale of each layer that multiplies the network's f by `factor`.
+
+        f is proportional to the product of the scales of its n layers, so that it is the n-th root.
+        """
+        n_layers = len(self.model.network.sizes) - 1
+        return factor ** (1 / n_layers)
 
     @property
     def beta(self) -> float:
@@ -419,9 +422,7 @@ def _kl_is_too_heavy(evidence: Evidence) -> bool:
 
 def _remedy_for_narrow_prior(evidence: Evidence) -> str:
     """Return advice to use a wider prior, with the factor by which to multiply its scale."""
-    # The network's output f is proportional to the product of its n layers' scales, so that a
-    # factor on f needs its n-th root on the scale of each layer
-    factor = evidence.report.prior_function_sd ** (-1 / evidence.n_layers)
+    factor = evidence.factor_per_layer(1 / evidence.report.prior_function_sd)
     return f"use one about {factor:.3g} times as wide"
 
 
@@ -470,9 +471,7 @@ def _remedy_for_wide_posterior(evidence: Evidence) -> str:
     report = evidence.report
     sizes = evidence.model.network.sizes
     widest = max(report.posterior_function_sd, report.prior_function_sd)
-    # The network's output f is proportional to the product of its n layers' scales, so that a
-    # factor on f needs its n-th root on the scale of each layer
-    factor = (MAX_FUNCTION_SD / widest) ** (1 / evidence.n_layers)
+    factor = evidence.factor_per_layer(MAX_FUNCTION_SD / widest)
     remedies = [
         f"a prior about {factor:.2g} times as wide",
         "more rows, or inference='map'",

@@ -6,7 +6,7 @@ generators of their own and change nothing in the learner.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, log, nan
 from typing import Any, NamedTuple
@@ -98,15 +98,23 @@ class JudgedFit:
     y: Array
     n_samples: int
 
+    def _predict(self, function: Callable[..., Any], *targets: Array) -> Any:
+        """Return `function`, one such as `predict`, of the posterior at the judged rows."""
+        return function(
+            self.estimator,
+            self.theta,
+            self.x,
+            *targets,
+            rng=np.random.default_rng(self.seed),
+            samples=self.n_samples,
+        )
+
     def log_density(self) -> Array:
         """Return the log predictive density (n,) of the judged rows, in nats, for standardised y.
 
         It is -inf where the network overflows.
         """
-        rng = np.random.default_rng(self.seed)
-        density = log_predictive_density(
-            self.estimator, self.theta, self.x, self.y, rng=rng, samples=self.n_samples
-        )
+        density = self._predict(log_predictive_density, self.y)
         return np.where(np.isfinite(density), density, -np.inf).astype(np.float64)
 
     def interval_coverage(self) -> float:
@@ -116,16 +124,8 @@ class JudgedFit:
         """
         if not noise_is_fixed(self.estimator):
             return nan
-        rng = np.random.default_rng(self.seed)
         try:
-            pit = distribution_function(
-                self.estimator,
-                self.theta,
-                self.x,
-                self.y,
-                rng=rng,
-                samples=self.n_samples,
-            )
+            pit = self._predict(distribution_function, self.y)
         except (TypeError, ValueError):
             # There is no coverage if the likelihood has no CDF, or the network overflows
             return nan
@@ -133,10 +133,7 @@ class JudgedFit:
 
     def rmse(self) -> float:
         """Return the root mean square of y - E[y|x, w] over rows and weight samples."""
-        rng = np.random.default_rng(self.seed)
-        prediction = predict(
-            self.estimator, self.theta, self.x, rng=rng, samples=self.n_samples
-        )
+        prediction = self._predict(predict)
         squares = np.square(self.y - prediction.mean) + np.square(prediction.epistemic)
         return float(np.sqrt(squares.mean()))
 

@@ -197,8 +197,7 @@ class FitReport:
 
         Each row gains at most `MAX_GAIN` nats, as much as 10 times less noise brings.
         """
-        narrow = 0 < self.prior_function_sd < MIN_PRIOR_FUNCTION_SD
-        return narrow and self.prior_cost > self.n_rows * MAX_GAIN
+        return PRIOR_COST.fails(self)
 
     def __str__(self) -> str:
         """Return a table of the measurements with their thresholds, and the verdict."""
@@ -325,6 +324,17 @@ def _is_no_better(report: FitReport) -> bool:
     return not isnan(report.linear_density)
 
 
+PRIOR_COST = Check(
+    measure="prior_cost",
+    label="cost of a function as large as y under the prior, nats",
+    at_most=lambda report: report.n_rows * MAX_GAIN,
+    reason="2.3 nats a row: more than a fit gains at 10 times less noise",
+    applies=lambda report: 0 < report.prior_function_sd < MIN_PRIOR_FUNCTION_SD,
+    name="narrow prior",
+    message=_no_better("and its prior does not let it be"),
+    alternative=True,
+)
+
 CHECKS = (
     Check(
         measure="n_rows",
@@ -375,16 +385,7 @@ CHECKS = (
         at_least=MIN_PRIOR_FUNCTION_SD,
         reason="a narrower prior charges more than 5 nats for a function as large as y",
     ),
-    Check(
-        measure="prior_cost",
-        label="cost of a function as large as y under the prior, nats",
-        at_most=lambda report: report.n_rows * MAX_GAIN,
-        reason="2.3 nats a row: more than a fit gains at 10 times less noise",
-        applies=lambda report: 0 < report.prior_function_sd < MIN_PRIOR_FUNCTION_SD,
-        name="narrow prior",
-        message=_no_better("and its prior does not let it be"),
-        alternative=True,
-    ),
+    PRIOR_COST,
     Check(
         measure="n_epochs",
         label="epochs",

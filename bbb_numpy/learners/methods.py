@@ -109,12 +109,16 @@ class FittedPosterior:
 
     def update(self, state: FittedState) -> FittedState:
         """Return `state` with this posterior instead of an earlier one, and without fit report."""
-        updated = replace(
-            state, training_=self.training, draws_=self.draws, fit_report_=None
+        log_evidence = self.log_evidence
+        if log_evidence is None:
+            log_evidence = state.log_evidence_
+        return replace(
+            state,
+            training_=self.training,
+            draws_=self.draws,
+            log_evidence_=log_evidence,
+            fit_report_=None,
         )
-        if self.log_evidence is not None:
-            updated = replace(updated, log_evidence_=self.log_evidence)
-        return updated
 
 
 class Method:
