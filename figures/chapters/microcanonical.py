@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, SKY, VERMILLION, legend_above
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, legend_above
 from bbb_numpy.sampling.mcmc.leapfrog import Phase
 from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
 from bbb_numpy.sampling.mcmc.microcanonical import isokinetic
-from chapters.shared import target, titled, trajectory
+from chapters.shared import beside_contours, target, titled, trajectory
 
 
 def steered(steps: int = 24, step_size: float = 0.25) -> Any:
@@ -31,11 +31,7 @@ def steered(steps: int = 24, step_size: float = 0.25) -> Any:
 
 def constant_speed() -> Figure:
     """Draw a path of constant speed beside one of constant energy, and its two accounts."""
-    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
-    left_ax, right_ax = figure.subplots(1, 2)
-    x, y = np.meshgrid(np.linspace(-3.6, 3.6, 90), np.linspace(-2.4, 2.4, 90))
-    density = target(np.column_stack([x.ravel(), y.ravel()]))[0].reshape(x.shape)
-    left_ax.contour(x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid")
+    figure, left_ax, right_ax = beside_contours()
     path = steered()
     left_ax.plot(*trajectory()[0].T, "s--", color=GREY, mfc="none", ms=3.5, lw=1,
               label="constant energy (HMC)")  # fmt: skip

@@ -29,18 +29,14 @@ from bbb_numpy.sampling.mcmc.adaptation import DualAveraging
 from bbb_numpy.sampling.mcmc.leapfrog import Phase, hamiltonian, leapfrog
 from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
 from bbb_numpy.sampling.mcmc.states import State, evaluate
-from chapters.shared import MEAN, SPRING, WIDTH, gaussian, target, titled, trajectory
+from chapters.shared import MEAN, SPRING, WIDTH, beside_contours, gaussian, titled, trajectory
 
 
 def u_turn() -> Figure:
     """Draw a trajectory up to and after its U-turn, and the slope that tells."""
     positions, slopes = trajectory()
     turn_step = int(np.argmax(slopes[1:] < 0)) + 1
-    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
-    left_ax, right_ax = figure.subplots(1, 2)
-    x, y = np.meshgrid(np.linspace(-3.6, 3.6, 90), np.linspace(-2.4, 2.4, 90))
-    density = target(np.column_stack([x.ravel(), y.ravel()]))[0].reshape(x.shape)
-    left_ax.contour(x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid")
+    figure, left_ax, right_ax = beside_contours()
     outward_style = {"color": VERMILLION, "marker": "o", "ms": 3.5, "lw": 1}
     return_style = {"color": GREY, "marker": "s", "ms": 3.5, "lw": 1, "ls": "--", "mfc": "none"}
     left_ax.plot(*positions[:turn_step].T, **outward_style, label="moves away from the start")

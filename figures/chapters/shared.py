@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from bbb_numpy import plain
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.numeric.elementary import softplus_parts
 from bbb_numpy.plots import fits
-from bbb_numpy.plots.style import BLACK, legend_above
+from bbb_numpy.plots.style import BLACK, SKY, legend_above
 from bbb_numpy.sampling.mcmc.leapfrog import Phase, leapfrog
 from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
 
@@ -144,6 +145,16 @@ def trajectory(steps: int = 24, step_size: float = 0.25) -> tuple[Any, Any]:
         positions.append(phase.position[0])
         slopes.append(float(phase.momentum[0] @ (phase.position[0] - start[0])))
     return np.array(positions), np.array(slopes)
+
+
+def beside_contours() -> tuple[Figure, Axes, Axes]:
+    """Return a figure of two axes, with contours of `target` in the left one."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left_ax, right_ax = figure.subplots(1, 2)
+    x, y = np.meshgrid(np.linspace(-3.6, 3.6, 90), np.linspace(-2.4, 2.4, 90))
+    density = target(np.column_stack([x.ravel(), y.ravel()]))[0].reshape(x.shape)
+    left_ax.contour(x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid")
+    return figure, left_ax, right_ax
 
 
 def node(ax: Axes, at: tuple[float, float], text: str, shape: str = "o", size: float = 900) -> None:
