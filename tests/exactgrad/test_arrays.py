@@ -140,7 +140,8 @@ PROGRAMS = {
     "extremes": lambda x: np.maximum(x, 0.55) + np.minimum(x, W) + np.clip(x, 0.3, 0.8),
     "largest": lambda x: np.max(x) + x.max(axis=1) + np.min(x, axis=1) + np.ptp(x),
     "rounded": lambda x: np.floor(9 * x) * x + np.ceil(9 * x) / x + np.trunc(-9 * x) * x**2
-    + np.rint(9 * x) * x + np.round(x, 1) * x + (10 * x).round() + np.fix(-4 * x) * np.sign(x - 0.5),
+    + np.rint(9 * x) * x + np.round(x, 1) * x + (10 * x).round()
+    + np.fix(-4 * x) * np.sign(x - 0.5),
     "rounded down to tens": lambda x: np.round(900 * x, -2) * x,
     "remainders": lambda x: (9 * x) % 1 + np.remainder(-x, W) + np.fmod(-x, 0.13) + x // W * x,
     "a table that is interpolated": lambda x: np.arange(10.0)[(9 * x).astype(int)] ** 2
