@@ -264,6 +264,8 @@ class Field:
         The value that the function returned; None before.
     n_roots : int
         Number of arrays of which roots were taken.
+    n_rounded : int
+        Number of arrays that were rounded to whole numbers and had derivatives that are not 0.
     n_substituted : int
         Number of arrays in which random numbers stand for what does not exist in the field.
     divided_by_zero : bool
@@ -311,6 +313,7 @@ class Field:
         self.path: list[Array] = []
         self.squares: list[RecordedSquare] = []
         self.n_roots = 0
+        self.n_rounded = 0
         self.n_substituted = 0
         self.divided_by_zero = False
         self.at_pole = False

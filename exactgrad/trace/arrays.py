@@ -283,15 +283,17 @@ class Exact(NDArrayOperatorsMixin):
         return Exact(self.field, residues, self.floats.copy(), self.log_terms)
 
     def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Exact:
-        """Return the array unchanged for a dtype of floats or objects; else raise `Untraceable`.
+        """Return the array unchanged for a dtype of floats or objects, else truncated integers.
 
         Parameters
         ----------
         dtype : dtype
-            A dtype of floats, complex numbers or objects.
+            A dtype of floats, complex numbers, objects or integers; another raises `Untraceable`.
         copy : bool
-            Whether a copy is returned (the default), or the array itself.
+            Whether a copy is returned (the default), or the array itself. Integers are plain.
         """
+        if np.dtype(dtype).kind in "iu":
+            return _to_whole(np.trunc, self).floats.astype(dtype)
         if np.dtype(dtype).kind not in "fcO":
             raise Untraceable(
                 f"exact numbers cannot be converted to dtype {np.dtype(dtype)}"
@@ -305,6 +307,10 @@ class Exact(NDArrayOperatorsMixin):
         if len(index) == 1:
             return self.ravel()[index[0]]
         return self[index]
+
+    def sort(self, axis: int = -1, **_: Any) -> None:
+        """Sort the array in place along an axis, ascending; raise `Untraceable` on ties."""
+        self[...] = _sort(self, axis)
 
     def fill(self, value: Any) -> None:
         """Set all elements in place to `value`, a number or an exact scalar."""
@@ -868,16 +874,51 @@ def _absolute(x: Exact) -> Exact:
     return select(comparison_of(np.less)(x, 0), _negative(x), x)
 
 
+def _to_whole(round_floats: Callable[[Array], Array], x: Any) -> Exact:
+    """Return x rounded to whole numbers by np.floor, np.ceil, np.trunc or np.rint; derivatives 0.
+
+    Raise `Untraceable` where the rounded number jumps. Whether it is odd is appended to
+    `field.path`.
+    """
+    (x,) = lift_all(x)
+    whole = round_floats(x.floats)
+    jumps = whole
+    if round_floats is np.rint:
+        jumps = np.floor(x.floats) + 0.5
+    elif round_floats is np.trunc:
+        jumps = np.where(whole == 0, 1, whole)
+    _refuse_ties(x, lift(jumps, x.field))
+    x.field.path.append(np.ravel(whole % 2 == 1))
+    x.field.n_rounded += x.has_tangent
+    return lift(whole, x.field)
+
+
+def _round(x: Any, decimals: int = 0) -> Exact:
+    """Return x rounded to `decimals` decimal places, as np.round, with derivatives 0."""
+    unit = 10.0**-decimals
+    rounded = multiply(_to_whole(np.rint, divide(x, unit)), unit)
+    return Exact(rounded.field, rounded.residues, np.round(x.floats, decimals))
+
+
+def _remainder(round_floats: Callable[[Array], Array], x: Any, y: Any) -> Exact:
+    """Return x - y n, where n is x / y rounded: np.remainder by np.floor, np.fmod by np.trunc."""
+    return add(x, multiply(y, _to_whole(round_floats, divide(x, y))), -1)
+
+
 UFUNCS |= {
     "absolute": _absolute,
     "add": add,
+    "ceil": partial(_to_whole, np.ceil),
     "clip": _clip,
     "conjugate": Exact.copy,
     "divide": divide,
     "fabs": _absolute,
     "float_power": power,
+    "floor": partial(_to_whole, np.floor),
+    "floor_divide": lambda x, y: _to_whole(np.floor, divide(x, y)),
     "fmax": _larger,
     "fmin": _smaller,
+    "fmod": partial(_remainder, np.trunc),
     "maximum": _larger,
     "minimum": _smaller,
     "multiply": multiply,
@@ -885,10 +926,13 @@ UFUNCS |= {
     "positive": Exact.copy,
     "power": power,
     "reciprocal": lambda x: divide(1, x),
+    "remainder": partial(_remainder, np.floor),
+    "rint": partial(_to_whole, np.rint),
     "sign": _sign,
     "signbit": of_floats(np.signbit),
     "square": lambda x: multiply(x, x),
     "subtract": lambda x, y: add(x, y, -1),
+    "trunc": partial(_to_whole, np.trunc),
 }
 for _name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
     UFUNCS[_name] = comparison_of(getattr(np, _name))
@@ -1195,15 +1239,15 @@ def _std(x: Any, *args: Any, **kwargs: Any) -> Exact:
     return UFUNCS["sqrt"](_var(x, *args, **kwargs))
 
 
-def _cumprod(x: Any, axis: Any = None) -> Exact:
-    """Return the cumulative products along an axis; None flattens x."""
+def _accumulate(name: str, x: Any, axis: Any = None) -> Exact:
+    """Return the results of the ufunc `name` accumulated along an axis; None flattens x."""
     rows = x.ravel() if axis is None else moveaxis(x, axis, 0)
-    products: list[Exact] = []
+    results: list[Exact] = []
     for row in rows:
-        if products:
-            row = multiply(products[-1], row)
-        products.append(row)
-    return moveaxis(stack(products), 0, axis or 0)
+        if results:
+            row = UFUNCS[name](results[-1], row)
+        results.append(row)
+    return moveaxis(stack(results), 0, axis or 0)
 
 
 def _cumsum(x: Any, axis: Any = None) -> Exact:
@@ -1293,6 +1337,26 @@ def _sort(x: Exact, axis: Any = -1, kind: Any = None) -> Exact:
     return _take_along_axis(x, _argsort(x, axis), axis)
 
 
+def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+    """Return np.searchsorted of the floats; raise `Untraceable` if v ties with an entry of a."""
+    a, v = lift_all(a, v)
+    if sorter is not None:
+        a = a[sorter]
+    if a.size:
+        nearest = np.searchsorted(a.floats, v.floats)
+        _refuse_ties(v, a[np.minimum(nearest, a.size - 1)])
+    return of_floats(np.searchsorted)(a, v, side)
+
+
+def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """Return the indices of the bins to which x belongs, as np.digitize; raise on ties."""
+    x, bins = lift_all(x, bins)
+    side = "left" if right else "right"
+    if bins.floats[0] > bins.floats[-1]:
+        return bins.size - _searchsorted(bins[::-1], x, side)
+    return _searchsorted(bins, x, side)
+
+
 def _add_reduceat(x: Exact, starts: Any, axis: int = 0) -> Exact:
     """Return the sums of the slices of x between the positions `starts`, as np.add.reduceat."""
     x = moveaxis(x, axis, 0)
@@ -1326,7 +1390,13 @@ REDUCTIONS |= {
     "minimum": _smallest,
 }
 UFUNC_METHODS |= {
-    "accumulate": {"add": _cumsum, "multiply": _cumprod},
+    "accumulate": {
+        "add": _cumsum,
+        **{
+            name: partial(_accumulate, name)
+            for name in ("multiply", "maximum", "minimum", "logaddexp")
+        },
+    },
     "reduceat": {"add": _add_reduceat},
     "at": {
         "add": _add_at,
@@ -1390,7 +1460,9 @@ FUNCTIONS |= {
     "amin": _smallest,
     "argmax": partial(_arg_extreme, np.argmax),
     "argmin": partial(_arg_extreme, np.argmin),
+    "argpartition": lambda x, kth, axis=-1: _argsort(x, axis),
     "argsort": _argsort,
+    "around": _round,
     "as_strided": as_strided,
     "broadcast_arrays": _broadcast_arrays,
     "broadcast_to": lambda x, shape, subok=False: broadcast_to(
@@ -1403,11 +1475,13 @@ FUNCTIONS |= {
     "concatenate": concatenate,
     "copy": Exact.copy,
     "copyto": lambda out, x, where=True, casting="same_kind": write_into(x, out, where),
-    "cumprod": _cumprod,
+    "cumprod": partial(_accumulate, "multiply"),
     "cumsum": _cumsum,
     "diagonal": diagonal,
+    "digitize": _digitize,
     "empty_like": _empty_like,
     "fill_diagonal": _fill_diagonal,
+    "fix": partial(_to_whole, np.trunc),
     "insert": _insert,
     "max": _largest,
     "may_share_memory": lambda x, y: True,
@@ -1420,6 +1494,8 @@ FUNCTIONS |= {
     "ravel": Exact.ravel,
     "reshape": lambda x, shape, order="C": x.reshape(shape, order=order),
     "result_type": lambda *x: np.dtype(float),
+    "round": _round,
+    "searchsorted": _searchsorted,
     "sliding_window_view": _sliding_window_view,
     "sort": _sort,
     "std": _std,
@@ -1435,11 +1511,9 @@ for _name in (
     "allclose",
     "any",
     "count_nonzero",
-    "digitize",
     "flatnonzero",
     "isclose",
     "nonzero",
-    "searchsorted",
 ):
     FUNCTIONS[_name] = of_floats(getattr(np, _name))
 for _name in (
@@ -1447,6 +1521,7 @@ for _name in (
     "any",
     "argmax",
     "argmin",
+    "argpartition",
     "argsort",
     "clip",
     "cumprod",
@@ -1458,6 +1533,8 @@ for _name in (
     "nonzero",
     "prod",
     "repeat",
+    "round",
+    "searchsorted",
     "std",
     "sum",
     "take",
