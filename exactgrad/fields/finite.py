@@ -289,6 +289,8 @@ class Field:
     knows_all_laws: ClassVar[bool] = False
     # Whether numbers are decimals near theta instead of residues of random arguments
     is_decimal: ClassVar[bool] = False
+    # Whether these decimals decide comparisons, instead of floats, in which they may overflow
+    decimals_decide: ClassVar[bool] = False
     p: Any  # the prime (int), or the primes (C,) of the channels
     one: Array  # the residue (C,) of 1
     log_2: Array  # the residue (C,) for which the float log 2 stands
@@ -298,6 +300,8 @@ class Field:
     matmul: Callable[[Array, Array], Array]  # of (..., n, k, C) and (..., k, m, C)
     from_fraction: Callable[[Fraction], Array]  # returns one residue (C,)
     random_function: Callable[[str, Array], Array]
+    # if decimals decide: returns floats that are 0, or infinite or nan where the decimals are
+    infinities: Callable[[Array], Array]
     _exp: Callable[[Array], Array]
     _log: Callable[[Array], Array]
 
