@@ -12,8 +12,8 @@ from gallery.frameworks import passes
 from gallery.programs import normal
 from jax import lax
 
-JAX_PROGRAMS = []
-shown = passes(JAX_PROGRAMS)
+JAX = []
+shown = passes(JAX)
 
 
 def custom(forward, backward):
@@ -44,7 +44,7 @@ def one_hot(labels, n_classes):
     ("keepdims=True) * y", "keepdims=True)"),
     "a factor y forgotten",
 )
-def _():
+def softmax():
     def softmax(x):
         unnormalized = jnp.exp(x - lax.stop_gradient(x.max(-1, keepdims=True)))
         return unnormalized / unnormalized.sum(-1, keepdims=True)
@@ -66,7 +66,7 @@ def _():
     ("b_dot * jnp.exp(b - y)", "b_dot * jnp.exp(a - y)"),
     "a in place of b",
 )
-def _():
+def logaddexp():
     def logaddexp(a, b):
         return jnp.maximum(a, b) + jnp.log1p(jnp.exp(-jnp.abs(a - b)))
 
@@ -87,7 +87,7 @@ def _():
     ("d_y[..., None] / z * e", "d_y[..., None] * e"),
     "not divided by the sum",
 )
-def _():
+def semiring_logsumexp():
     def forward(x):
         c = x.max(-1, keepdims=True)
         c = jnp.where(jnp.isfinite(c), c, 0)
@@ -112,7 +112,7 @@ def _():
     ("1 + 2 * c * log_z", "1 + c * log_z"),
     "factor 2 of the square forgotten",
 )
-def _():
+def cross_entropy_with_z_loss():
     def forward(logits, targets, c):
         shifted = logits - logits.max(-1, keepdims=True)
         e = jnp.exp(shifted)
@@ -146,7 +146,7 @@ def _():
     ),
     "the weights within the sum over classes",
 )
-def _():
+def weighted_log_softmax():
     def value(x, weights):
         return jnp.where(weights != 0, weights * jax.nn.log_softmax(x), 0)
 
@@ -170,7 +170,7 @@ def _():
     ("(p - hit) * (1 - t**2)", "(p - hit)"),
     "the derivative of the soft cap forgotten",
 )
-def _():
+def cross_entropy_in_blocks():
     def blocks(w):
         return w.reshape(w.shape[0], 2, -1).transpose(1, 0, 2)
 
@@ -218,7 +218,7 @@ def _():
     ),
     "the path through the mean forgotten",
 )
-def _():
+def layer_norm():
     def forward(x, weight, bias):
         mean = x.mean(-1, keepdims=True)
         rstd = 1 / jnp.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + 1e-5)
@@ -244,7 +244,7 @@ def _():
     ("(w_d_y * n).mean(-1, keepdims=True)", "(w_d_y * n).sum(-1, keepdims=True)"),
     "a sum in place of a mean",
 )
-def _():
+def rms_norm():
     def forward(x, weight):
         rstd = lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6)
         return x * rstd * weight, (x, weight, rstd)
@@ -274,7 +274,7 @@ def _():
     ("p * scale * (d_p - d_dot)", "p * (d_p - d_dot)"),
     "the scale of the scores forgotten",
 )
-def _():
+def attention_in_blocks():
     def blocks(x):
         return x.reshape(2, -1, x.shape[1])
 
@@ -324,7 +324,7 @@ def _():
     ("jnp.where(mask, jnp.exp(s - lse), 0)", "jnp.exp(s - lse)"),
     "no mask in the backward pass",
 )
-def _():
+def causal_attention():
     mask = np.tril(np.ones((3, 3), bool))
     scale = 0.5
 
@@ -360,7 +360,7 @@ def _():
     ("jnp.concatenate([h0[None], h[:-1]])", "h"),
     "the state after the step in place of that before",
 )
-def _():
+def linear_recurrence():
     def forward(x, a, h0):
         def step(h, inputs):
             x_t, a_t = inputs
@@ -394,7 +394,7 @@ def _():
     ("emissions[1:] + beta[1:]", "beta[1:]"),
     "the emission forgotten in the pair marginals",
 )
-def _():
+def lattice():
     def forward(emissions, transitions):
         def step(alpha, emission):
             alpha = jax.nn.logsumexp(alpha[:, None] + transitions, axis=0) + emission
@@ -435,7 +435,7 @@ def _():
     ("vjp_f = jax.vjp(f, x2, w_f)", "vjp_f = jax.vjp(f, y2, w_f)"),
     "taken at the output in place of the input",
 )
-def _():
+def reversible_layers():
     def f(x, w):
         return jnp.tanh(x @ w)
 
@@ -478,7 +478,7 @@ def _():
     ("-u @ w", "u @ w"),
     "sign of the derivative for the penalty",
 )
-def _():
+def ridge():
     def forward(x, y, penalty):
         a = x.T @ x + penalty * jnp.eye(x.shape[1])
         w = jnp.linalg.solve(a, x.T @ y)
@@ -499,12 +499,12 @@ def _():
 
 @shown(
     "fixed point of Newton's square root",
-    "jax-ml/jax: docs/notebooks/Custom_derivative_rules_for_Python_code.md",
+    "jax-ml/jax: docs/notebooks/Custom_derivative_rules_for_Python_code.md at ce92e479",
     "x = (x + a / x) / 2",
     ("jax.vjp(update, a, x)", "jax.vjp(update, a, a)"),
     "the vjp at the start in place of the fixed point",
 )
-def _():
+def newton_root():
     def update(a, x):
         return (x + a / x) / 2
 
@@ -531,7 +531,7 @@ def _():
     ("- b_dot * c - c_dot * b", "- b_dot * b - c_dot * c"),
     "the entries off the diagonal exchanged",
 )
-def _():
+def log_determinant():
     def value(m):
         return jnp.log(jnp.abs(m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]))
 
@@ -552,7 +552,7 @@ def _():
     (" + p @ p.T @ a_dot.T @ (jnp.eye(len(a)) - a @ p)", ""),
     "the term outside the range forgotten",
 )
-def _():
+def pseudo_inverse():
     def value(a):
         return jnp.linalg.solve(a.T @ a, a.T)
 
@@ -573,7 +573,7 @@ def _():
     ("jnp.kron(s.T, eye) + jnp.kron(eye, s)", "jnp.kron(s, eye) + jnp.kron(eye, s)"),
     "s in place of its transpose",
 )
-def _():
+def matrix_square_root():
     eye = np.eye(2)
 
     def forward(x):
@@ -604,7 +604,7 @@ def _():
     ("-x * x / 2 - np.log(2 * np.pi) / 2 - y", "-x * x / 2 - y"),
     "the normalizing constant forgotten",
 )
-def _():
+def log_normal_cdf():
     def value(x):
         return jnp.log(jax.scipy.special.erfc(-x / np.sqrt(2)) / 2)
 
@@ -629,7 +629,7 @@ def _():
     ("x_dot / jnp.expm1(x)", "x_dot / -jnp.expm1(-x)"),
     "exp(-x) in place of exp(x)",
 )
-def _():
+def log1mexp():
     def value(x):
         return jnp.where(x > 0.7, jnp.log1p(-jnp.exp(-x)), jnp.log(-jnp.expm1(-x)))
 
@@ -648,7 +648,7 @@ def _():
     ("x_dot * jnp.log(y) + y_dot * x / y", "x_dot * jnp.log(y) + y_dot / y"),
     "a factor x forgotten",
 )
-def _():
+def xlogy():
     def value(x, y):
         return jnp.where(x == 0, 0, x * jnp.log(jnp.where(x == 0, 1, y)))
 
@@ -672,7 +672,7 @@ def _():
     ("power(x, p - 1) * x_dot", "power(x, p) * x_dot"),
     "the exponent not lowered",
 )
-def _():
+def power():
     def value(x, p):
         return jnp.where(p == 0, 1, jnp.power(x, p))
 
@@ -696,7 +696,7 @@ def _():
     ),
     "the two arguments exchanged",
 )
-def _():
+def arctan2():
     def jvp(primals, tangents):
         (x1, x2), (x1_dot, x2_dot) = primals, tangents
         square = jnp.maximum(x1**2 + x2**2, 1e-30)
@@ -713,7 +713,7 @@ def _():
     ("d_y / (2 * ", "d_y / (1 * "),
     "a factor 2 forgotten",
 )
-def _():
+def bounded_square_root():
     def forward(x):
         return jnp.sqrt(x), x
 
@@ -737,7 +737,7 @@ def _():
     ("(support * x_dot).sum() / support.sum()", "(support * x_dot).mean()"),
     "a mean over all in place of the support",
 )
-def _():
+def simplex_projection():
     def value(x):
         u = jnp.sort(x)[::-1]
         above = jnp.cumsum(u) - 1
@@ -766,7 +766,7 @@ def _():
     ("b * e * x_dot", "e * x_dot"),
     "the weights forgotten",
 )
-def _():
+def weighted_logsumexp():
     def value(x, b):
         c = lax.stop_gradient(x.max(-1, keepdims=True))
         return (c + jnp.log((b * jnp.exp(x - c)).sum(-1, keepdims=True)))[..., 0]
@@ -790,7 +790,7 @@ def _():
     ("jnp.tril(inner) / (1 + jnp.eye(len(s)))", "jnp.tril(inner)"),
     "the diagonal not halved",
 )
-def _():
+def cholesky():
     def jvp(primals, tangents):
         (s,), (s_dot,) = primals, tangents
         factor = cholesky(s)
@@ -815,7 +815,7 @@ def _():
     ("x.argmax(-1)", "x.argmin(-1)"),
     "the index of the smallest",
 )
-def _():
+def viterbi():
     def forward(x):
         return x.max(-1), (x.argmax(-1), x.shape[-1])
 
@@ -843,7 +843,7 @@ def _():
     ("(x > 0) & (x < 6)", "x > 0"),
     "no slope of 0 above 6",
 )
-def _():
+def relu6():
     def jvp(primals, tangents):
         (x,), (x_dot,) = primals, tangents
         return relu6(x), jnp.where((x > 0) & (x < 6), x_dot, 0)
@@ -865,7 +865,7 @@ def _():
     verdict="refuted",
     reason="-1/2",
 )
-def _():
+def gradient_reversal():
     def forward(x):
         return x, None
 
@@ -891,7 +891,7 @@ def _():
     verdict="refuted",
     reason="1/4",
 )
-def _():
+def scaled_gradient():
     def forward(x):
         return x, None
 
@@ -910,13 +910,13 @@ def _():
 
 @shown(
     "clipped gradient",
-    "jax-ml/jax: docs/notebooks/Custom_derivative_rules_for_Python_code.md",
+    "jax-ml/jax: docs/notebooks/Custom_derivative_rules_for_Python_code.md at ce92e479",
     "y = x",
     ("jnp.clip(d_y, -0.5, 0.5)", "d_y"),
     "the cotangent is clipped",
     verdict="refuted",
 )
-def _():
+def clipped_gradient():
     def forward(x):
         return x, None
 
@@ -940,7 +940,7 @@ def _():
     "the slope of a staircase, 0, is taken to be 1",
     verdict="refuted",
 )
-def _():
+def straight_through_rounding():
     def forward(x):
         return jnp.round(x / 0.25) * 0.25, None
 
@@ -960,7 +960,7 @@ def _():
     "the slope of a step function, 0, is taken to be 1",
     verdict="refuted",
 )
-def _():
+def straight_through_codebook():
     codes = normal(3, 2, seed=1)
 
     def forward(x):
@@ -983,7 +983,7 @@ def _():
     "an estimate of the gradient of the expectation, not the gradient of the mean over draws",
     verdict="refuted",
 )
-def _():
+def score_function():
     def forward(theta, draws):
         local = (draws @ theta) ** 2
         return local.mean(), (theta, draws, local - local.mean())
@@ -1010,7 +1010,7 @@ def _():
     "the state is integrated backwards, which is not where it came from",
     verdict="refuted",
 )
-def _():
+def continuous_adjoint():
     h = 0.25
 
     def f(y, w):
@@ -1038,7 +1038,7 @@ def _():
 
 @shown(
     "cost of optimal transport, with the plan as its gradient",
-    "ott-jax/ott: ott/solvers/linear/sinkhorn.py (envelope theorem)",
+    "ott-jax/ott: ott/solvers/linear/sinkhorn.py at 0e861a06",
     "y = a . u + b . v after 2 iterations of Sinkhorn",
     (
         "d_cost = d_y * plan.reshape(cost.shape)",
@@ -1047,7 +1047,7 @@ def _():
     "true at the fixed point only, which 2 iterations do not reach",
     verdict="refuted",
 )
-def _():
+def transport_by_envelope():
     a, b = np.full(3, 1 / 3), np.array([0.25, 0.75])
 
     def value(cost):
@@ -1072,13 +1072,13 @@ def _():
 
 @shown(
     "linear layer with a normalized weight gradient",
-    "hrbigelow/transformer-aiayn: tests/custom_vjp.py",
+    "hrbigelow/transformer-aiayn: tests/custom_vjp.py at 148993bc",
     "y = x w",
     ("(by_row / (x**2).sum(-1)[:, None, None]).sum(0)", "by_row.sum(0)"),
     "the contribution of each row is divided by the row's square",
     verdict="refuted",
 )
-def _():
+def normalized_weight_gradient():
     def forward(x, w):
         return x @ w, (x, w)
 
@@ -1108,7 +1108,7 @@ def _():
     "the rule's value is arccos(x), so that what follows is differentiated elsewhere",
     verdict="refuted",
 )
-def _():
+def arcsin_with_arccos():
     def jvp(primals, tangents):
         (x,), (x_dot,) = primals, tangents
         y = jnp.pi / 2 - arcsin(x)
@@ -1128,7 +1128,7 @@ def _():
     verdict="refuted",
     reason="right but for the sign",
 )
-def _():
+def documentation_example():
     def jvp(primals, tangents):
         (x, y), (x_dot, y_dot) = primals, tangents
         z_dot = jnp.cos(x) * x_dot * y - jnp.sin(x) * y_dot
@@ -1151,7 +1151,7 @@ def _():
     "zeros are returned for the bias",
     verdict="refuted",
 )
-def _():
+def bias_without_gradient():
     def forward(q, k, v, bias):
         p = jax.nn.softmax(q @ k.swapaxes(1, 2) / 2 + bias, axis=-1)
         return p @ v, (q, k, v, bias, p)
@@ -1182,7 +1182,7 @@ def _():
     "1e-10 is added to sums of exp(s - max s), but the backward pass takes max s for constant",
     verdict="refuted",
 )
-def _():
+def attention_with_epsilon():
     def forward(q, k, v):
         s = q @ k.T / 2
         row_max = s.max(-1, keepdims=True)
