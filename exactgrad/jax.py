@@ -912,10 +912,15 @@ def _lines_of_backward_rules() -> Iterator[None]:
     """
 
     def observe(frame: Any, event: str, _: Any) -> None:
-        file = frame.f_code.co_filename
-        if event == "call" and not file.startswith(LIBRARY_PREFIXES):
+        code = frame.f_code
+        if event != "call" or code.co_filename.startswith(LIBRARY_PREFIXES):
+            return
+        place = code.co_filename, code.co_qualname
+        recorded = source_info_util.current().traceback.frames
+        if place not in ((x.file_name, x.function_name) for x in recorded):
+            # JAX asks Python for the lines if the traceback is false, and ignores None
             names = source_info_util.current_name_stack()
-            source_info_util.user_context(None, name_stack=names).__enter__()
+            source_info_util.user_context(False, name_stack=names).__enter__()
 
     outer = sys.getprofile()
     sys.setprofile(observe)
