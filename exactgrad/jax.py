@@ -53,6 +53,7 @@ LIBRARY_PREFIXES = (
     sysconfig.get_path("stdlib"),
     OWN_FILES,
     "<frozen",
+    "<string>",
 )
 
 # --- the operations of JAX as functions of NumPy arrays
@@ -679,6 +680,16 @@ def _accepted(function: Function, parameters: dict[str, Any]) -> dict[str, Any]:
     return {name: parameters[name] for name in names if name in parameters}
 
 
+def _owned(x: Any) -> Any:
+    """Return x, or a copy if it is a view: programs of JAX have no arrays of common memory.
+
+    The search for a wrong line writes into arrays.
+    """
+    if type(x) is Exact and x.residues.base is not None:
+        return x.copy()
+    return x
+
+
 class Operation:
     """An operation of JAX with its parameters, as a function of NumPy arrays.
 
@@ -713,7 +724,10 @@ class Operation:
             result = self._by_jax(values)
         else:
             result = function(*values, **_accepted(function, self.parameters))
-        return result[0] if self.is_unpacked else result
+        if not self.primitive.multiple_results:
+            return _owned(result)
+        results = [*map(_owned, result)]
+        return results[0] if self.is_unpacked else results
 
     def _by_jax(self, values: tuple[Any, ...]) -> Any:
         """Return the result that JAX computes of values without exact numbers."""
@@ -915,9 +929,11 @@ def _lines_of_backward_rules() -> Iterator[None]:
         code = frame.f_code
         if event != "call" or code.co_filename.startswith(LIBRARY_PREFIXES):
             return
-        place = code.co_filename, code.co_qualname
+        place = code.co_filename, code.co_qualname, frame.f_lineno
         recorded = source_info_util.current().traceback.frames
-        if place not in ((x.file_name, x.function_name) for x in recorded):
+        if place not in (
+            (x.file_name, x.function_name, x.line_num) for x in recorded
+        ):
             # JAX asks Python for the lines if the traceback is false, and ignores None
             names = source_info_util.current_name_stack()
             source_info_util.user_context(False, name_stack=names).__enter__()
