@@ -35,8 +35,9 @@ from .arguments import check_callable
 from .fields.finite import Untraceable
 from .programs import Line, Program, Step, Variable, to_function
 from .proofs import Proof, Verdict, with_fields
-from .trace.arrays import Exact
+from .trace.arrays import Exact, lift
 from .trace.functions import SPECIAL, polygamma
+from .trace.makers import ACTIVE_FIELD
 from .trace.makers import NUMPY as xp
 from .verdict.data import argument_names
 from .verdict.runs import stop_gradient
@@ -587,9 +588,9 @@ RULES: dict[str, Function] = {
         _padded_positions(np.shape(x), padding_config), x, value
     ),
     "pow": lambda x, y: x**y,
-    "psum": _all_same,
-    "psum_invariant": _all_same,
-    "pvary": _all_same,
+    "psum": _same,
+    "psum_invariant": _same,
+    "pvary": _same,
     "reduce_and": lambda x, axes: np.all(x, axis=tuple(axes)),
     "reduce_max": lambda x, axes: np.max(x, axis=tuple(axes)),
     "reduce_min": lambda x, axes: np.min(x, axis=tuple(axes)),
@@ -608,9 +609,9 @@ RULES: dict[str, Function] = {
     "scan": _scan,
     "scatter": _scatter_rule(lambda _, new: new),
     "scatter-add": _scatter_rule(np.add),
-    "scatter_max": _scatter_rule(np.maximum),
-    "scatter_min": _scatter_rule(np.minimum),
-    "scatter_mul": _scatter_rule(np.multiply),
+    "scatter-max": _scatter_rule(np.maximum),
+    "scatter-min": _scatter_rule(np.minimum),
+    "scatter-mul": _scatter_rule(np.multiply),
     "select_and_gather_add": _select_and_gather_add,
     "select_and_scatter_add": _select_and_scatter_add,
     "select_n": _select,
@@ -648,6 +649,18 @@ EXACT_RULES: dict[str, Function] = {
     "polygamma": lambda order, x: polygamma(int(np.ravel(order)[0]))(x),
 }
 USER_RULES: dict[str, Function] = {}
+# Operations that are exact for constants too: backward passes multiply constants, and would round
+ARITHMETIC = {
+    "add",
+    "add_any",
+    "div",
+    "dot_general",
+    "integer_pow",
+    "mul",
+    "reduce_sum",
+    "square",
+    "sub",
+}
 
 
 def rule(primitive: Any, numpy_function: Function) -> None:
@@ -713,6 +726,14 @@ class Operation:
         """Return the result of the operation; a sequence if it has several."""
         name = self.primitive.name
         function = RULES.get(name)
+        field = ACTIVE_FIELD.get()
+        if field is not None and name in ARITHMETIC:
+            values = tuple(
+                lift(value, field)
+                if type(value) is not Exact and np.asarray(value).dtype.kind == "f"
+                else value
+                for value in values
+            )
         if any(type(value) is Exact for value in values):
             function = function or EXACT_RULES.get(name)
             if function is None:
@@ -853,7 +874,9 @@ class Reader:
         for equation in jaxpr.eqns:
             arguments = [*map(value_of, equation.invars)]
             called = (*_lines(equation.source_info), *lines)
-            function = self._called_trace(equation)
+            function = None
+            if not _is_random(equation, arguments):
+                function = self._called_trace(equation)
             if function is not None:
                 outputs = self._add_steps(steps, function, arguments, called)
             else:
@@ -904,6 +927,22 @@ class Reader:
         return Operation(equation, parameters), [*map(self.to_numpy, traces)]
 
 
+def _is_random(equation: Any, arguments: list[Any]) -> bool:
+    """Return whether an operation takes a random key, and no floats that the program computes.
+
+    JAX evaluates such operations, also those that call a function.
+    """
+    dtypes = [atom.aval.dtype for atom in equation.invars]
+    computed = [
+        dtype
+        for dtype, argument in zip(dtypes, arguments, strict=True)
+        if type(argument) is Variable and jnp.issubdtype(dtype, jnp.floating)
+    ]
+    return not computed and any(
+        jnp.issubdtype(dtype, jax.dtypes.extended) for dtype in dtypes
+    )
+
+
 def _kernel_trace(equation: Any) -> Any:
     """Return the trace of a Pallas kernel in interpret mode: of loops over its blocks."""
     from jax._src.pallas.hlo_interpreter import pallas_call_hlo_interpret
@@ -931,9 +970,7 @@ def _lines_of_backward_rules() -> Iterator[None]:
             return
         place = code.co_filename, code.co_qualname, frame.f_lineno
         recorded = source_info_util.current().traceback.frames
-        if place not in (
-            (x.file_name, x.function_name, x.line_num) for x in recorded
-        ):
+        if place not in ((x.file_name, x.function_name, x.line_num) for x in recorded):
             # JAX asks Python for the lines if the traceback is false, and ignores None
             names = source_info_util.current_name_stack()
             source_info_util.user_context(False, name_stack=names).__enter__()
