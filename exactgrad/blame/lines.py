@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import dis
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,7 +85,9 @@ class Search:
             for suspect in self._places()
             if n_moved[suspect.site] == max(n_moved.values())
         ]
-        self.uncleared = [s for s in self.suspects if not self.is_cleared[s.steps].all()]
+        self.uncleared = [
+            s for s in self.suspects if not self.is_cleared[s.steps].all()
+        ]
         direction = Prime(trace.seed).random_function(
             "theta", np.arange(trace.theta.size)[:, None]
         )
@@ -221,9 +224,32 @@ class Search:
             location = _location(_next_use(suspect.site))
             expression = suspect.site.expression()
             if location and expression:
-                return f"{location}: `{expression}` is right, but not what becomes of it"
+                return (
+                    f"{location}: `{expression}` is right, but not what becomes of it"
+                )
             return location
+        for step in self.trace.steps[-1:]:
+            location = _location(_return(step.sites[-1]))
+            if location:
+                return f"{location}: its terms and factors are right, or one is missing"
         return ""
+
+
+def _instructions(code: CodeType) -> Iterator[tuple[dis.Instruction, int]]:
+    """Yield the instructions of a function, each with the number of its line."""
+    for instruction in dis.get_instructions(code):
+        positions = instruction.positions
+        if positions and positions.lineno:
+            yield instruction, positions.lineno
+
+
+def _return(site: Site) -> Site:
+    """Return the place where the function of a place returns, after it."""
+    for instruction, line in _instructions(site.code):
+        is_later = instruction.offset > site.offset
+        if is_later and instruction.opname == "RETURN_VALUE":
+            return Site(site.code, instruction.offset, line)
+    return site
 
 
 def _next_use(site: Site) -> Site:
@@ -231,17 +257,16 @@ def _next_use(site: Site) -> Site:
 
     Return `site` itself if it is not in an assignment to a single variable.
     """
-    code = site.code
+    instructions = [*_instructions(site.code)]
     names = [
-        step.argval
-        for step in dis.get_instructions(code)
-        if step.positions.lineno == site.line and step.opname.startswith("STORE")
+        instruction.argval
+        for instruction, line in instructions
+        if line == site.line and instruction.opname.startswith("STORE")
     ]
-    for step in dis.get_instructions(code):
-        line = step.positions.lineno or 0
-        is_use = step.opname.startswith("LOAD") and step.argval in names
+    for instruction, line in instructions:
+        is_use = instruction.opname.startswith("LOAD") and instruction.argval in names
         if line > site.line and is_use and len(names) == 1:
-            return Site(code, step.offset, line)
+            return Site(site.code, instruction.offset, line)
     return site
 
 

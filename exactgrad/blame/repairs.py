@@ -78,7 +78,9 @@ def _of_operator(operation: Operation) -> Iterator[Repair]:
             order[i : i + 2] = parts[i + 1], parts[i]
             words = f"with parts {i} and {i + 1} exchanged"
             yield Repair(words, partial(function, order, **options), True)
-        yield Repair("in reverse order", partial(function, parts[::-1], **options), True)
+        yield Repair(
+            "in reverse order", partial(function, parts[::-1], **options), True
+        )
     if len(inputs) != 2 or name not in (*SYMBOLS, "matmul"):
         return
     x, y = inputs
@@ -98,9 +100,7 @@ def _of_operator(operation: Operation) -> Iterator[Repair]:
         yield Repair(words, partial(_broadcast, other, result), True)
         z = lift(z, result.field)
         pair = (z * z, other) if side == "left" else (other, z * z)
-        yield Repair(
-            f"with its {side} operand squared", partial(function, *pair), True
-        )
+        yield Repair(f"with its {side} operand squared", partial(function, *pair), True)
 
 
 def _of_constant(operation: Operation) -> Iterator[Repair]:
@@ -109,11 +109,13 @@ def _of_constant(operation: Operation) -> Iterator[Repair]:
     for i, c in enumerate(() if name in POSITIONAL_AXIS else inputs):
         if type(c) not in (int, float):
             continue
-        for other in (c + 1, c - 1, -c, 2 * c, c / 2):
+        others = [c + 1, c - 1]
+        if name not in ("multiply", "divide"):
+            others += [-c, 2 * c, c / 2]
+        for other in others:
             changed = (*inputs[:i], other, *inputs[i + 1 :])
             compute = partial(function, *changed, **options)
-            is_factor = name in ("multiply", "divide")
-            yield Repair(f"with {other} in place of {c}", compute, not is_factor)
+            yield Repair(f"with {other} in place of {c}", compute, True)
 
 
 def _of_axis(operation: Operation) -> Iterator[Repair]:

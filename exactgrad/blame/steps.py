@@ -30,6 +30,9 @@ __all__ = ["BatchedPrime", "Operation", "Site", "Step", "Trace"]
 
 Array = NDArray[Any]
 MAX_STEPS = 2000  # largest number of operations of a function whose steps are examined
+MAX_HEADER = (
+    20  # lines, decorators included, within which the name of a function is looked for
+)
 # Beginnings of the paths of library files, whose operations belong to the line that calls them
 LIBRARY_PREFIXES = (
     np.__path__[0],
@@ -59,12 +62,17 @@ class Site(NamedTuple):
     line: int
 
     def expression(self) -> str:
-        """Return the text of the expression at this place; "" if it is not one line of a file."""
-        positions = [*self.code.co_positions()]
-        line, last_line, start, end = positions[self.offset // 2]
-        text = linecache.getline(self.code.co_filename, line or 0)
-        if line != last_line or not end:
+        """Return the text of the expression at this place.
+
+        It is "" if the expression is not in one line, or the code was not compiled from the file.
+        """
+        code = self.code
+        line, last_line, start, end = [*code.co_positions()][self.offset // 2]
+        lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+        is_own = code.co_name[0] == "<" or code.co_name in "".join(lines[:MAX_HEADER])
+        if line is None or line != last_line or not end or not is_own:
             return ""
+        text = linecache.getline(code.co_filename, line)
         return text.encode()[start:end].decode()
 
 
@@ -94,7 +102,9 @@ class BatchedPrime(Prime):
     def __init__(self, seed: int, watch: Callable[[Operation], Exact]) -> None:
         super().__init__(seed)
         self.watch = watch
-        self.is_inside = False  # whether an operation runs, whose own operations are no steps
+        self.is_inside = (
+            False  # whether an operation runs, whose own operations are no steps
+        )
 
     def apply(
         self,
@@ -110,9 +120,7 @@ class BatchedPrime(Prime):
         try:
             result = operation(*inputs, **options)
             if type(result) is Exact and not _is_view(result, inputs):
-                result = self.watch(
-                    Operation(name, operation, inputs, options, result)
-                )
+                result = self.watch(Operation(name, operation, inputs, options, result))
         finally:
             self.is_inside = False
         return result
@@ -248,9 +256,7 @@ class Trace:
             tangent[...] = result.field.add(tangent, direction)
         return result
 
-    def run(
-        self, along: Array, watch: Callable[[int, Operation], Exact]
-    ) -> Evaluation:
+    def run(self, along: Array, watch: Callable[[int, Operation], Exact]) -> Evaluation:
         """Run the function on the exact numbers of this trace.
 
         Parameters
