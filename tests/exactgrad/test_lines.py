@@ -172,8 +172,7 @@ def test_the_change_that_makes_all_derivatives_right_is_told():
     line = poisson.__code__.co_firstlineno
     assert (
         f"look at line {line + 3} of {Path(__file__).name}, `grad += x.T @ y`: `grad += x.T @ y` "
-        "with - in place of + makes all derivatives right"
-        in verdict
+        "with - in place of + makes all derivatives right" in verdict
     )
 
 
