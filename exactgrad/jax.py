@@ -370,7 +370,7 @@ def _convert(x: Any, new_dtype: Any) -> Any:
     if type(x) is Exact:
         if np.dtype(new_dtype).kind == "b":
             return x != 0
-        return x if to_float else np.trunc(x).astype(new_dtype)
+        return x if to_float else x.astype(new_dtype)
     if to_float:
         return np.asarray(x, float)
     return np.asarray(x).astype(new_dtype)
@@ -407,18 +407,6 @@ def _cumulative(accumulate: Function) -> Function:
     return rule_of
 
 
-def _running(choose: Function) -> Function:
-    """Return a function that accumulates by np.maximum or np.minimum along an axis."""
-
-    def accumulate(x: Any, axis: int) -> Any:
-        rows = [*np.moveaxis(x, axis, 0)]
-        for i in range(1, len(rows)):
-            rows[i] = choose(rows[i - 1], rows[i])
-        return np.stack(rows, axis)
-
-    return accumulate
-
-
 def _sort(*operands: Any, dimension: int, num_keys: int) -> tuple[Any, ...]:
     """Return arrays with their entries in the order of the first."""
     if num_keys > 1:
@@ -453,6 +441,26 @@ def _triangular_solve(
         return np.linalg.solve(a, b)
     solution = np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2))
     return np.swapaxes(solution, -1, -2)
+
+
+def _lu(a: Any) -> tuple[Any, Array, Array]:
+    """Return the factors of a matrix in one array, its row exchanges and the order of its rows."""
+    if a.ndim > 2:
+        parts = zip(*map(_lu, a), strict=True)
+        factors, pivots, order = map(np.stack, parts)
+        return factors, pivots, order
+    a = a.copy()
+    pivots = []
+    order = np.arange(len(a))
+    for k in range(min(a.shape)):
+        pivots.append(k + int(np.argmax(np.abs(a[k:, k]))))
+        exchange = np.arange(len(a))
+        exchange[[k, pivots[k]]] = pivots[k], k
+        a = a[exchange]
+        order = order[exchange]
+        a[k + 1 :, k] = a[k + 1 :, k] / a[k, k]
+        a[k + 1 :, k + 1 :] -= np.multiply(a[k + 1 :, k, None], a[None, k, k + 1 :])
+    return a, np.array(pivots, np.int32), order
 
 
 def _iota(shape: Any, dimension: int) -> Array:
@@ -544,12 +552,11 @@ RULES: dict[str, Function] = {
     "conv_general_dilated": _convolve,
     "convert_element_type": _convert,
     "copy": _same,
-    "copy_p": _same,
     "cos": np.cos,
     "cosh": np.cosh,
     "cumlogsumexp": _cumulative(lambda x, axis: np.log(np.cumsum(np.exp(x), axis))),
-    "cummax": _cumulative(_running(np.maximum)),
-    "cummin": _cumulative(_running(np.minimum)),
+    "cummax": _cumulative(np.maximum.accumulate),
+    "cummin": _cumulative(np.minimum.accumulate),
     "cumprod": _cumulative(np.cumprod),
     "cumsum": _cumulative(np.cumsum),
     "device_put": _all_same,
@@ -562,7 +569,6 @@ RULES: dict[str, Function] = {
     "eq": np.equal,
     "exp": np.exp,
     "exp2": np.exp2,
-    "expand_dims": lambda x, dimensions: np.expand_dims(x, tuple(dimensions)),
     "expm1": np.expm1,
     "floor": np.floor,
     "gather": _gather,
@@ -576,6 +582,7 @@ RULES: dict[str, Function] = {
     "log1p": np.log1p,
     "logistic": lambda x: 1 / (1 + np.exp(-x)),
     "lt": np.less,
+    "lu": _lu,
     "max": np.maximum,
     "min": np.minimum,
     "mul": np.multiply,
@@ -611,6 +618,7 @@ RULES: dict[str, Function] = {
     "scatter-add": _scatter_rule(np.add),
     "scatter-max": _scatter_rule(np.maximum),
     "scatter-min": _scatter_rule(np.minimum),
+    "scatter-sub": _scatter_rule(np.subtract),
     "scatter-mul": _scatter_rule(np.multiply),
     "select_and_gather_add": _select_and_gather_add,
     "select_and_scatter_add": _select_and_scatter_add,
@@ -627,13 +635,16 @@ RULES: dict[str, Function] = {
     "sqrt": np.sqrt,
     "square": np.square,
     "squeeze": lambda x, dimensions: np.squeeze(x, tuple(dimensions)),
+    "stack": lambda *arrays, axis: np.stack(arrays, axis),
     "stop_gradient": _same,
     "sub": np.subtract,
     "tan": np.tan,
     "tanh": np.tanh,
+    "tile": lambda x, reps: np.tile(x, reps),
     "top_k": _top_k,
     "transpose": lambda x, permutation: np.transpose(x, permutation),
     "triangular_solve": _triangular_solve,
+    "unstack": lambda x, axis: [*np.moveaxis(x, axis, 0)],
     "while": _while,
     "xor": np.bitwise_xor,
 }
@@ -878,6 +889,8 @@ class Reader:
             if not _is_random(equation, arguments):
                 function = self._called_trace(equation)
             if function is not None:
+                if equation.primitive.name == "custom_linear_solve":
+                    arguments = _arguments_of_solve(equation, arguments)
                 outputs = self._add_steps(steps, function, arguments, called)
             else:
                 outputs = [Variable() for _ in equation.outvars]
@@ -893,6 +906,8 @@ class Reader:
         parameters = equation.params
         if name == "pallas_call":
             return _kernel_trace(equation)
+        if name == "custom_linear_solve":
+            return parameters["jaxprs"].solve
         if name not in CALLS:
             return None
         self.is_custom |= name.startswith("custom_")
@@ -925,6 +940,14 @@ class Reader:
             traces = parameters.pop("branches")
             parameters["n_branches"] = len(traces)
         return Operation(equation, parameters), [*map(self.to_numpy, traces)]
+
+
+def _arguments_of_solve(equation: Any, arguments: list[Any]) -> list[Any]:
+    """Return those arguments of a ``custom_linear_solve`` that its function `solve` takes."""
+    lengths = equation.params["const_lengths"]
+    start = lengths.matvec + lengths.vecmat
+    stop = start + lengths.solve
+    return [*arguments[start:stop], *arguments[stop + lengths.transpose_solve :]]
 
 
 def _is_random(equation: Any, arguments: list[Any]) -> bool:
