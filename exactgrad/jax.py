@@ -450,17 +450,18 @@ def _lu(a: Any) -> tuple[Any, Array, Array]:
         factors, pivots, order = map(np.stack, parts)
         return factors, pivots, order
     a = a.copy()
-    pivots = []
+    exchanged = list[int]()
     order = np.arange(len(a))
     for k in range(min(a.shape)):
-        pivots.append(k + int(np.argmax(np.abs(a[k:, k]))))
+        pivot = k + int(np.argmax(np.abs(a[k:, k])))
+        exchanged.append(pivot)
         exchange = np.arange(len(a))
-        exchange[[k, pivots[k]]] = pivots[k], k
+        exchange[[k, pivot]] = pivot, k
         a = a[exchange]
         order = order[exchange]
         a[k + 1 :, k] = a[k + 1 :, k] / a[k, k]
         a[k + 1 :, k + 1 :] -= np.multiply(a[k + 1 :, k, None], a[None, k, k + 1 :])
-    return a, np.array(pivots, np.int32), order
+    return a, np.array(exchanged, np.int32), order
 
 
 def _iota(shape: Any, dimension: int) -> Array:
@@ -714,6 +715,16 @@ def _owned(x: Any) -> Any:
     return x
 
 
+def _with_exact_float(
+    values: tuple[Any, ...], field: Any
+) -> tuple[tuple[Any, ...], bool]:
+    """Return constants with their first float made exact, and whether there is one."""
+    for i, value in enumerate(values):
+        if np.asarray(value).dtype.kind == "f":
+            return (*values[:i], lift(value, field), *values[i + 1 :]), True
+    return values, False
+
+
 class Operation:
     """An operation of JAX with its parameters, as a function of NumPy arrays.
 
@@ -738,14 +749,10 @@ class Operation:
         name = self.primitive.name
         function = RULES.get(name)
         field = ACTIVE_FIELD.get()
-        if field is not None and name in ARITHMETIC:
-            values = tuple(
-                lift(value, field)
-                if type(value) is not Exact and np.asarray(value).dtype.kind == "f"
-                else value
-                for value in values
-            )
-        if any(type(value) is Exact for value in values):
+        is_exact = any(type(value) is Exact for value in values)
+        if not is_exact and field is not None and name in ARITHMETIC:
+            values, is_exact = _with_exact_float(values, field)
+        if is_exact:
             function = function or EXACT_RULES.get(name)
             if function is None:
                 raise Untraceable(
@@ -1021,14 +1028,14 @@ class Arguments(NamedTuple):
     leaves: list[Any]  # all leaves of the arguments
     structure: Any  # the PyTreeDef of the tuple of arguments
     positions: list[int]  # positions of the floats among the leaves
-    floats: list[dict[str, Array]]  # float64 arrays of each argument, by name
+    floats: list[Any]  # for each argument a dict of its float64 arrays, by name
 
     @classmethod
     def of(cls, function: Function, values: tuple[Any, ...]) -> Arguments:
         """Return the arguments `values` of a function, whose parameters name them."""
         paths, structure = jax.tree_util.tree_flatten_with_path(values)
         names = argument_names(function, len(values), skipped=0)
-        floats: list[dict[str, Array]] = [{} for _ in values]
+        floats: list[Any] = [{} for _ in values]
         positions = []
         for i, ((first, *path), leaf) in enumerate(paths):
             if not _is_float(leaf):
@@ -1040,8 +1047,8 @@ class Arguments(NamedTuple):
         return cls([leaf for _, leaf in paths], structure, positions, floats)
 
     @property
-    def flat(self) -> dict[str, Array]:
-        """The float64 arrays of all arguments, by name."""
+    def flat(self) -> Any:
+        """The float64 arrays of all arguments, a dict by name."""
         return {name: x for arrays in self.floats for name, x in arrays.items()}
 
     def with_floats(self, arrays: Sequence[Any]) -> Any:
