@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..blame.results import MAX_DEPTH, Line, LineTracer, items_of
+from ..blame.steps import LIBRARY_PREFIXES
 from ..trace.arrays import Exact
+from ..trace.copies import GlobalNames
 from ..verdict.runs import TraceError
 from .judgement import Judge
 from .numbers import Point, RealNumbers, is_float_leaf, to_floats
@@ -17,7 +18,9 @@ from .numbers import Point, RealNumbers, is_float_leaf, to_floats
 __all__ = ["line_of_loss"]
 
 Array = NDArray[Any]
+Line = tuple[str, int]  # the path of a file and the number of a line in it
 N_BESIDE = 8  # roundings of the input
+MAX_DEPTH = 3  # levels of nested containers in which arrays are looked for
 MAX_EVENTS = 3000  # lines after which a run is not observed any more
 MAX_SIZE = 10_000  # numbers of the largest array that is observed
 
@@ -31,33 +34,61 @@ class Recorder:
             dict[Any, Array]
         ] = []  # arrays as float64, by path, for each event
 
-    def observe(self, frame: FrameType, line: int, values: dict[str, Any]) -> None:
-        """Append the arrays among the local variables, and in tuples, lists and dicts of them.
+    def trace(self, frame: FrameType, event: str, _: Any) -> Any:
+        """Return the function that records the lines of a called function, or None to skip it.
+
+        Functions of NumPy, Python's library and this package are skipped.
 
         Parameters
         ----------
         frame : FrameType
-            The frame of the function.
-        line : int
-            The line that has run.
-        values : dict
-            The local variables by name.
+            The frame of the function that is called.
+        event : str
+            The kind of event, here always "call".
         """
-        if len(self.events) < MAX_EVENTS:
-            self.events.append((frame.f_code.co_filename, line))
-            self.values.append(_arrays(values))
+        file = frame.f_code.co_filename
+        is_users = type(frame.f_globals) is GlobalNames
+        if not is_users or file.startswith(LIBRARY_PREFIXES):
+            return None
+        line = frame.f_lineno
+
+        def record(frame: FrameType, event: str, returned: Any) -> Any:
+            """Record the line that has run, before the next one runs or the function returns.
+
+            Parameters
+            ----------
+            frame : FrameType
+                The frame of the function.
+            event : str
+                "line" before a line runs, "return" when the function ends; others are ignored.
+            returned
+                What the function returns, for the event "return".
+            """
+            nonlocal line
+            if event in ("line", "return") and len(self.events) < MAX_EVENTS:
+                values = dict(frame.f_locals)
+                if event == "return":
+                    values["return"] = returned
+                self.events.append((file, line))
+                self.values.append(_arrays(values))
+                line = frame.f_lineno
+            return record
+
+        return record
 
 
 def _arrays(values: dict[Any, Any], path: tuple[Any, ...] = ()) -> dict[Any, Array]:
-    """Return the float and exact arrays in a dict and in the containers it holds, by path."""
+    """Return the float and exact arrays in a dict and in containers it holds, by path."""
     arrays = {}
     for key, value in list(values.items()):
         if type(value) is Exact:
             arrays[*path, key] = to_floats(value.primal[..., 0])
         elif is_float_leaf(value):
             arrays[*path, key] = np.array(value, float)
-        elif len(path) < MAX_DEPTH:
-            arrays |= _arrays(items_of(value), (*path, key))
+        elif len(path) < MAX_DEPTH and isinstance(value, dict):
+            arrays |= _arrays(value, (*path, key))
+        elif len(path) < MAX_DEPTH and isinstance(value, tuple | list):
+            arrays |= _arrays(dict(enumerate(value)), (*path, key))
     return {key: array for key, array in arrays.items() if 0 < array.size <= MAX_SIZE}
 
 
@@ -166,13 +197,11 @@ def _record(
         Number of their digits.
     """
     recorder = Recorder()
-    active_field: Any = field
-    tracer = LineTracer(active_field, recorder.observe)
     try:
         if field is None:
-            judge.program.trace_floats(point, tracer.trace_call)
+            judge.program.trace_floats(point, recorder.trace)
         else:
-            judge.program.run_decimals(point, field, n_digits, tracer.trace_call)
+            judge.program.run_decimals(point, field, n_digits, recorder.trace)
     except (ArithmeticError, ValueError, TraceError):
         pass  # the lines that have run are recorded
     return recorder
