@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "LARGE_THETA",
+    "MASK_SIZE",
     "Field",
     "Gauss",
     "Prime",
@@ -47,6 +48,8 @@ MAX_RECORDED_SQUARES = 20_000
 MAX_LOG_TERMS = 200_000
 # Length of theta above which some number is 0 by chance modulo a small prime of `Towers`
 LARGE_THETA = 20_000
+# Size from which a negative constant in an exponent is a mask: e to half of it is 0 in floats
+MASK_SIZE = 1e4
 # Number of random points at which the excess (derivative minus the gradient to be proved) has
 # to be 0 if square roots are involved
 MIN_ZERO_POINTS = 4
@@ -276,6 +279,9 @@ class Field:
         Whether an argument has a derivative that is not 0.
     has_infinity : bool
         Whether the program uses infinity as a constant; floats that overflow do not count.
+    largest_mask : float
+        Largest finite constant, such as -1e9, that counted as minus infinity in an exponent; -inf
+        if there was none.
     transcendental : bool
         Whether the program computes an exponential, a logarithm or another function that is
         neither rational nor a square root.
@@ -291,6 +297,8 @@ class Field:
     knows_all_laws: ClassVar[bool] = False
     # Whether numbers are decimals near theta instead of residues of random arguments
     is_decimal: ClassVar[bool] = False
+    # Whether these decimals decide comparisons, instead of floats, in which they may overflow
+    decimals_decide: ClassVar[bool] = False
     p: Any  # the prime (int), or the primes (C,) of the channels
     one: Array  # the residue (C,) of 1
     log_2: Array  # the residue (C,) for which the float log 2 stands
@@ -300,6 +308,8 @@ class Field:
     matmul: Callable[[Array, Array], Array]  # of (..., n, k, C) and (..., k, m, C)
     from_fraction: Callable[[Fraction], Array]  # returns one residue (C,)
     random_function: Callable[[str, Array], Array]
+    # if decimals decide: returns floats that are 0, or infinite or nan where the decimals are
+    infinities: Callable[[Array], Array]
     _exp: Callable[[Array], Array]
     _log: Callable[[Array], Array]
 
@@ -319,6 +329,7 @@ class Field:
         self.at_pole = False
         self.argument_moves = False
         self.has_infinity = False
+        self.largest_mask = -inf
         self.transcendental = False
 
     # --- whether to try the field, and what its points prove
@@ -344,6 +355,28 @@ class Field:
         """Whether the program uses square roots or `SMALLEST_NORMAL`, whose signs residues lose."""
         tiny = {SMALLEST_NORMAL, -SMALLEST_NORMAL} & self.constants.keys()
         return bool(self.n_roots or tiny)
+
+    def apply(
+        self,
+        name: str,
+        operation: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> Any:
+        """Return ``operation(*inputs, **options)``; fields that watch a run override this method.
+
+        Parameters
+        ----------
+        name : str
+            The name of NumPy's function that the user's function has called.
+        operation : callable
+            Its version for exact arrays.
+        inputs : tuple
+            The arguments, of which at least one is exact.
+        options : dict
+            The keyword arguments.
+        """
+        return operation(*inputs, **options)
 
     def comparisons(self) -> Array:
         """Return the results of all comparisons of the run in their order, as one bool vector."""

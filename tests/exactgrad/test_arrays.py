@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from exactgrad import prove
+from exactgrad import prove, stop_gradient
 from exactgrad.fields.digits import N_DIGITS, Digits, context
 from exactgrad.fields.finite import Prime, Untraceable
 from exactgrad.trace.arrays import UFUNCS, Exact, dual_residues, lift
@@ -299,6 +299,18 @@ def test_what_is_not_known_is_refused(f, said):
     field = Prime(0)
     with pytest.raises((Untraceable, TypeError), match=said):
         Copies().call(field, f, moving(field, V, np.ones(V.shape, int)))
+
+
+def test_the_gradient_that_goes_straight_through_a_rounded_number_is_refuted_unless_it_says_so():
+    def rounded(x):
+        return (np.round(9 * x) ** 2).sum(), 18 * np.round(9 * x)
+
+    def through(x):
+        y = 9 * x + stop_gradient(np.round(9 * x) - 9 * x)
+        return (y**2).sum(), 18 * y
+
+    assert prove(rounded, V).verdict == "refuted"
+    assert prove(through, V).verdict == "proved"
 
 
 def test_numbers_of_two_proofs_are_not_mixed():
