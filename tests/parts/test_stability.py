@@ -1,4 +1,4 @@
-"""Values and gradients of parts keep their digits where predictions are confident, or scales far."""
+"""Parts keep their digits where predictions are confident and right, or scales are far."""
 
 import mpmath
 import numpy as np
