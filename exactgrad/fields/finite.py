@@ -297,6 +297,8 @@ class Field:
     knows_all_laws: ClassVar[bool] = False
     # Whether numbers are decimals near theta instead of residues of random arguments
     is_decimal: ClassVar[bool] = False
+    # Whether these decimals decide comparisons, instead of floats, in which they may overflow
+    decimals_decide: ClassVar[bool] = False
     p: Any  # the prime (int), or the primes (C,) of the channels
     one: Array  # the residue (C,) of 1
     log_2: Array  # the residue (C,) for which the float log 2 stands
@@ -306,6 +308,8 @@ class Field:
     matmul: Callable[[Array, Array], Array]  # of (..., n, k, C) and (..., k, m, C)
     from_fraction: Callable[[Fraction], Array]  # returns one residue (C,)
     random_function: Callable[[str, Array], Array]
+    # if decimals decide: returns floats that are 0, or infinite or nan where the decimals are
+    infinities: Callable[[Array], Array]
     _exp: Callable[[Array], Array]
     _log: Callable[[Array], Array]
 
@@ -351,6 +355,28 @@ class Field:
         """Whether the program uses square roots or `SMALLEST_NORMAL`, whose signs residues lose."""
         tiny = {SMALLEST_NORMAL, -SMALLEST_NORMAL} & self.constants.keys()
         return bool(self.n_roots or tiny)
+
+    def apply(
+        self,
+        name: str,
+        operation: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> Any:
+        """Return ``operation(*inputs, **options)``; fields that watch a run override this method.
+
+        Parameters
+        ----------
+        name : str
+            The name of NumPy's function that the user's function has called.
+        operation : callable
+            Its version for exact arrays.
+        inputs : tuple
+            The arguments, of which at least one is exact.
+        options : dict
+            The keyword arguments.
+        """
+        return operation(*inputs, **options)
 
     def comparisons(self) -> Array:
         """Return the results of all comparisons of the run in their order, as one bool vector."""

@@ -136,6 +136,11 @@ class Exact(NDArrayOperatorsMixin):
     real = property(lambda self: self, lambda self, value: self.__setitem__(..., value))
     imag = property(lambda self: lift(np.zeros(self.shape), self.field))
 
+    @property
+    def deciding(self) -> Array:
+        """The numbers that decide comparisons: the floats, in some fields the decimals."""
+        return self.primal[..., 0] if self.field.decimals_decide else self.floats
+
     def __len__(self) -> int:
         return len(self.floats)
 
@@ -375,7 +380,8 @@ class Exact(NDArrayOperatorsMixin):
         if method == "reduce" and where is not True:
             kwargs["where"] = where
             where = True
-        result = handler(*inputs, **kwargs)
+        label = name if method == "__call__" else f"{name}.{method}"
+        result = self.field.apply(label, handler, inputs, kwargs)
         if out is None:
             return result
         return write_into(result, out[0], where)
@@ -391,7 +397,7 @@ class Exact(NDArrayOperatorsMixin):
         out = kwargs.pop("out", None)
         if np.dtype(kwargs.get("dtype") or float).kind == "f":
             kwargs.pop("dtype", None)
-        result = FUNCTIONS[name](*args, **kwargs)
+        result = self.field.apply(name, FUNCTIONS[name], args, kwargs)
         if out is None:
             return result
         return write_into(result, out)
@@ -810,7 +816,8 @@ def _refuse_ties(x: Exact, y: Exact) -> None:
 
     At such a tie a tiny step of theta may change the branch, so that no gradient belongs to it.
     """
-    if np.isnan(x.floats).any() or np.isnan(y.floats).any():
+    is_nan = np.isnan(x.floats).any() or np.isnan(y.floats).any()
+    if is_nan and not x.field.decimals_decide:
         raise Untraceable(
             "a number that is nan in floats is compared, which decides no branch: avoid the nan"
         )
@@ -838,7 +845,7 @@ def comparison_of(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], 
     def comparison(x: Any, y: Any) -> Any:
         x, y = lift_all(x, y)
         _refuse_ties(x, y)
-        result = operation(x.floats, y.floats)
+        result = operation(x.deciding, y.deciding)
         x.field.path.append(np.ravel(result))
         return result
 
@@ -899,6 +906,8 @@ def _test_finiteness(function: Callable[..., Any], x: Exact, **kwargs: Any) -> A
 
     Raise `Untraceable` if they are not finite because theta lies on a pole: next to it they are.
     """
+    if x.field.decimals_decide:
+        return function(x.field.infinities(x.primal[..., 0]), **kwargs)
     if x.field.at_pole and not np.isfinite(x.floats).all():
         raise Untraceable(KINK_MESSAGE)
     return function(x.floats, **kwargs)
@@ -1368,7 +1377,7 @@ def _extreme(
     choose from.
     """
     flat = _flatten_axes(x, axis)
-    positions = np.expand_dims(pick(flat.floats, axis=-1), -1)
+    positions = np.expand_dims(pick(flat.deciding, axis=-1), -1)
     extreme = _take_along_axis(flat, positions, -1)
     _refuse_ties(flat, extreme)
     x.field.path.append(np.ravel(np.arange(flat.shape[-1]) == positions))
@@ -1384,7 +1393,7 @@ def _arg_extreme(
 ) -> Any:
     """Return np.argmax or np.argmin of x, as `pick` says; raise `Untraceable` on ties."""
     _extreme(pick, x, axis)
-    return pick(x.floats, axis=axis, keepdims=keepdims)
+    return pick(x.deciding, axis=axis, keepdims=keepdims)
 
 
 def _argsort(x: Any, axis: Any = -1, kind: Any = None) -> Array:
@@ -1392,7 +1401,7 @@ def _argsort(x: Any, axis: Any = -1, kind: Any = None) -> Array:
 
     A tie of different numbers raises `Untraceable`. `kind` is ignored: the sort is stable.
     """
-    order = np.argsort(x.floats, axis=axis, kind="stable")
+    order = np.argsort(x.deciding, axis=axis, kind="stable")
     ascending = moveaxis(_take_along_axis(x, order, axis), axis, 0)
     _refuse_ties(ascending[1:], ascending[:-1])
     x.field.path.append(np.ravel(order[..., None] == np.arange(x.shape[axis])))
