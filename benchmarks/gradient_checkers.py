@@ -158,10 +158,10 @@ def gallery(framework: str) -> list[Any]:
 
         return TORCH
     import jax
-    from gallery.jax_programs import JAX_PROGRAMS
+    from gallery.jax_programs import JAX
 
     jax.config.update("jax_enable_x64", True)
-    return JAX_PROGRAMS
+    return JAX
 
 
 def check(checker: Checker, program: Any, inputs: Sequence[Any]) -> tuple[bool, float]:

@@ -1178,6 +1178,7 @@ def reversible_block():
     ("-alpha * d_out", "d_out"),
     "domain adversarial training wants the negative",
     verdict="refuted",
+    reason="right but for the sign",
 )
 def gradient_reversal():
     class ReverseLayer(Function):
@@ -1204,6 +1205,7 @@ def gradient_reversal():
     ("d_out * ctx.scale", "d_out"),
     "a layer is trained at another rate",
     verdict="refuted",
+    reason="1/10 times what is right",
 )
 def grad_multiply():
     class GradMultiply(Function):
@@ -1229,6 +1231,7 @@ def grad_multiply():
     ("torch.where(x.abs() < 1, d_out, 0.0)", "torch.zeros_like(d_out)"),
     "the sign is taken for the identity where |x| < 1",
     verdict="refuted",
+    reason="has derivative 0 wherever it does not jump",
 )
 def binary_activation():
     class BinActive(Function):
@@ -1252,6 +1255,7 @@ def binary_activation():
     ("is_inside * d_out, d_step", "0 * d_out, (rounded * d_out).sum()"),
     "rounding is taken for the identity",
     verdict="refuted",
+    reason="has derivative 0 wherever it does not jump",
 )
 def lsq():
     class LSQ(Function):
@@ -1552,6 +1556,7 @@ def product():
     ("return r**3", "return d_out * r**3"),
     "the cotangent is left out",
     verdict="refuted",
+    reason="1 / weights times what is right",
 )
 def isrlu():
     class ISRLU(Function):
@@ -1635,6 +1640,7 @@ def bias_gelu():
     ("return d_x, None", "return d_x, (d_out * x * r).sum(0)"),
     "the weights get no gradient",
     verdict="refuted",
+    reason="they are 0 by hand",
 )
 def rms_norm_weights():
     class FastRMSNorm(Function):
