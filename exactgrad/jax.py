@@ -1083,8 +1083,21 @@ def _is_float(leaf: Any) -> bool:
 
 
 def _arrays(structures: Any) -> list[Any]:
-    """Return the arrays of dicts of arrays, one after the other."""
-    return [array for arrays in structures for array in arrays.values()]
+    """Return the arrays of dicts of arrays, one after the other; an array counts as a dict of it.
+
+    `exactgrad.prove` calls a function of ``{"theta": vector}`` with the vector.
+    """
+    arrays = list[Any]()
+    for structure in structures:
+        arrays += structure.values() if isinstance(structure, dict) else [structure]
+    return arrays
+
+
+def _like(theta: Any, gradient: Sequence[Any]) -> Any:
+    """Return the gradients by the arrays of theta, a dict, as a dict; of an array as an array."""
+    if isinstance(theta, dict):
+        return dict(zip(theta, gradient, strict=True))
+    return gradient[0]
 
 
 # --- proofs
@@ -1140,7 +1153,7 @@ def prove(f: Function, theta: Any, *data: Any, **options: Any) -> Proof:
 
         def value_and_grad(theta: Any, *data: Any) -> Any:
             value, *gradient = function(*_arrays([theta, *data]))
-            return value, dict(zip(theta, gradient, strict=True))
+            return value, _like(theta, gradient)
 
         return _with_parameters(value_and_grad, f)
 
@@ -1252,8 +1265,7 @@ def prove_vjp(
             np.sum(np.multiply(u, y))
             for u, y in zip(cotangent.values(), output, strict=True)
         )
-        gradient = results[len(cotangent) :]
-        return value, dict(zip(theta, gradient, strict=True))
+        return value, _like(theta, results[len(cotangent) :])
 
     return proofs.prove(value_and_grad, arguments.flat, cotangents, **options)
 
