@@ -356,6 +356,28 @@ class Field:
         tiny = {SMALLEST_NORMAL, -SMALLEST_NORMAL} & self.constants.keys()
         return bool(self.n_roots or tiny)
 
+    def apply(
+        self,
+        name: str,
+        operation: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> Any:
+        """Return ``operation(*inputs, **options)``; fields that watch a run override this method.
+
+        Parameters
+        ----------
+        name : str
+            The name of NumPy's function that the user's function has called.
+        operation : callable
+            Its version for exact arrays.
+        inputs : tuple
+            The arguments, of which at least one is exact.
+        options : dict
+            The keyword arguments.
+        """
+        return operation(*inputs, **options)
+
     def comparisons(self) -> Array:
         """Return the results of all comparisons of the run in their order, as one bool vector."""
         return np.concatenate([np.zeros(0, bool), *self.path])

@@ -380,7 +380,8 @@ class Exact(NDArrayOperatorsMixin):
         if method == "reduce" and where is not True:
             kwargs["where"] = where
             where = True
-        result = handler(*inputs, **kwargs)
+        label = name if method == "__call__" else f"{name}.{method}"
+        result = self.field.apply(label, handler, inputs, kwargs)
         if out is None:
             return result
         return write_into(result, out[0], where)
@@ -396,7 +397,7 @@ class Exact(NDArrayOperatorsMixin):
         out = kwargs.pop("out", None)
         if np.dtype(kwargs.get("dtype") or float).kind == "f":
             kwargs.pop("dtype", None)
-        result = FUNCTIONS[name](*args, **kwargs)
+        result = self.field.apply(name, FUNCTIONS[name], args, kwargs)
         if out is None:
             return result
         return write_into(result, out)
