@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import linecache
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .cures import cure_of
 from .judgement import Judge, Loss
+from .lines import line_of_loss
 from .numbers import Point
 from .shrinking import shrink
 
 __all__ = ["Failure", "find_failures"]
 
+N_BESIDE_WHILE_SHRINKING = 4  # fewer roundings are tried, and all of them at the end
 MAX_SHRINKING_RUNS = 60  # inputs that are tried to make a failing one simpler
 
 
@@ -52,10 +57,13 @@ class Failure:
     text: str = ""
 
     def __str__(self) -> str:
+        computed, exact = f"{self.computed:.7g}", f"{self.exact:.7g}"
+        if computed == exact:
+            computed, exact = f"{self.computed:.17g}", f"{self.exact:.17g}"
+        lost = f"{self.digits_lost:.0f} digits lost".replace("1 digits", "1 digit")
         lines = [
             f"at {self.text}",
-            f"  {self.name} is {self.computed:.10g}, right {self.exact:.10g}: "
-            f"{self.digits_lost:.0f} digits lost",
+            f"  {self.name} is {computed}, right {exact}: {lost}",
         ]
         if self.line:
             lines.append(f"  look at {self.line}")
@@ -92,7 +100,7 @@ def find_failures(
         Points at which digits are lost, and the losses there.
     """
     simplest: dict[FailureType, tuple[Point, Loss]] = {}
-    for point, loss in sorted(failed, key=lambda pair: _complexity(pair[0])):
+    for point, loss in sorted(failed, key=lambda pair: _complexity(*pair)):
         simplest.setdefault(FailureType.of(judge, loss), (point, loss))
     failures = [
         _failure(judge, _shrunk(judge, first, *pair), first)
@@ -117,23 +125,30 @@ def _shrunk(judge: Judge, first: Point, point: Point, loss: Loss) -> Point:
     least = loss.digits.max() / 2
 
     def still_fails(simpler: Point) -> bool:
-        new_loss = judge.confirmed_loss(simpler)
+        new_loss = judge.loss(simpler, N_BESIDE_WHILE_SHRINKING)
         if new_loss is None or new_loss.digits.max() < least:
             return False
         return FailureType.of(judge, new_loss) == failure_type
 
-    return shrink(point, first.data, still_fails, MAX_SHRINKING_RUNS)
+    small = shrink(point, first.data, still_fails, MAX_SHRINKING_RUNS)
+    small_loss = judge.loss(small)
+    return small if small_loss is not None and small_loss.digits.any() else point
 
 
-def _complexity(point: Point) -> tuple[int, float]:
-    """Return what to sort points by, so that few numbers of usual sizes come first."""
+def _complexity(point: Point, loss: Loss) -> tuple[Any, ...]:
+    """Return what to sort by, so that great losses of few numbers of usual sizes come first."""
     sizes = np.abs(point.theta[point.theta != 0]).astype(float)
-    return len(np.unique(sizes)), float(np.abs(np.log10(sizes)).max(initial=0.0))
+    n_losses = -int(loss.digits.max() / 4)
+    return (
+        n_losses,
+        len(np.unique(sizes)),
+        float(np.abs(np.log10(sizes)).max(initial=0.0)),
+    )
 
 
 def _failure(judge: Judge, point: Point, first: Point) -> Failure:
     """Return the failure at a point; data are printed if they are not those of `first`."""
-    loss = judge.confirmed_loss(point)
+    loss = judge.loss(point)
     assert loss is not None
     i = loss.worst
     program = judge.program
@@ -143,6 +158,10 @@ def _failure(judge: Judge, point: Point, first: Point) -> Failure:
     else:
         name = f"derivative by {program.tree.coordinate(i - n_values)}"
     theta = program.tree.unflatten(point.theta)
+    file, number, position = line_of_loss(
+        judge, point, loss.digits[i] / 2, judge.is_value(i)
+    )
+    code = linecache.getline(file, number).strip()
     values = [theta, *(point.data if repr(point.data) != repr(first.data) else ())]
     text = ", ".join(judge.limits.to_text(value) for value in values)
     return Failure(
@@ -152,5 +171,7 @@ def _failure(judge: Judge, point: Point, first: Point) -> Failure:
         float(loss.digits[i]),
         float(loss.computed[i]),
         float(loss.exact[i]),
+        line=f"line {number} of {Path(file).name}, `{code}`" if code else "",
+        cure=cure_of(file, number, position),
         text=text,
     )

@@ -27,6 +27,9 @@ DISTANCES = (
     1e-8,
 )  # relative distances of numbers that are not quite as near
 DENSE_EXPONENTS = (-3.0, 3.0)  # powers of ten between which half of all sizes are drawn
+N_TINY = 2
+# Where sums of a few results overflow, as those of a mean do, the results may
+OVERFLOW_FACTOR = 16
 MAX_DRAWS_PER_INPUT = 50  # draws after which no input is looked for in the domain
 
 
@@ -44,24 +47,52 @@ class Format(NamedTuple):
         info = np.finfo(dtype)
         return cls(dtype, float(info.eps), float(info.tiny), float(info.max))
 
+    def is_far(self, results: Array, exact: Array, allowed: Any) -> Array:
+        """Return whether each result is farther from the exact one than allowed.
+
+        A result may overflow if the exact one is nearly as large as the largest number. It may be
+        `N_TINY` smallest normal numbers away: smaller numbers have fewer digits. No result is near
+        nan.
+
+        Parameters
+        ----------
+        results, exact : ndarray
+            The results, and the exact ones.
+        allowed : ndarray or float
+            The errors that are allowed.
+        """
+        with np.errstate(all="ignore"):
+            is_close = abs(results - exact) <= allowed + N_TINY * self.tiny
+            may_overflow = ~(OVERFLOW_FACTOR * abs(exact) + allowed < self.largest)
+        return ~is_close & ~(may_overflow & ~np.isfinite(results))
+
+    def digits_lost(self, results: Array, exact: Array, unit: Array) -> Array:
+        """Return the decimal digits that each result has lost, all if it is not finite.
+
+        Parameters
+        ----------
+        results, exact : ndarray
+            The results, and the exact ones.
+        unit : ndarray
+            The errors at which no digits are lost.
+        """
+        n_digits = -np.log10(self.eps)
+        with np.errstate(all="ignore"):
+            digits = np.log10(abs(results - exact) / (unit + self.tiny))
+        return np.clip(np.where(np.isfinite(results), digits, n_digits), 0.0, n_digits)
+
     def edges(self) -> Array:
         """Return the numbers at which formulas overflow, underflow or round to 1, (n,)."""
         log_largest = np.log(self.largest)
         log_tiny = -np.log(self.tiny)
         log_eps = -np.log(self.eps)
-        sizes = [
-            *(self.tiny, np.sqrt(self.tiny), self.eps, np.sqrt(self.eps), 1e-3),
-            *(1 - self.eps, 1.0, 1 + self.eps, 0.5, 2.0),
-            *(0.5 * log_eps, 0.97 * log_eps, 1.03 * log_eps, 2 * log_eps),
-            *(
-                0.99 * log_tiny,
-                0.999 * log_largest,
-                1.001 * log_largest,
-                1.1 * log_tiny,
-            ),
-            *(2 * log_largest, 0.5 / self.eps, np.sqrt(self.largest)),
-        ]
-        return np.array(sizes)
+        usual = (1e-3, 0.5, 1 - self.eps, 1.0, 1 + self.eps, 2.0)
+        squares = np.sqrt([self.tiny, self.eps, self.largest])
+        rounds_to_1 = np.multiply((0.5, 0.97, 1.03, 2.0), log_eps)
+        underflows = np.multiply((0.99, 1.1), log_tiny)
+        overflows = np.multiply((0.999, 1.001, 2.0), log_largest)
+        sizes = [*usual, *squares, *rounds_to_1, *underflows, *overflows]
+        return np.array([*sizes, self.tiny, self.eps, 0.5 / self.eps])
 
     def to_text(self, values: Any) -> str:
         """Return values as text that can be pasted, such as ``np.array([0.5], np.float32)``."""
@@ -72,20 +103,11 @@ class Format(NamedTuple):
             return f"({', '.join(map(self.to_text, values))},)"
         if not isinstance(values, np.ndarray):
             return repr(values)
-        numbers = np.array2string(
-            values,
-            separator=", ",
-            threshold=2**31,
-            max_line_width=2**31,
-            floatmode="unique",
-        )
-        numbers = numbers.replace("\n", "").replace(".,", ".0,").replace(".]", ".0]")
-        suffix = (
-            ""
-            if values.dtype.kind != "f" or values.dtype == float
-            else f", np.{values.dtype}"
-        )
-        return f"np.array({numbers}{suffix})"
+        if values.dtype.kind != "f":
+            return f"np.array({values.tolist()})"
+        suffix = f", np.{values.dtype}" * (values.dtype != float)
+        # the shortest text of a float32 is read as a float64, whose text is short, too
+        return f"np.array({values.astype(str).astype(float).tolist()}{suffix})"
 
 
 class Drawer(NamedTuple):
@@ -127,7 +149,7 @@ class Drawer(NamedTuple):
 
     def _clip(self, numbers: Array) -> Array:
         """Return numbers in the format, none larger than a sum of four times as many can be."""
-        bound = self.limits.largest / (4 * max(self.point.theta.size, 1))
+        bound = self.limits.largest / (4 * self.point.theta.size)
         return np.clip(numbers, -bound, bound).astype(self.limits.dtype)
 
     def _size(self) -> float:

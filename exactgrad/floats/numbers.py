@@ -16,7 +16,7 @@ from ..trace.arrays import Exact, dual_residues, lift
 from ..trace.copies import Copies
 from ..verdict.runs import TraceError
 
-__all__ = ["Point", "Program", "RealNumbers", "is_float_leaf"]
+__all__ = ["Point", "Program", "RealNumbers", "is_float_leaf", "to_floats"]
 
 Array = NDArray[Any]
 Trace = Callable[..., Any]
@@ -55,6 +55,7 @@ class RealNumbers(Digits):
         self.by_norm = by_norm
         self.flip = 1 - 2 * (signs_seed % 2)
         self.signs = np.random.default_rng(signs_seed // 2)
+        self.n_numbers = 0  # number of arguments that have been changed
         # largest power of ten, up to `MAX_EXPONENT`, among exponentials, for the digits needed
         self.largest_exponent = 0
 
@@ -66,8 +67,12 @@ class RealNumbers(Digits):
         sizes: Any = abs(numbers)
         if self.by_norm:
             sizes = np.full_like(sizes, sizes.max())
-        signs = self.flip * self.signs.choice([-1, 1], numbers.shape)
-        return numbers + (sizes * self.eps + self.tiny) * signs
+        signs = self.signs.choice([-1, 1], numbers.shape)
+        if self.signs_seed < 4:  # neighbours in opposite directions, or in pairs
+            positions = self.n_numbers + np.arange(numbers.size)
+            signs = 1 - 2 * (positions >> self.signs_seed // 2 & 1).reshape(signs.shape)
+        self.n_numbers += numbers.size
+        return numbers + (sizes * self.eps + self.tiny) * (self.flip * signs)
 
     def _from_float(self, x: float) -> Array:
         """Return the number whose rounding gives x (1,) or, if `eps` is not 0, one beside it.
@@ -102,6 +107,12 @@ def is_float_leaf(value: Any) -> bool:
     """Return whether `value` is a float or an array of floats, which has exact numbers."""
     is_array = isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "f"
     return is_array or isinstance(value, float)
+
+
+def to_floats(decimals: Array) -> Array:
+    """Return decimals rounded to float64, nan for those that are infinite or nan."""
+    flat = [float(x) if x.is_finite() else np.nan for x in decimals.ravel()]
+    return np.array(flat).reshape(decimals.shape)
 
 
 class Point(NamedTuple):
@@ -192,8 +203,7 @@ class Program(NamedTuple):
         """
         returned = self.run_decimals(point, field, n_digits)
         numbers = [lift(x, field).primal.ravel() for x in self.parts(returned)]
-        flat = [float(x) if x.is_finite() else np.nan for x in np.concatenate(numbers)]
-        return np.array(flat)
+        return to_floats(np.concatenate(numbers))
 
     def parts(self, returned: Any) -> list[Any]:
         """Return the value and, if there is one, the flat gradient that the function returns.

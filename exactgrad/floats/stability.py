@@ -209,7 +209,7 @@ def stability(
     judge = judge._replace(
         floors=_floors(parts, floor), by_norm=_is_symmetric(program, first)
     )
-    losses = [(point, judge.confirmed_loss(point)) for point in drawer.points(n_inputs)]
+    losses = [(point, judge.loss(point)) for point in drawer.points(n_inputs)]
     failed = [
         (point, loss)
         for point, loss in losses
