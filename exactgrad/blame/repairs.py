@@ -78,9 +78,7 @@ def _of_operator(operation: Operation) -> Iterator[Repair]:
             order[i : i + 2] = parts[i + 1], parts[i]
             words = f"with parts {i} and {i + 1} exchanged"
             yield Repair(words, partial(function, order, **options), 2)
-        yield Repair(
-            "in reverse order", partial(function, parts[::-1], **options), 2
-        )
+        yield Repair("in reverse order", partial(function, parts[::-1], **options), 2)
     if len(inputs) != 2 or name not in (*SYMBOLS, "matmul"):
         return
     x, y = inputs
