@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 __all__ = [
     "LARGE_THETA",
     "MASK_SIZE",
+    "BatchedPrime",
     "Field",
     "Gauss",
     "Prime",
@@ -928,6 +929,33 @@ class Prime(Field):
         same = (a[..., None, :] == known_a).all(axis=-1)
         is_known = same.any(axis=-1)[..., None]
         return np.where(is_known, known_b[same.argmax(axis=-1)], b)
+
+
+class BatchedPrime(Prime):
+    """The integers modulo a prime, with 64 channels that hold derivatives or numbers of their own.
+
+    Arguments have the same residues in all channels.
+    """
+
+    n_channels = 64
+
+    def draw(self, shape: tuple[int, ...]) -> Array:
+        """Return random residues (*shape, 64), the same in all channels."""
+        return np.repeat(super().draw(shape), self.n_channels, axis=-1)
+
+    def from_integers(self, integers: Any) -> Array:
+        """Return the residues (..., 64) of an array of integers, the same in all channels."""
+        return np.repeat(super().from_integers(integers), self.n_channels, axis=-1)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """Return the product of matrices a (..., n, k, 64) and b (..., k, m, 64) by channel."""
+        return self.sum(self.mul(a[..., None, :], b[..., None, :, :, :]), -3)
+
+    def _exp(self, a: Array) -> Array:
+        """Return e^a, with e^-a = 1 / e^a in each channel by itself."""
+        is_negated = self.is_representative(a)
+        powers = super()._exp(np.where(is_negated, self.neg(a), a))
+        return np.where(is_negated, self.inv(powers), powers)
 
 
 class Gauss(Prime):

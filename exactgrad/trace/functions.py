@@ -236,7 +236,7 @@ def _precise_near_zero(
     """
 
     def of_exact(x: Exact) -> Exact:
-        if not x.field.is_decimal:
+        if x.field.dtype is not object:
             return formula(x)
         # decimal exponents of the entries; for NaN `adjusted` returns 0
         exponents = [number.adjusted() for number in x.primal[..., 0].ravel()]
