@@ -54,7 +54,8 @@ from .arguments import check_callable
 from .fields.finite import Untraceable
 from .programs import Line, Program, Step, Variable, to_function
 from .proofs import Proof, Verdict, with_fields
-from .trace.arrays import KINK_MESSAGE, Exact, comparison_of
+from .structures import flatten_theta
+from .trace.arrays import KINK_MESSAGE, Exact, comparison_of, lift
 from .trace.arrays import of_floats as on_path
 from .trace.copies import ACTIVE_COPIES
 from .trace.functions import SPECIAL, polygamma
@@ -66,6 +67,7 @@ Array = np.ndarray[Any, Any]
 Tensor = torch.Tensor
 TORCH = str(Path(torch.__file__).parent)
 PACKAGE = str(Path(__file__).parent)
+APPLY_CODE = torch.autograd.Function.apply.__func__.__code__  # type: ignore[attr-defined]
 RTOL = 1e-7  # of the largest number: the program has to give PyTorch's own numbers
 UNINITIALIZED = 0.7390851332151607  # what torch.empty holds in a trace
 
@@ -570,6 +572,14 @@ IGNORED = {
     "non_blocking",
     "pin_memory",
 }
+# What Python or the shapes of results depend on: an operation with its arguments, or None
+READING: dict[str, Any] = {
+    "_local_scalar_dense": None,
+    "is_nonzero": None,
+    "allclose": lambda *args: (torch.ops.aten.isclose.default, args),
+    "equal": lambda *args: (torch.ops.aten.eq.Tensor, args),
+    "nonzero": lambda x: (torch.ops.aten.ne.Scalar, (x, 0)),
+}
 # Methods of tensors by which numbers leave PyTorch
 READS = {
     "__array__",
@@ -710,6 +720,11 @@ def _check_path(expected: Array, value: Any) -> Any:
     return np.zeros(())
 
 
+def _exact_one(x: Any) -> Any:
+    """Return the number 1, exact if x is."""
+    return lift(1.0, x.field) if type(x) is Exact else np.ones(())
+
+
 def _to_double(x: Tensor) -> Tensor:
     """Return floats of fewer digits in float64, as the numbers that one would write for them."""
     if x.dtype is torch.bfloat16:
@@ -728,6 +743,14 @@ def _user_lines() -> tuple[Line, ...]:
             lines.append((file, frame.f_lineno))
         frame = frame.f_back
     return tuple(lines)
+
+
+def _is_in_function() -> bool:
+    """Return whether the forward pass of a `torch.autograd.Function` runs."""
+    frame = sys._getframe(2)
+    while frame.f_code not in (Traced.trace.__code__, APPLY_CODE):
+        frame = frame.f_back
+    return frame.f_code is APPLY_CODE
 
 
 def _line_in_words(lines: tuple[Line, ...]) -> str:
@@ -878,8 +901,8 @@ class Tracer(TorchDispatchMode):
         is_check = packet.startswith(("_assert", "_linalg_check"))
         if torch.Tag.inplace_view in func.tags or is_check:
             return func(*args, **kwargs)
-        if packet in ("_local_scalar_dense", "is_nonzero", "equal", "nonzero"):
-            return self._read(func, packet, args)
+        if packet in READING:
+            return self._read(func, READING[packet], args)
         if packet in ("index", "index_put", "masked_select"):
             self._fix_masks(args[1])
         if func._schema.is_mutable:
@@ -938,6 +961,9 @@ class Tracer(TorchDispatchMode):
         self.steps.append(Step(operation, inputs, outputs, lines))
         if self.is_forward and func.name().removeprefix("aten::") in STEPWISE:
             self.held[lines[0]] = "has derivative 0 wherever it does not jump"
+        is_held = self.is_forward and not torch.is_grad_enabled()
+        if is_held and not _is_in_function():
+            self.held[lines[0]] = "is held constant in the gradient"
         return result
 
     def _view(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -992,12 +1018,13 @@ class Tracer(TorchDispatchMode):
             if isinstance(index, Tensor) and index.dtype is torch.bool:
                 self._fix(index)
 
-    def _read(self, func: Any, packet: str, args: Any) -> Any:
-        """Run an operation that Python or the shape of its result depends on."""
-        if packet == "nonzero":
-            self._fix(self._call(torch.ops.aten.ne.Scalar, (args[0], 0), {}))
-        elif packet == "equal":
-            self._fix(self._call(torch.ops.aten.eq.Tensor, args, {}))
+    def _read(self, func: Any, path: Any, args: Any) -> Any:
+        """Run an operation that Python or the shape of its result depends on.
+
+        `path` returns the truth values that it depends on, or is None: they are the argument.
+        """
+        if path is not None:
+            self._fix(self._call(*path(*args), {}))
         elif args[0].is_floating_point():
             raise NotTraceable(
                 f"{_line_in_words(self._where())}: a number is read from a tensor, which has no "
@@ -1019,6 +1046,8 @@ class Reads(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         name = getattr(func, "__name__", "")
+        if name in ("__repr__", "__format__") and self.tracer.depends(args[0]):
+            return f"tensor of shape {tuple(args[0].shape)}"
         if name in READS and self.tracer.depends(args[0]):
             raise NotTraceable(
                 f"{_line_in_words(_user_lines())}: the numbers of a tensor are read outside of "
@@ -1227,8 +1256,12 @@ def _gradient_program(
         tracer.is_forward = False
         if not value.requires_grad:
             return [value, *map(torch.zeros_like, variables)]
+        # with a 1 of its own PyTorch would compute, and round, products of constants
+        one = torch.ones(())
+        inputs = (tracer.value(variables[0]),)
+        tracer.steps.append(Step(_exact_one, inputs, (tracer.add(one),)))
         gradients = torch.autograd.grad(
-            value, variables, allow_unused=True, materialize_grads=True
+            value, variables, one, allow_unused=True, materialize_grads=True
         )
         return [value, *gradients]
 
@@ -1273,6 +1306,7 @@ def prove(f: Callable[..., Any], theta: Any, *data: Any, **options: Any) -> Proo
     """
     check_callable("f", f)
     theta, data = tree_map(_to_leaf, (theta, data))
+    flatten_theta(theta)  # for its errors
     try:
         program, traced = _gradient_program(f, theta, data, options.get("fixed", ()))
     except NotTraceable as error:

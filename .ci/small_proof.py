@@ -1,0 +1,29 @@
+"""Prove a backward pass of JAX or PyTorch and refute a wrong one: python small_proof.py torch."""
+
+import sys
+from importlib import import_module
+
+
+def forward(x, w):
+    return x * w, (x, w)
+
+
+def backward(saved, grad_out):
+    x, w = saved
+    return grad_out * w, grad_out * x
+
+
+def backward_with_a_mistake(saved, grad_out):
+    x, w = saved
+    return grad_out * w, grad_out * w
+
+
+if __name__ == "__main__":
+    framework = sys.argv[1]
+    array = import_module("jax.numpy").array if framework == "jax" else import_module("torch").tensor
+    prove_vjp = import_module(f"exactgrad.{framework}").prove_vjp
+    inputs = array([0.5, -1.5]), array([2.0, 0.25])
+    for name, verdict in ((backward, "proved"), (backward_with_a_mistake, "refuted")):
+        proof = prove_vjp(forward, name, *inputs)
+        print(proof)
+        assert proof.verdict == verdict
