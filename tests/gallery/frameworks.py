@@ -52,11 +52,11 @@ class BackwardPass:
     def wrong_line(self):
         """The line of the wrong pass that is changed, as a verdict prints it."""
         old, new = self.change
-        source, text = source_of(self.build), old
+        source = source_of(self.build)
+        row = source[: source.index(old)].count("\n")
         if self.verdict != "refuted":
-            source, text = source.replace(old, new), new
-        (line,) = [line for line in source.splitlines() if text in line]
-        return line.strip()
+            source = source.replace(old, new)
+        return source.splitlines()[row].strip()
 
 
 def passes(collection):

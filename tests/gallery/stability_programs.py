@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import erfc, ndtr
 
 EXAMPLES = []
+MODERATE = (1e-9, 1e9)  # sizes whose fourth powers are floats of every format but float16
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class Example:
 
     `theta` and `data` are the arguments from which a search starts; at the theta `at` the naive
     form has lost half of the digits of float64, in its value or in a derivative. `cure` is a word
-    of the advice that is expected, if there is one.
+    of the advice that is expected, if there is one. `sizes` are the sizes of numbers other than 0
+    between which the careful form neither overflows nor underflows.
     """
 
     title: str
@@ -35,6 +37,7 @@ class Example:
     at: np.ndarray
     data: tuple = ()
     cure: str = ""
+    sizes: tuple = (0.0, np.inf)
 
     @property
     def lines(self):
@@ -43,14 +46,14 @@ class Example:
         return {first + i for i, line in enumerate(lines) if line.rstrip().endswith("# loses")}
 
 
-def example(title, source, at, *data, theta=None, cure=""):
+def example(title, source, at, *data, theta=None, cure="", sizes=(0.0, np.inf)):
     """Add the functions `naive` and `careful` of a class to the examples."""
     at = np.array(at, float, ndmin=1)
     start = np.linspace(0.5, 1.0, at.size) if theta is None else np.array(theta, float, ndmin=1)
 
     def add(pair):
         forms = pair.naive, pair.careful
-        EXAMPLES.append(Example(title, source, *forms, start, at, data, cure))
+        EXAMPLES.append(Example(title, source, *forms, start, at, data, cure, sizes))
         return pair
 
     return add
@@ -243,7 +246,7 @@ class _:
         value = h * np.sqrt(1 + np.exp(-x))
         right = np.sqrt(1 + np.exp(x))
         value = np.where(x > 0, value, right)
-        return value.sum(), h * (h / (2 * value))
+        return value.sum(), h * (0.5 * h / value)
 
 
 @example("sinh x", "Kahan", 1e-9, cure="sinh")
@@ -461,7 +464,7 @@ class _:
 
 
 @example("roots of a quadratic, +", "Higham 1.8; Herbie quadp", [1.0, 1e8, 1.0],
-         theta=[1.0, 3.0, 1.0])  # fmt: skip
+         theta=[1.0, 3.0, 1.0], sizes=MODERATE)  # fmt: skip
 class _:
     def naive(theta):
         a, b, c = theta
@@ -478,7 +481,7 @@ class _:
 
 
 @example("roots of a quadratic, -", "Higham 1.8; Herbie quadm", [1.0, -1e8, 1.0],
-         theta=[1.0, 3.0, 1.0])  # fmt: skip
+         theta=[1.0, 3.0, 1.0], sizes=MODERATE)  # fmt: skip
 class _:
     def naive(theta):
         a, b, c = theta
@@ -495,7 +498,7 @@ class _:
 
 
 @example("roots of a x^2 + 2 b x + c", "Herbie quad2p, Hamming 3.2.1", [1.0, 1e8, 1.0],
-         theta=[1.0, 2.0, 1.0])  # fmt: skip
+         theta=[1.0, 2.0, 1.0], sizes=MODERATE)  # fmt: skip
 class _:
     def naive(theta):
         a, b, c = theta
@@ -554,7 +557,7 @@ class _:
 
 
 @example("area of a triangle by Heron", "Higham ch. 2; Goldberg", [1e8, 1e8, 1.1],
-         theta=[3.0, 4.0, 5.0])  # fmt: skip
+         theta=[3.0, 4.0, 5.0], sizes=MODERATE)  # fmt: skip
 class _:
     def naive(theta):
         a, b, c = theta
@@ -600,7 +603,7 @@ class _:
 
 
 @example("elimination without pivoting", "Higham 1.12.1", [1e-9, 1.0, 1.0, 2.0],
-         np.array([1.0, 3.0]), theta=[0.5, 1.0, 1.0, 2.5])  # fmt: skip
+         np.array([1.0, 3.0]), theta=[0.5, 1.0, 1.0, 2.5], sizes=MODERATE)  # fmt: skip
 class _:
     def naive(theta, right):
         a, b, c, d = theta
@@ -926,7 +929,9 @@ class _:
         return np.where(np.abs(x) < 1, near, far).sum(), np.tanh(x)
 
 
-@example("Student's t with many degrees of freedom", "densities", 1.0, 1e12, cure="log1p")
+@example(
+    "Student's t with many degrees of freedom", "densities", 1.0, 1e12, cure="log1p", sizes=MODERATE
+)
 class _:
     def naive(z, nu):
         value = (nu + 1) / 2 * np.log(1 + z**2 / nu)  # loses
