@@ -96,7 +96,8 @@ WRONG = {  # function, data, verdict
     "the masked score itself": (
         softmax_beside(lambda t: np.where([True, False], t, -1e9).sum(), lambda t: np.ones(2)),
         "refuted"),
-    "log of a masked exponential": (lambda t: (np.log(np.exp(t - 1e9)).sum(), 0 * t), "not traceable"),
+    "log of a masked exponential": (
+        lambda t: (np.log(np.exp(t - 1e9)).sum(), 0 * t), "not traceable"),
     "a quotient of masked ones": (
         lambda t: (np.exp(t[0] - 1e9) / np.exp(t[1] - 1e9), 0 * t), "not traceable"),
     "a row with -1e30 everywhere": (
