@@ -17,7 +17,7 @@ HALF_OF_THE_DIGITS = 1e-8
 QUICK = ("log(1 + x)", "(1 - cos x) / x^2", "variance in one pass", "softplus")
 # Not found in float32: it loses digits between 3 and 5.5 only, where few inputs lie
 NOT_FOUND = {"float32": ("tail of the normal, 1 - Phi(x)",), "float64": ()}
-# Falsely accused. In float64: sinh and its inverse near 1e-120, where the decimals themselves cancel;
+# Falsely accused. In float64: sinh and its inverse near 1e-120, where decimals cancel themselves;
 # in float32: where the rounding of theta decides whether a matrix is singular, or a phase
 ACCUSED = {
     "float64": ("e^x - 2 + e^-x", "sinh x", "asinh x", "atanh x", "log cosh x"),
