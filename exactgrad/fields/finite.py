@@ -269,7 +269,7 @@ class Field:
     n_roots : int
         Number of arrays of which roots were taken.
     n_rounded : int
-        Number of arrays that were rounded to whole numbers and had derivatives that are not 0.
+        Number of arrays with derivatives that were rounded, or of which signs were taken.
     n_substituted : int
         Number of arrays in which random numbers stand for what does not exist in the field.
     divided_by_zero : bool
