@@ -272,7 +272,7 @@ class Field:
     n_roots : int
         Number of arrays of which roots were taken.
     n_rounded : int
-        Number of arrays that were rounded to whole numbers and had derivatives that are not 0.
+        Number of arrays with derivatives that were rounded, or of which signs were taken.
     n_substituted : int
         Number of arrays in which random numbers stand for what does not exist in the field.
     divided_by_zero : bool
@@ -291,8 +291,8 @@ class Field:
         neither rational nor a square root.
     """
 
-    n_channels: ClassVar[int] = 1
-    dtype: ClassVar[Any] = np.int64
+    n_channels: int = 1
+    dtype: Any = np.int64
     # largest array in which floats such as sqrt(pi) or log 2 are recognised, one by one
     max_symbolic_size: ClassVar[float] = 16
     # number of groups of channels: the gradient is right if the excess is 0 in one whole group
@@ -300,7 +300,7 @@ class Field:
     # Whether exp and log obey all their laws, such as e^(s + t) = e^s e^t
     knows_all_laws: ClassVar[bool] = False
     # Whether numbers are decimals near theta instead of residues of random arguments
-    is_decimal: ClassVar[bool] = False
+    is_decimal: bool = False
     # Whether these decimals decide comparisons, instead of floats, in which they may overflow
     decimals_decide: ClassVar[bool] = False
     p: Any  # the prime (int), or the primes (C,) of the channels
@@ -482,6 +482,10 @@ class Field:
             root_of_2 = self.root(self.from_fraction(Fraction(2)))
             power_of_2 = self.mul(power_of_2, root_of_2)
         return self.mul(self.power(root_of_pi, abs(a)), power_of_2)
+
+    def constant(self, a: Array) -> Array:
+        """Return residues (..., C) without derivatives; only dual numbers contain any."""
+        return a
 
     # --- rational functions
 

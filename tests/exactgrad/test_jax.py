@@ -1,9 +1,13 @@
 """JAX gradients are proved, and wrong ones are refuted at the line of the user's file."""
 
+import contextlib
+import io
+import re
 import subprocess
 import sys
 import typing
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -770,3 +774,15 @@ def test_what_a_kernel_does_not_write_is_no_number():
     compiled = pl.pallas_call(kernel, jax.ShapeDtypeStruct((3,), float))
     with pytest.raises(ValueError, match="interpret=True"):
         reader.prove_vjp(lambda x: (compiled(x), None), lambda _, d: 2 * d, normal(3))
+
+
+def test_the_page_prints_what_it_shows(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "prove.md").read_text("utf-8")
+    example = r"```python\n(import jax\n.*?)```\n\n```text\n(.*?)```"
+    code, shown = re.search(example, page, re.DOTALL).groups()
+    file = tmp_path / "rms_norm.py"
+    file.write_text(code)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, str(file), "exec"), {"__name__": "page"})
+    assert output.getvalue() == shown
