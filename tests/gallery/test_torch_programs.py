@@ -13,6 +13,7 @@ from gallery.programs import source_of  # noqa: E402
 from gallery.torch_programs import TORCH  # noqa: E402
 
 from benchmarks.mutants import mutants  # noqa: E402
+from exactgrad import torch as prover  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +66,6 @@ def test_the_right_pass_is_what_autograd_computes_and_the_wrong_one_is_not(
 
 @passes()
 def test_a_right_pass_is_proved_and_a_wrong_one_refuted_with_its_reason(backward_pass):
-    prover = pytest.importorskip("exactgrad.torch")
     assert proof_of(backward_pass, prover).verdict == "proved"
     proof = proof_of(backward_pass, prover, wrong=True)
     assert proof.verdict == "refuted"
@@ -96,7 +96,6 @@ def mutated_builders(backward_pass):
 
 @passes()
 def test_no_random_change_of_a_backward_pass_that_changes_numbers_is_proved(backward_pass):
-    prover = pytest.importorskip("exactgrad.torch")
     truth = derivatives(*backward_pass.make())
     n_proofs = 0
     for build in mutated_builders(backward_pass):
