@@ -408,11 +408,32 @@ def _cumulative(accumulate: Function) -> Function:
 
 
 def _sort(*operands: Any, dimension: int, num_keys: int) -> tuple[Any, ...]:
-    """Return arrays with their entries in the order of the first."""
-    if num_keys > 1:
-        raise Untraceable("a sort by several keys takes no exact numbers")
-    order = np.argsort(operands[0], axis=dimension, kind="stable")
+    """Return arrays with their entries in the order of the first `num_keys` of them."""
+    keys = operands[:num_keys]
+    if (
+        type(keys[0]) is Exact or num_keys == 1
+    ):  # exact numbers are not allowed to be equal
+        order = np.argsort(keys[0], axis=dimension, kind="stable")
+    else:
+        order = np.lexsort(keys[::-1], axis=dimension)
     return tuple(np.take_along_axis(x, order, dimension) for x in operands)
+
+
+def _power(x: Any, y: Any) -> Any:
+    """Return x to the power y; whole exponents need no logarithm of x."""
+    if type(y) is Exact or np.asarray(y).dtype.kind == "f":
+        return x**y
+    out = np.multiply(x, np.ones(np.shape(y)))
+    for exponent in np.unique(y):
+        out = np.where(np.equal(y, exponent), x ** int(exponent), out)
+    return out
+
+
+def _round(x: Any, rounding_method: Any) -> Any:
+    """Return x rounded to whole numbers, halves to even numbers or away from 0."""
+    if rounding_method == jax.lax.RoundingMethod.TO_NEAREST_EVEN:
+        return np.rint(x)
+    return np.sign(x) * np.floor(np.abs(x) + 0.5)
 
 
 def _top_k(x: Any, k: int, axis: int) -> tuple[Any, Array]:
@@ -464,11 +485,12 @@ def _lu(a: Any) -> tuple[Any, Array, Array]:
     return a, np.array(exchanged, np.int32), order
 
 
-def _iota(shape: Any, dimension: int) -> Array:
+def _iota(shape: Any, dimension: int, dtype: Any) -> Array:
     """Return an array whose entries are their index along one axis."""
     sizes = [1] * len(shape)
     sizes[dimension] = shape[dimension]
-    return np.broadcast_to(np.arange(shape[dimension]).reshape(sizes), shape)
+    indices = np.arange(shape[dimension]).reshape(sizes)
+    return _convert(np.broadcast_to(indices, shape), dtype)
 
 
 def _scan(
@@ -568,6 +590,7 @@ RULES: dict[str, Function] = {
     ],
     "dynamic_update_slice": _dynamic_update_slice,
     "eq": np.equal,
+    "eq_to": np.equal,
     "exp": np.exp,
     "exp2": np.exp2,
     "expm1": np.expm1,
@@ -579,10 +602,12 @@ RULES: dict[str, Function] = {
     "iota": _iota,
     "is_finite": np.isfinite,
     "le": np.less_equal,
+    "le_to": np.less_equal,
     "log": np.log,
     "log1p": np.log1p,
     "logistic": lambda x: 1 / (1 + np.exp(-x)),
     "lt": np.less,
+    "lt_to": np.less,
     "lu": _lu,
     "max": np.maximum,
     "min": np.minimum,
@@ -595,7 +620,7 @@ RULES: dict[str, Function] = {
     "pad": lambda x, value, padding_config: _pick(
         _padded_positions(np.shape(x), padding_config), x, value
     ),
-    "pow": lambda x, y: x**y,
+    "pow": _power,
     "psum": _same,
     "psum_invariant": _same,
     "pvary": _same,
@@ -612,7 +637,7 @@ RULES: dict[str, Function] = {
     "rem": np.fmod,
     "reshape": lambda x, *_, new_sizes: np.reshape(x, new_sizes),
     "rev": lambda x, dimensions: np.flip(x, tuple(dimensions)),
-    "round": np.rint,
+    "round": _round,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "scan": _scan,
     "scatter": _scatter_rule(lambda _, new: new),
@@ -900,7 +925,7 @@ class Reader:
 
         def value_of(atom: Any) -> Any:
             if isinstance(atom, jax.extend.core.Literal):
-                return _constant(atom.val)
+                return _constant(np.asarray(atom.val, atom.aval.dtype))
             return values[atom]
 
         for equation in jaxpr.eqns:
