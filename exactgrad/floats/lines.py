@@ -113,11 +113,10 @@ def line_of_loss(
         Whether the function's value is wrong, not a derivative.
     """
     _, n_digits = judge.exact_results(point)
-    eps, tiny = judge.limits.eps, judge.limits.tiny
     computed = _record(judge, point, None, n_digits)
     exact = _record(judge, point, RealNumbers(), n_digits)
     beside = [
-        _record(judge, point, RealNumbers(eps, tiny, k, judge.by_norm), n_digits)
+        _record(judge, point, RealNumbers(judge.limits, k, judge.by_norm), n_digits)
         for k in range(N_BESIDE)
     ]
     for i, line in enumerate(computed.events):
@@ -199,7 +198,7 @@ def _record(
     recorder = Recorder()
     try:
         if field is None:
-            judge.program.trace_floats(point, recorder.trace)
+            judge.program.run_floats(point, recorder.trace)
         else:
             judge.program.run_decimals(point, field, n_digits, recorder.trace)
     except (ArithmeticError, ValueError, TraceError):
