@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from exactgrad.floats.shrinking import shrink
 
 THETA = np.array([0.9, -0.4, 1.3])
 ONE = np.array([0.5])
+ROOT = Path(__file__).parents[2]
 FORMATS = ("float64", "float32")
 
 
@@ -458,3 +461,14 @@ def test_the_command_says_where_digits_are_lost(tmp_path, capsys):
     command = ["--floats", f"{path}::careful", "--theta", "2", "--dtype", "float32"]
     assert main(command) == 0
     assert capsys.readouterr().out.startswith("stable: float32")
+
+
+def test_the_page_prints_what_it_shows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "stability.md").read_text("utf-8")
+    code, shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL).groups()
+    Path("softplus.py").write_text(code)
+    exec(compile(code, "softplus.py", "exec"), {"__name__": "softplus"})
+    assert capsys.readouterr().out == shown
+    command = re.search(r"```sh\nexactgrad (.*?)\n", page)[1]
+    assert main(command.split()) == 1
