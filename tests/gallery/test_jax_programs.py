@@ -27,11 +27,12 @@ def derivatives(loss, theta, *data):
 def forward_derivatives(loss, theta, *data):
     """Return the same by forward mode, which JAX has for kernels too."""
     flat, unravel = ravel_pytree(theta)
-    slopes = [
-        jax.jvp(lambda flat: loss(unravel(flat), *data), (flat,), (unit,))[1]
-        for unit in np.eye(flat.size)
-    ]
-    return np.asarray(slopes)
+
+    @jax.jit
+    def slope(unit):
+        return jax.jvp(lambda flat: loss(unravel(flat), *data), (flat,), (unit,))[1]
+
+    return np.asarray([slope(unit) for unit in np.eye(flat.size)])
 
 
 @passes()
