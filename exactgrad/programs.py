@@ -148,6 +148,12 @@ class Writer:
         self.namespace: dict[str, Any] = {"__name__": "program"}
         self._names: dict[int, str] = {}  # maps the id of a global value to its name
         self._assignments: dict[str, dict[int, tuple[int, str]]] = {}  # by file
+        self._n_names = 0
+
+    def _new_name(self) -> str:
+        """Return a new name for a local variable, which no other function uses either."""
+        self._n_names += 1
+        return f"_{self._n_names}"
 
     def first_lines(self, lines: tuple[Line, ...]) -> tuple[Line, ...]:
         """Return `lines` with those inside of an assignment replaced by its first line."""
@@ -217,7 +223,7 @@ class Writer:
         code = list[str]()
         statements = self._statements(steps, outputs, depth)
         for i, statement in enumerate(statements):
-            targets = [f"_{len(code)}_{k}" for k in range(len(statement.outputs))]
+            targets = [self._new_name() for _ in statement.outputs]
             function = self._text(statement.steps[0].rule, names)
             if statement.is_call:
                 inputs = {x: names[x] for x in statement.inputs}
@@ -232,7 +238,7 @@ class Writer:
             if name and is_last and len(targets) == 1:
                 # the user assigns to this variable again, but its earlier value is still needed
                 for variable in [x for x in statement.needed if names.get(x) == name]:
-                    names[variable] = f"_{len(code)}_{name}"
+                    names[variable] = self._new_name()
                     code.append(f"{names[variable]} = {name}")
                 targets = [name]
             names.update(zip(statement.outputs, targets, strict=True))

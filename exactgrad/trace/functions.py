@@ -130,7 +130,7 @@ def _from_formula(formula: Callable[..., Any], name: str) -> Callable[..., Exact
         operands = lift_all(*args)
         result: Exact = formula(*operands)
         floats = _float_function(name)(*(x.floats for x in operands))
-        return Exact(result.field, result.residues, floats)
+        return Exact(result.field, result.residues, floats, result.log_terms)
 
     return of_exact
 
