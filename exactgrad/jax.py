@@ -660,6 +660,8 @@ EXACT_RULES: dict[str, Function] = {
     "lgamma": SPECIAL["gammaln"],
     "polygamma": lambda order, x: polygamma(int(np.ravel(order)[0]))(x),
 }
+# Operations whose first arguments are functions
+CONTROL = {"cond", "scan", "while"}
 USER_RULES: dict[str, Function] = {}
 # Operations that are exact for constants too: backward passes multiply constants, and would round
 ARITHMETIC = {
@@ -725,6 +727,16 @@ def _with_exact_float(
     return values, False
 
 
+class Keys:
+    """Random keys of JAX. Proofs copy objects of other packages, but none of this class."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Any) -> Keys:
+        return Keys(self.array[index])
+
+
 class Operation:
     """An operation of JAX with its parameters, as a function of NumPy arrays.
 
@@ -748,6 +760,8 @@ class Operation:
         """Return the result of the operation; a sequence if it has several."""
         name = self.primitive.name
         function = RULES.get(name)
+        if name not in CONTROL and any(type(value) is Keys for value in values):
+            function = None
         field = ACTIVE_FIELD.get()
         is_exact = any(type(value) is Exact for value in values)
         if not is_exact and field is not None and name in ARITHMETIC:
@@ -772,7 +786,7 @@ class Operation:
         """Return the result that JAX computes of values without exact numbers."""
         with jax.enable_x64(True):
             arrays = [
-                value if isinstance(value, jax.Array) else jnp.asarray(value, dtype)
+                value.array if type(value) is Keys else jnp.asarray(value, dtype)
                 for value, dtype in zip(values, self.dtypes, strict=True)
             ]
             result = self.primitive.bind(*arrays, **self.parameters)
@@ -799,10 +813,10 @@ CALLS = {
 
 
 def _constant(value: Any) -> Any:
-    """Return a constant of JAX as a float, or as an array of NumPy; random keys as they are."""
+    """Return a constant of JAX as a float, as an array of NumPy, or as a `Keys`."""
     dtype = jnp.result_type(value)
     if jnp.issubdtype(dtype, jax.dtypes.extended):
-        return value
+        return Keys(value)
     if not jnp.issubdtype(dtype, jnp.floating):
         return np.asarray(value)
     array = np.asarray(value).astype(float)
@@ -1083,8 +1097,21 @@ def _is_float(leaf: Any) -> bool:
 
 
 def _arrays(structures: Any) -> list[Any]:
-    """Return the arrays of dicts of arrays, one after the other."""
-    return [array for arrays in structures for array in arrays.values()]
+    """Return the arrays of dicts of arrays, one after the other; an array counts as a dict of it.
+
+    `exactgrad.prove` calls a function of ``{"theta": vector}`` with the vector.
+    """
+    arrays = list[Any]()
+    for structure in structures:
+        arrays += structure.values() if isinstance(structure, dict) else [structure]
+    return arrays
+
+
+def _like(theta: Any, gradient: Sequence[Any]) -> Any:
+    """Return the gradients by the arrays of theta, a dict, as a dict; of an array as an array."""
+    if isinstance(theta, dict):
+        return dict(zip(theta, gradient, strict=True))
+    return gradient[0]
 
 
 # --- proofs
@@ -1140,7 +1167,7 @@ def prove(f: Function, theta: Any, *data: Any, **options: Any) -> Proof:
 
         def value_and_grad(theta: Any, *data: Any) -> Any:
             value, *gradient = function(*_arrays([theta, *data]))
-            return value, dict(zip(theta, gradient, strict=True))
+            return value, _like(theta, gradient)
 
         return _with_parameters(value_and_grad, f)
 
@@ -1252,8 +1279,7 @@ def prove_vjp(
             np.sum(np.multiply(u, y))
             for u, y in zip(cotangent.values(), output, strict=True)
         )
-        gradient = results[len(cotangent) :]
-        return value, dict(zip(theta, gradient, strict=True))
+        return value, _like(theta, results[len(cotangent) :])
 
     return proofs.prove(value_and_grad, arguments.flat, cotangents, **options)
 

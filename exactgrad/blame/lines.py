@@ -23,14 +23,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..fields.finite import Prime
+from ..fields.finite import BatchedPrime, Prime
 from ..structures import copy_leaves
 from ..trace.arrays import Exact
 from ..trace.copies import Copies, in_own_context
 from ..verdict.errors import WrongDerivative
 from ..verdict.runs import ProofProblem
 from .repairs import Repair, repairs
-from .steps import BatchedPrime, Operation, Site, Trace
+from .steps import Operation, Site, Trace
 from .words import in_words
 
 __all__ = ["explanation"]
@@ -44,7 +44,7 @@ MAX_RESHAPING = 64
 
 
 class Suspect(NamedTuple):
-    """Steps of the backward pass that one place in the code has run."""
+    """Steps that one place in the code has run, and that influence all wrong derivatives."""
 
     steps: list[int]  # their indices
     # the place, or the call of its function if the function is right elsewhere
@@ -56,7 +56,7 @@ class Trial(NamedTuple):
 
     suspect: Suspect
     words: str  # of the repair
-    is_specific: bool
+    specificity: int
     reshapes: bool
 
 
@@ -72,21 +72,20 @@ class Search:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.is_forward = trace.slopes != 0
-        moves = trace.moves != 0
-        self.is_backward = ~self.is_forward & moves.any(axis=1)
         self.is_cleared = self._cleared()
+        moves = trace.moves != 0
         wrong = trace.excess != 0
-        n_moved = {
-            suspect.site: int(moves[suspect.steps].any(axis=0)[wrong].sum())
-            for suspect in self._places()
-        }
-        self.suspects = [
-            suspect
-            for suspect in self._places()
-            if n_moved[suspect.site] == max(n_moved.values())
+        places = self._places()
+        n_moved = [
+            int((moves[place.steps].any(axis=0) & wrong).sum()) for place in places
         ]
+        suspects = [
+            place for place, n in zip(places, n_moved, strict=True) if n == max(n_moved)
+        ]
+        self.forward = [s for s in suspects if self.is_forward[s.steps].any()]
+        self.backward = [s for s in suspects if not self.is_forward[s.steps].any()]
         self.uncleared = [
-            s for s in self.suspects if not self.is_cleared[s.steps].all()
+            s for s in self.backward if not self.is_cleared[s.steps].all()
         ]
         direction = Prime(trace.seed).random_function(
             "theta", np.arange(trace.theta.size)[:, None]
@@ -117,33 +116,30 @@ class Search:
         return np.array(is_cleared, bool)
 
     def _places(self) -> list[Suspect]:
-        """Return the backward steps of each place in the code, and of each call of its function."""
+        """Return the steps of each place that moves the gradient, and of each call to it.
+
+        A place is named by the call of its function if the function has other calls with steps that
+        move value or gradient.
+        """
+        moves = (self.trace.moves != 0).any(axis=1)
         steps_at: dict[tuple[Any, ...], list[int]] = {}
-        for k in np.flatnonzero(self.is_forward | self.is_backward).tolist():
+        for k in np.flatnonzero(self.is_forward | moves).tolist():
             step = self.trace.steps[k]
-            if step.name.endswith("_like"):
-                continue
-            for depth in range(1, len(step.sites) + 1):
+            # what joins arrays has got them, in their order, from the line that calls it
+            is_join = step.name == "concatenate" and len(step.sites) > 1
+            for depth in range(1 + is_join, len(step.sites) + 1):
                 key = step.name, *step.sites[:depth]
                 steps_at.setdefault(key, []).append(k)
         places: dict[tuple[int, ...], Suspect] = {}
         for (name, *sites), steps in steps_at.items():
-            backward = [k for k in steps if self.is_backward[k]]
-            # what joins arrays has got them, in their order, from the line that calls it
-            is_join = name == "concatenate" and len(sites) < len(
-                self.trace.steps[steps[0]].sites
-            )
-            if not backward or is_join:
-                continue
-            suspect = Suspect(backward, sites[-1])
-            if backward == steps:
-                places.setdefault((*backward,), suspect)
-        return sorted(places.values())
+            if moves[steps].any() and not name.endswith("_like"):
+                places.setdefault((*steps,), Suspect(steps, sites[-1]))
+        return sorted(places.values(), key=lambda place: place.steps)
 
     # --- repairs
 
-    def _trials(self) -> list[Trial]:
-        """Return all repairs of all suspects."""
+    def _trials(self, suspects: list[Suspect]) -> list[Trial]:
+        """Return all repairs of some suspects."""
         known: dict[int, dict[str, Repair]] = {}
 
         def note(k: int, operation: Operation) -> Exact:
@@ -151,11 +147,11 @@ class Search:
                 known[k] = {repair.words: repair for repair in repairs(operation)}
             return operation.result
 
-        first_steps = {suspect.steps[0] for suspect in self.uncleared}
+        first_steps = {suspect.steps[0] for suspect in suspects}
         self.trace.run(self.along, note)
         return [
-            Trial(suspect, repair.words, repair.is_specific, repair.reshapes)
-            for suspect in self.uncleared
+            Trial(suspect, repair.words, repair.specificity, repair.reshapes)
+            for suspect in suspects
             for repair in known[suspect.steps[0]].values()
         ]
 
@@ -183,15 +179,16 @@ class Search:
             return result
 
         try:
-            excess = self.trace.run(self.along, repair).excess()
+            evaluation = self.trace.run(self.along, repair)
         except Exception:
             # the function cannot use a result of another shape
             return np.zeros(len(trials), bool)
-        return excess[: len(trials)] == 0
+        keeps_value = evaluation.value.primal[0] == self.trace.value
+        return ((evaluation.excess() == 0) & keeps_value)[: len(trials)]
 
-    def successes(self) -> list[Trial]:
+    def _successes(self, suspects: list[Suspect]) -> list[Trial]:
         """Return the repairs that make all derivatives right, the likeliest first."""
-        trials = self._trials()
+        trials = self._trials(suspects)
         alone = [trial for trial in trials if trial.reshapes]
         together = [trial for trial in trials if not trial.reshapes]
         size = BatchedPrime.n_channels
@@ -204,23 +201,31 @@ class Search:
             if succeeds
         ]
         return sorted(
-            successes, key=lambda trial: (not trial.is_specific, trial.suspect.steps)
+            successes, key=lambda trial: (-trial.specificity, trial.suspect.steps)
         )
 
-    def sentence(self) -> str:
-        """Return a sentence that names the line to look at first; "" if no line is found."""
-        for trial in self.successes():
-            site = trial.suspect.site
-            expression = site.expression()
-            subject = f"`{expression}`" if expression else "this line"
-            repair = f"{subject} {trial.words} makes all derivatives right"
-            return f"{_location(site)}: {repair}" if _location(site) else ""
+    def repair(self) -> str:
+        """Return a sentence on the likeliest repair that makes all derivatives right, or ""."""
+        for suspects in (self.uncleared, self.forward):
+            for trial in self._successes(suspects):
+                site = trial.suspect.site
+                location = _location(site)
+                if not location:
+                    return ""
+                expression = site.expression()
+                subject = f"`{expression}`" if expression else "this line"
+                words = f"{subject} {trial.words} makes all derivatives right"
+                return f"{location}: {words}"
+        return ""
+
+    def suspicion(self) -> str:
+        """Return a sentence on the line to look at if there is no repair; "" if none is found."""
         for suspect in self.uncleared:
             if not any(self.trace.steps[k].residues.any() for k in suspect.steps):
                 return f"{_location(suspect.site)}: it is 0"
         for suspect in self.uncleared:
             return _location(suspect.site)
-        for suspect in self.suspects[-1:]:
+        for suspect in self.backward[-1:]:
             location = _location(_next_use(suspect.site))
             expression = suspect.site.expression()
             if location and expression:
@@ -296,13 +301,21 @@ def _blamed_line(problem: ProofProblem, theta: Array, wrong: Array) -> str:
     """Return a sentence on the line that makes derivatives wrong at theta (D,), or "".
 
     `wrong`, bool (D,), marks the wrong derivatives. Seeds are tried until a trace confirms that the
-    other derivatives are right; "" is returned if none does.
+    other derivatives are right, and a repair is found or all square roots exist.
     """
+    suspicion = ""
     for i in range(MAX_TRACES):
         trace = Trace(problem, theta, MAX_TRACES * problem.seed + i)
-        if trace.is_valid and not trace.excess[~wrong].any():
-            return Search(trace).sentence()
-    return ""
+        if trace.excess[~wrong].any():
+            continue
+        search = Search(trace)
+        repair = search.repair()
+        if repair:
+            return repair
+        suspicion = suspicion or search.suspicion()
+        if trace.is_valid:
+            break
+    return suspicion
 
 
 def explanation(

@@ -29,8 +29,8 @@ class Repair(NamedTuple):
 
     words: str  # what is changed, such as "with * in place of /"
     compute: Callable[[], Any]  # returns the other result
-    # whether the operation itself is another one: its result is not only scaled
-    is_specific: bool = False
+    # 2 for another operation, 1 for what only changes a sign, 0 for a factor
+    specificity: int = 0
     # whether the result has another shape
     reshapes: bool = False
 
@@ -48,12 +48,12 @@ def repairs(operation: Operation) -> Iterator[Repair]:
     arrays = [x for x in inputs if type(x) is Exact]
     if len(inputs) == 1 and arrays:
         x = arrays[0]
-        yield Repair("left out", partial(_broadcast, x, result), True)
+        yield Repair("left out", partial(_broadcast, x, result), 2)
         function = partial(operation.function, **operation.options)
-        yield Repair("of minus its argument", lambda: function(-x), True)
+        yield Repair("of minus its argument", lambda: function(-x), 2)
     if result.ndim > 1:
-        yield Repair("transposed", lambda: result.T.reshape(result.shape), True)
-    yield Repair("with the other sign", lambda: -result)
+        yield Repair("transposed", lambda: result.T.reshape(result.shape), 2)
+    yield Repair("with the other sign", lambda: -result, 1)
     sizes = {2, *(n for x in (*arrays, result) for n in (*x.shape, x.size))}
     for n in sorted(sizes - {0, 1}):
         yield Repair(f"divided by {n}", partial(UFUNCS["divide"], result, n))
@@ -77,30 +77,30 @@ def _of_operator(operation: Operation) -> Iterator[Repair]:
             order = [*parts]
             order[i : i + 2] = parts[i + 1], parts[i]
             words = f"with parts {i} and {i + 1} exchanged"
-            yield Repair(words, partial(function, order, **options), True)
-        yield Repair(
-            "in reverse order", partial(function, parts[::-1], **options), True
-        )
+            yield Repair(words, partial(function, order, **options), 2)
+        yield Repair("in reverse order", partial(function, parts[::-1], **options), 2)
     if len(inputs) != 2 or name not in (*SYMBOLS, "matmul"):
         return
     x, y = inputs
     for other, symbol in SYMBOLS.items():
         if other != name and name in SYMBOLS:
             words = f"with {symbol} in place of {SYMBOLS[name]}"
-            yield Repair(words, partial(UFUNCS[other], x, y), True)
-    yield Repair("with its operands exchanged", partial(function, y, x), True)
+            yield Repair(words, partial(UFUNCS[other], x, y), 2)
+    exchanged = partial(function, y, x)
+    specificity = 1 if name == "subtract" else 2
+    yield Repair("with its operands exchanged", exchanged, specificity)
     if name == "matmul":
         transposed = [partial(np.swapaxes, z, -1, -2) for z in (x, y)]
         words = "with its {} operand transposed"
-        yield Repair(words.format("left"), lambda: function(transposed[0](), y), True)
-        yield Repair(words.format("right"), lambda: function(x, transposed[1]()), True)
+        yield Repair(words.format("left"), lambda: function(transposed[0](), y), 2)
+        yield Repair(words.format("right"), lambda: function(x, transposed[1]()), 2)
         return
     for side, other, z in (("right", x, y), ("left", y, x)):
         words = f"without its {side} operand"
-        yield Repair(words, partial(_broadcast, other, result), True)
+        yield Repair(words, partial(_broadcast, other, result), 2)
         z = lift(z, result.field)
         pair = (z * z, other) if side == "left" else (other, z * z)
-        yield Repair(f"with its {side} operand squared", partial(function, *pair), True)
+        yield Repair(f"with its {side} operand squared", partial(function, *pair), 2)
 
 
 def _of_constant(operation: Operation) -> Iterator[Repair]:
@@ -115,7 +115,7 @@ def _of_constant(operation: Operation) -> Iterator[Repair]:
         for other in others:
             changed = (*inputs[:i], other, *inputs[i + 1 :])
             compute = partial(function, *changed, **options)
-            yield Repair(f"with {other} in place of {c}", compute, True)
+            yield Repair(f"with {other} in place of {c}", compute, 2)
 
 
 def _of_axis(operation: Operation) -> Iterator[Repair]:
@@ -127,10 +127,10 @@ def _of_axis(operation: Operation) -> Iterator[Repair]:
     if type(options.get("axis")) is not int or type(inputs[0]) is not Exact:
         return
     for other in range(inputs[0].ndim):
-        for keeps in (False, True):
+        for keeps in (False, 2):
             changed = {**options, "axis": other}
             if keeps:
                 changed["keepdims"] = True
             words = f"with axis={other}" + ", keepdims=True" * keeps
             compute = partial(function, *inputs, **changed)
-            yield Repair(words, compute, True, reshapes=True)
+            yield Repair(words, compute, 2, reshapes=True)

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..fields.finite import Prime
+from ..fields.finite import BatchedPrime, Prime
 from ..trace.arrays import Exact
 from ..trace.copies import GlobalNames
 from ..verdict.runs import Evaluation, ProofProblem, run
 
-__all__ = ["BatchedPrime", "Operation", "Site", "Step", "Trace"]
+__all__ = ["Operation", "Site", "Step", "Trace", "WatchedPrime"]
 
 Array = NDArray[Any]
 MAX_STEPS = 2000  # largest number of operations of a function whose steps are examined
@@ -85,8 +85,8 @@ class Step(NamedTuple):
     residues: Array  # numbers of the result (size,)
 
 
-class BatchedPrime(Prime):
-    """The integers modulo a prime, with 64 channels that hold derivatives or numbers of their own.
+class WatchedPrime(BatchedPrime):
+    """The integers modulo a prime in 64 channels, with a function that watches all operations.
 
     Parameters
     ----------
@@ -96,8 +96,6 @@ class BatchedPrime(Prime):
         Called with each `Operation` of the user's function when it has run; returns its result,
         which may be changed.
     """
-
-    n_channels = 64
 
     def __init__(self, seed: int, watch: Callable[[Operation], Exact]) -> None:
         super().__init__(seed)
@@ -124,24 +122,6 @@ class BatchedPrime(Prime):
         finally:
             self.is_inside = False
         return result
-
-    def draw(self, shape: tuple[int, ...]) -> Array:
-        """Return random residues (*shape, 64), the same in all channels."""
-        return np.repeat(super().draw(shape), self.n_channels, axis=-1)
-
-    def from_integers(self, integers: Any) -> Array:
-        """Return the residues (..., 64) of an array of integers, the same in all channels."""
-        return np.repeat(super().from_integers(integers), self.n_channels, axis=-1)
-
-    def matmul(self, a: Array, b: Array) -> Array:
-        """Return the product of matrices a (..., n, k, 64) and b (..., k, m, 64) by channel."""
-        return self.sum(self.mul(a[..., None, :], b[..., None, :, :, :]), -3)
-
-    def _exp(self, a: Array) -> Array:
-        """Return e^a, with e^-a = 1 / e^a in each channel by itself."""
-        is_negated = self.is_representative(a)
-        powers = super()._exp(np.where(is_negated, self.neg(a), a))
-        return np.where(is_negated, self.inv(powers), powers)
 
 
 def _is_view(result: Exact, inputs: Iterable[Any]) -> bool:
@@ -184,6 +164,8 @@ class Trace:
     ----------
     steps : list of Step
         The n steps in the order in which they run.
+    value : int
+        The value of the function.
     right : array of int, shape (D,)
         The right derivatives.
     excess : array of int, shape (D,)
@@ -216,6 +198,7 @@ class Trace:
             watch = partial(self._perturb, start - theta.size)
             evaluation = self.run(along, watch)
             field = evaluation.value.field
+            self.value = int(evaluation.value.primal[0, 0])
             slope = evaluation.value.tangent[0]
             by_hand = evaluation.grad.primal[coordinates, 0]
             first = len(coordinates)
@@ -272,7 +255,7 @@ class Trace:
             If the function runs other steps than in the first run.
         """
         indices = count()
-        field = BatchedPrime(
+        field = WatchedPrime(
             self.seed, lambda operation: watch(next(indices), operation)
         )
         evaluation = run(self.problem, self.theta, field, along)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 __all__ = [
     "LARGE_THETA",
     "MASK_SIZE",
+    "BatchedPrime",
     "Field",
     "Gauss",
     "Prime",
@@ -287,8 +288,8 @@ class Field:
         neither rational nor a square root.
     """
 
-    n_channels: ClassVar[int] = 1
-    dtype: ClassVar[Any] = np.int64
+    n_channels: int = 1
+    dtype: Any = np.int64
     # largest array in which floats such as sqrt(pi) or log 2 are recognised, one by one
     max_symbolic_size: ClassVar[float] = 16
     # number of groups of channels: the gradient is right if the excess is 0 in one whole group
@@ -296,7 +297,7 @@ class Field:
     # Whether exp and log obey all their laws, such as e^(s + t) = e^s e^t
     knows_all_laws: ClassVar[bool] = False
     # Whether numbers are decimals near theta instead of residues of random arguments
-    is_decimal: ClassVar[bool] = False
+    is_decimal: bool = False
     # Whether these decimals decide comparisons, instead of floats, in which they may overflow
     decimals_decide: ClassVar[bool] = False
     p: Any  # the prime (int), or the primes (C,) of the channels
@@ -469,6 +470,10 @@ class Field:
             root_of_2 = self.root(self.from_fraction(Fraction(2)))
             power_of_2 = self.mul(power_of_2, root_of_2)
         return self.mul(self.power(root_of_pi, abs(a)), power_of_2)
+
+    def constant(self, a: Array) -> Array:
+        """Return residues (..., C) without derivatives; only dual numbers contain any."""
+        return a
 
     # --- rational functions
 
@@ -924,6 +929,33 @@ class Prime(Field):
         same = (a[..., None, :] == known_a).all(axis=-1)
         is_known = same.any(axis=-1)[..., None]
         return np.where(is_known, known_b[same.argmax(axis=-1)], b)
+
+
+class BatchedPrime(Prime):
+    """The integers modulo a prime, with 64 channels that hold derivatives or numbers of their own.
+
+    Arguments have the same residues in all channels.
+    """
+
+    n_channels = 64
+
+    def draw(self, shape: tuple[int, ...]) -> Array:
+        """Return random residues (*shape, 64), the same in all channels."""
+        return np.repeat(super().draw(shape), self.n_channels, axis=-1)
+
+    def from_integers(self, integers: Any) -> Array:
+        """Return the residues (..., 64) of an array of integers, the same in all channels."""
+        return np.repeat(super().from_integers(integers), self.n_channels, axis=-1)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """Return the product of matrices a (..., n, k, 64) and b (..., k, m, 64) by channel."""
+        return self.sum(self.mul(a[..., None, :], b[..., None, :, :, :]), -3)
+
+    def _exp(self, a: Array) -> Array:
+        """Return e^a, with e^-a = 1 / e^a in each channel by itself."""
+        is_negated = self.is_representative(a)
+        powers = super()._exp(np.where(is_negated, self.neg(a), a))
+        return np.where(is_negated, self.inv(powers), powers)
 
 
 class Gauss(Prime):

@@ -307,7 +307,7 @@ class Exact(NDArrayOperatorsMixin):
 
     def stop_gradient(self) -> Exact:
         """Return a copy with the same numbers and with derivatives of 0."""
-        residues = dual_residues(self.field, self.primal)
+        residues = dual_residues(self.field, self.field.constant(self.primal))
         floats = self.floats.copy()
         return Exact(self.field, residues, floats, self.log_terms, self.large_terms)
 
@@ -522,7 +522,8 @@ def _chain_rule(x: Exact, slope: Array) -> Array:
     """
     tangent = x.field.mul(slope, x.tangent)
     if x.field.is_decimal:
-        return np.where(x.tangent == 0, 0 * x.field.one, tangent)
+        still = (x.tangent == 0).all(axis=-1, keepdims=True)
+        return np.where(still, 0 * x.field.one, tangent)
     return tangent
 
 
