@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 __all__ = ["Line", "Program", "Step", "Variable", "to_function"]
 
 Line = tuple[str, int]  # the path of a file and the number of a line in it
-# The line of the outermost function; lines of files whose names begin with <__ are not traced
-NO_LINE: Line = ("<__program>", 1)
+# The line of the outermost function, and of steps without lines: it is not the user's
+NO_LINE: Line = (__file__, 1)
 
 
 class Variable:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any
 
@@ -16,14 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fields.digits import N_DIGITS, context
+from ..fields.finite import Prime
 from ..verdict.errors import WrongDerivative
-from ..verdict.runs import ProofProblem
+from ..verdict.runs import ProofProblem, run
 
 __all__ = ["in_words"]
 
 Array = NDArray[Any]
 Decimals = Sequence[Decimal]
 ErrorsByPosition = dict[int, WrongDerivative]
+ROUNDED = "not 0, but what is rounded has derivative 0 wherever it does not jump"
 MAX_SIMPLE = 1000  # largest numerator and denominator of a simple factor
 
 
@@ -104,6 +107,7 @@ class KnownQuantities:
 
     def __init__(self, problem: ProofProblem, theta: Array, rtol: Decimal) -> None:
         self.rtol = rtol
+        self.run = partial(run, problem, theta)
         self.theta = [Decimal(x) for x in theta.tolist()]
         self.numbers: dict[str, Decimal] = {}
         # maps the length of an axis to an expression for it, such as "X.shape[0]"
@@ -134,12 +138,21 @@ class KnownQuantities:
         for axis, size in enumerate(np.shape(value)):
             self.sizes.setdefault(size, f"{name}.shape[{axis}]")
 
+    @cached_property
+    def is_rounded(self) -> bool:
+        """Whether the function rounds numbers that depend on theta, or takes their signs."""
+        field = Prime(0)
+        self.run(field)
+        return field.n_rounded > 0
+
     def describe(self, errors: ErrorsByPosition) -> str:
         """Return words that explain all `errors`, given by position in theta; "" if none do."""
         by_hand = [error.by_hand for error in errors.values()]
         right = [error.right for error in errors.values()]
         if not any(by_hand):
             return "0 by hand"
+        if not any(right) and self.is_rounded:
+            return ROUNDED
         excess = [h - r for h, r in zip(by_hand, right, strict=True)]
         arrays = self._arrays_at(errors)
         words = self._factor_in_words(by_hand, right, arrays)

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..verdict.runs import TraceError
-from .inputs import Format
-from .numbers import Point, Program, RealNumbers
+from .numbers import Format, Point, Program, RealNumbers
 
 __all__ = ["Judge", "Loss"]
 
@@ -17,10 +16,8 @@ Array = NDArray[Any]
 N_DIGITS = 60  # decimal digits of the first run
 MAX_DIGITS = 1000  # decimal digits beyond which the right result is given up
 N_BESIDE = 16  # roundings of an input that are tried before a function is accused
+N_BESIDE_A_NUMBER = 4  # of a single number: up and down, and so do constants
 N_SIDES = 4  # roundings after which an infinite result or nan is not excused any more
-N_TINY = (
-    2  # smallest normal numbers that a result may be away: smaller ones have few digits
-)
 
 
 class Loss(NamedTuple):
@@ -30,11 +27,6 @@ class Loss(NamedTuple):
     exact: Array  # (n,) those of decimals; nan if there are none
     digits: Array  # (n,) decimal digits lost, 0 where these are few enough
 
-    @property
-    def worst(self) -> int:
-        """Index of the result that has lost most digits; among equals the first."""
-        return int(self.digits.argmax())
-
 
 class Judge(NamedTuple):
     """Compares a program's floats with decimals."""
@@ -43,11 +35,8 @@ class Judge(NamedTuple):
     limits: Format  # of its floats
     factor: float  # number of rounding errors that are allowed
     by_norm: bool  # whether inputs are rounded like their largest number
-    floors: Array  # (n,) sizes below which results are judged in absolute terms
-
-    def is_value(self, i: int) -> bool:
-        """Return whether result i is a value, not a derivative."""
-        return i < len(self.floors) - self.program.n_derivatives
+    floors: Array  # (n,) sizes below which the results are judged in absolute terms
+    n_values: int  # number of values, which stand before the derivatives
 
     def loss(self, point: Point, n_beside: int = N_BESIDE) -> Loss | None:
         """Return the loss of digits at a point, or None if the function has no exact value there.
@@ -60,41 +49,38 @@ class Judge(NamedTuple):
             Largest number of roundings of the input that are tried.
         """
         computed = self.run_floats(point)
-        try:
-            exact, n_digits = self.exact_results(point)
-        except TraceError:
-            return None
-        n_values = len(exact) - self.program.n_derivatives
-        if np.isnan(exact[:n_values]).all():
+        exact, n_digits = self.exact_results(point)
+        exists = np.isfinite(exact) | np.isinf(exact)
+        if not exists[: self.n_values].any():
             return None
         cost = np.zeros(len(exact))
         # where a derivative does not exist, as at a kink, any between those beside it will do
-        exists = np.isfinite(exact)
         has_sides = ~exists
-        is_far = self._is_far(computed, exact, cost)
         if point.theta.size + len(point.data) == 1:
-            n_beside = 2  # up and down
-        for k in range(n_beside):
+            n_beside = N_BESIDE_A_NUMBER
+        is_finite = np.isfinite(computed)
+        for k in range(n_beside + 1):
+            is_far = self._is_far(computed, exact, cost)
+            is_lost = np.where(exists, is_far, has_sides & ~is_finite)
             # no rounding of the input excuses a result that is infinite or nan
-            if not (is_far & (np.isfinite(computed) | (k < N_SIDES))).any():
+            if k == n_beside or not (is_lost & (is_finite | (k < N_SIDES))).any():
                 break
-            beside = self._beside(point, n_digits, k)
+            field = RealNumbers(self.limits, k, self.by_norm)
+            beside = self._decimals(point, field, n_digits)
             has_sides &= np.isfinite(beside)
             with np.errstate(invalid="ignore"):
                 cost = np.fmax(cost, abs(beside - exact))
-            is_far = self._is_far(computed, exact, cost)
-        is_lost = is_far & (exists | (has_sides & ~np.isfinite(computed)))
         unit = self._rounding(exact) + cost
         digits = self.limits.digits_lost(computed, exact, unit)
         return Loss(computed, exact, np.where(is_lost, digits, 0.0))
 
-    def run_floats(self, point: Point) -> Any:
+    def run_floats(self, point: Point) -> Array:
         """Return the results in floats, as float64 (n,); nan if the function raises an error."""
         try:
             parts = self.program.parts(self.program.run_floats(point))
         except (ArithmeticError, ValueError):
             return np.full(len(self.floors), np.nan)
-        return np.concatenate([np.ravel(part).astype(float) for part in parts])
+        return np.hstack([np.ravel(part).astype(float) for part in parts])
 
     def exact_results(self, point: Point) -> tuple[Array, int]:
         """Return the exact results, and the number of digits they were computed with.
@@ -102,37 +88,31 @@ class Judge(NamedTuple):
         These are doubled until the results agree with those of half as many digits, or with the
         floats. If they never do, the results are nan.
         """
-        field = RealNumbers()
         n_digits = N_DIGITS
-        exact = self.program.decimal_results(point, field, n_digits)
-        exponent = min(field.largest_exponent, -int(np.log10(self.limits.tiny)))
-        n_needed = n_digits + 2 * exponent
         reference = self.run_floats(point)
-        # a result of 0 may be a smaller number that more digits would show
-        while self._is_far(reference, exact, 0.0).any() or (
-            n_digits < n_needed and (exact == 0).any()
-        ):
-            n_digits = max(2 * n_digits, n_needed // 2)
+        exact = self._decimals(point, RealNumbers(), n_digits)
+        while self._is_far(reference, exact, 0.0).any():
+            n_digits *= 2
+            if (exact == 0).any():  # it may be a smaller number that more digits show
+                n_digits = max(n_digits, N_DIGITS - int(np.log10(self.limits.tiny)))
             if n_digits > MAX_DIGITS:
                 return np.full(len(exact), np.nan), n_digits
             reference = np.where(np.isnan(exact), np.inf, exact)
-            exact = self.program.decimal_results(point, RealNumbers(), n_digits)
+            exact = self._decimals(point, RealNumbers(), n_digits)
         return exact, n_digits
 
-    def _beside(self, point: Point, n_digits: int, signs_seed: int) -> Array:
-        """Return the results (n,) for an input that rounding cannot tell from the point.
+    def _decimals(self, point: Point, field: RealNumbers, n_digits: int) -> Array:
+        """Return the results in decimals (n,); nan if the function raises an error.
 
         Parameters
         ----------
         point : Point
             The input.
+        field : RealNumbers
+            Makes the decimals.
         n_digits : int
-            Number of decimal digits.
-        signs_seed : int
-            Seed of the direction in which the input is rounded.
+            Number of their digits.
         """
-        eps = self.limits.eps
-        field = RealNumbers(eps, self.limits.tiny, signs_seed, self.by_norm)
         try:
             return self.program.decimal_results(point, field, n_digits)
         except TraceError:
@@ -144,8 +124,7 @@ class Judge(NamedTuple):
         That is its own size, its floor, or the size of the largest number of an array of values.
         """
         sizes = np.nan_to_num(abs(exact), posinf=0.0)
-        n_values = len(exact) - self.program.n_derivatives
-        sizes[:n_values] = sizes[:n_values].max(initial=0.0)
+        sizes[: self.n_values] = sizes[: self.n_values].max(initial=0.0)
         return self.limits.eps * np.maximum(sizes, self.floors)
 
     def _is_far(self, results: Array, exact: Array, cost: Any) -> Array:

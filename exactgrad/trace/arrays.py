@@ -944,6 +944,7 @@ def _sign(x: Exact) -> Array:
     """Return the signs of the elements of x, as a float array of -1, 0 and 1."""
     is_positive = comparison_of(np.greater)(x, 0)
     is_negative = comparison_of(np.less)(x, 0)
+    x.field.n_rounded += x.has_tangent
     return is_positive * 1.0 - is_negative
 
 

@@ -126,6 +126,8 @@ class DualEvidence(Evidence):
             self.evaluation, is_reliable = self._run(self.along)
         except (NoSeries, TraceError):
             return
+        if not is_reliable:
+            return
         excess = self.evaluation.excess()
         slope = self.evaluation.value.tangent[0]
         size = (np.abs(self.evaluation.terms).sum(0) + np.abs(slope)).max()
@@ -133,7 +135,7 @@ class DualEvidence(Evidence):
         # as in `DecimalEvidence._is_beyond_rounding`: some derivative is certain to be wrong
         bound = 2 * theta.size * float(SHAKEN_RTOL) * largest
         bound = max(bound, CLEAR_RTOL * size, CLEAR_SPREADS * np.ptp(excess))
-        self.refutes = is_reliable and bool((np.abs(excess) > bound).all())
+        self.refutes = bool((np.abs(excess) > bound).all())
         if self.refutes:
             again, _ = self._run(self.along)
             self.is_stateful = not self.returns(_numbers(again))

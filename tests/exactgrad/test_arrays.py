@@ -311,6 +311,11 @@ def test_the_gradient_that_goes_straight_through_a_rounded_number_is_refuted_unl
         return (y**2).sum(), 18 * y
 
     assert prove(rounded, V).verdict == "refuted"
+    words = "they are not 0, but what is rounded has derivative 0 wherever it does not jump"
+    assert words in str(prove(rounded, V))
+    signs = prove(lambda x: (np.sign(x - 0.5).sum(), np.ones(V.shape)), V)
+    assert words in str(signs)
+    assert words not in str(prove(lambda x: (V.sum(), np.ones(V.shape)), V))
     assert prove(through, V).verdict == "proved"
 
 
