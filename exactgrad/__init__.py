@@ -12,7 +12,8 @@ refuted: 2 of 2 derivatives are wrong
 
 A proof passes through these folders: `trace` runs the function on exact numbers of the `fields`,
 `verdict` compares the gradient with the derivative of the value, and `blame` looks for the line
-that makes a gradient wrong. The functions that users call are in `proofs`; `derivatives` has those
+that makes a gradient wrong. `floats` finds the inputs for which a function loses digits in floating
+point (`stability`). The functions that users call are in `proofs`; `derivatives` has those
 for Jacobians, Hessians and their products with vectors; `structures` flattens dicts and lists of
 arrays; `gradcheck` compares gradients with numerical derivatives, in floats. The package needs
 NumPy only.
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         prove_jvp,
         prove_vjp,
     )
+    from .floats.stability import Failure, Stability, stability
     from .gradcheck import (
         check_gradient,
         check_hessian,
@@ -43,7 +45,9 @@ if TYPE_CHECKING:
     from .trace.functions import function
 
 __all__ = [
+    "Failure",
     "Proof",
+    "Stability",
     "Verdict",
     "assert_proved",
     "check_gradient",
@@ -60,6 +64,7 @@ __all__ = [
     "prove_jvp",
     "prove_same",
     "prove_vjp",
+    "stability",
     "stop_gradient",
 ]
 
@@ -71,6 +76,7 @@ _MODULES = {
         "prove_jvp",
         "prove_vjp",
     ),
+    "floats.stability": ("Failure", "Stability", "stability"),
     "gradcheck": (
         "check_gradient",
         "check_hessian",

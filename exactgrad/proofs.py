@@ -67,6 +67,7 @@ __getattr__ = renamed_names(
 )
 
 MAX_NUMBERS_MOVED = 500_000  # largest number of other thetas times the length of theta
+MASKS = "constants of {:g} and below count as minus infinity in exponents"
 NOT_READ_IN_TIME = (
     "which derivatives are wrong was not computed before the function began to return other "
     "numbers. Print the proof right after `prove` returns"
@@ -115,7 +116,8 @@ class Proof:
         The wrong derivatives, one for each coordinate, or for each block of a large theta.
     reason : str
         Why the gradient is not proved or not traceable, and what to do; for a proof that holds for
-        some data alone, what is wrong with other data. Empty otherwise.
+        some data alone, what is wrong with other data; for a proof in which constants such as -1e9
+        count as minus infinity, which. Empty otherwise.
     theta : ndarray or None
         The theta at which the gradient is wrong; None if that is the theta passed to `prove`.
     paths : int
@@ -341,13 +343,17 @@ def _to_proof(
     `names` are the names of the function's arguments, with which the proof describes its data.
     """
     data = ""
-    if conclusion.verdict.is_proof:
+    reason = conclusion.reason
+    if conclusion.verdict.is_proof and conclusion.field is not None:
         data = describe_data(names, conclusion.data)
+        masks = MASKS.format(conclusion.field.largest_mask)
+        if conclusion.field.largest_mask > -np.inf:
+            reason = "; ".join(filter(None, [reason, masks]))
     return Proof(
         conclusion.verdict,
         size,
         conclusion.errors,
-        conclusion.reason,
+        reason,
         of_values=of_values,
         data=data,
     )

@@ -263,7 +263,7 @@ def _erf(a: Decimal) -> Decimal:
     """
     if not a.is_finite():
         return a * 0
-    if abs(a) > 12:  # |erf a| is 1 to 64 digits
+    if a * a > 3 * getcontext().prec:  # 1 - |erf a| < e^(-a^2), and log 10 < 3
         return Decimal(1).copy_sign(a)
     total = _series(a, a * a, lambda k: 2, lambda k: 2 * k + 3)
     return 2 / _pi(getcontext().prec).sqrt() * (-a * a).exp() * total

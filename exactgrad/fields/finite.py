@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "LARGE_THETA",
+    "MASK_SIZE",
     "Field",
     "Gauss",
     "Prime",
@@ -47,6 +48,8 @@ MAX_RECORDED_SQUARES = 20_000
 MAX_LOG_TERMS = 200_000
 # Length of theta above which some number is 0 by chance modulo a small prime of `Towers`
 LARGE_THETA = 20_000
+# Size from which a negative constant in an exponent is a mask: e to half of it is 0 in floats
+MASK_SIZE = 1e4
 # Number of random points at which the excess (derivative minus the gradient to be proved) has
 # to be 0 if square roots are involved
 MIN_ZERO_POINTS = 4
@@ -264,6 +267,8 @@ class Field:
         The value that the function returned; None before.
     n_roots : int
         Number of arrays of which roots were taken.
+    n_rounded : int
+        Number of arrays that were rounded to whole numbers and had derivatives that are not 0.
     n_substituted : int
         Number of arrays in which random numbers stand for what does not exist in the field.
     divided_by_zero : bool
@@ -274,6 +279,9 @@ class Field:
         Whether an argument has a derivative that is not 0.
     has_infinity : bool
         Whether the program uses infinity as a constant; floats that overflow do not count.
+    largest_mask : float
+        Largest finite constant, such as -1e9, that counted as minus infinity in an exponent; -inf
+        if there was none.
     transcendental : bool
         Whether the program computes an exponential, a logarithm or another function that is
         neither rational nor a square root.
@@ -289,6 +297,8 @@ class Field:
     knows_all_laws: ClassVar[bool] = False
     # Whether numbers are decimals near theta instead of residues of random arguments
     is_decimal: ClassVar[bool] = False
+    # Whether these decimals decide comparisons, instead of floats, in which they may overflow
+    decimals_decide: ClassVar[bool] = False
     p: Any  # the prime (int), or the primes (C,) of the channels
     one: Array  # the residue (C,) of 1
     log_2: Array  # the residue (C,) for which the float log 2 stands
@@ -298,6 +308,8 @@ class Field:
     matmul: Callable[[Array, Array], Array]  # of (..., n, k, C) and (..., k, m, C)
     from_fraction: Callable[[Fraction], Array]  # returns one residue (C,)
     random_function: Callable[[str, Array], Array]
+    # if decimals decide: returns floats that are 0, or infinite or nan where the decimals are
+    infinities: Callable[[Array], Array]
     _exp: Callable[[Array], Array]
     _log: Callable[[Array], Array]
 
@@ -311,11 +323,13 @@ class Field:
         self.path: list[Array] = []
         self.squares: list[RecordedSquare] = []
         self.n_roots = 0
+        self.n_rounded = 0
         self.n_substituted = 0
         self.divided_by_zero = False
         self.at_pole = False
         self.argument_moves = False
         self.has_infinity = False
+        self.largest_mask = -inf
         self.transcendental = False
 
     # --- whether to try the field, and what its points prove

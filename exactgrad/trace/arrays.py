@@ -21,7 +21,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from ..fields.finite import MAX_RECORDED_SQUARES, Field, Untraceable
+from ..fields.finite import MASK_SIZE, MAX_RECORDED_SQUARES, Field, Untraceable
 
 __all__ = [
     "FUNCTIONS",
@@ -82,9 +82,19 @@ class Exact(NDArrayOperatorsMixin):
     log_terms : array, shape (..., 3, C), optional
         The term k log u that each number is known to contain, as u, k log u and k.
         By default none is known.
+    large_terms : array, shape (...), optional
+        The sum of the constants of size `MASK_SIZE` and above that each number is known to contain
+        as terms, as floats: `exp` may take them for minus infinity. By default none is known.
     """
 
-    __slots__ = ("field", "floats", "is_scalar", "log_terms", "residues")
+    __slots__ = (
+        "field",
+        "floats",
+        "is_scalar",
+        "large_terms",
+        "log_terms",
+        "residues",
+    )
     __array_priority__: ClassVar[float] = 1000.0
 
     def __init__(
@@ -93,11 +103,13 @@ class Exact(NDArrayOperatorsMixin):
         residues: Array,
         floats: Any,
         log_terms: Array | None = None,
+        large_terms: Array | None = None,
     ) -> None:
         self.field = field
         self.residues = residues
         self.floats = np.asarray(floats)
         self.log_terms = log_terms
+        self.large_terms = large_terms
         # x[0] of a vector is a scalar and a copy; x[0, ...] is a view of shape () and no scalar
         self.is_scalar = not self.floats.ndim
 
@@ -123,6 +135,11 @@ class Exact(NDArrayOperatorsMixin):
     flat = property(lambda self: _read_only_copy_or_view(self.reshape(-1), self))
     real = property(lambda self: self, lambda self, value: self.__setitem__(..., value))
     imag = property(lambda self: lift(np.zeros(self.shape), self.field))
+
+    @property
+    def deciding(self) -> Array:
+        """The numbers that decide comparisons: the floats, in some fields the decimals."""
+        return self.primal[..., 0] if self.field.decimals_decide else self.floats
 
     def __len__(self) -> int:
         return len(self.floats)
@@ -160,7 +177,7 @@ class Exact(NDArrayOperatorsMixin):
     # --- views and copies
 
     def map_views(self, view: Callable[[Array, tuple[int, ...]], Array]) -> Exact:
-        """Return the exact array that results from taking views of residues, floats and log terms.
+        """Return the exact array that results from taking views of residues, floats and terms.
 
         `view` is called with each of these arrays and with the lengths of its extra axes, which
         stand behind those of the numbers: (2, C), () or (3, C) in a field with C channels.
@@ -169,8 +186,10 @@ class Exact(NDArrayOperatorsMixin):
         log_terms = self.log_terms
         if log_terms is not None:
             log_terms = view(log_terms, log_terms.shape[ndim:])
+        large_terms = _of_large_terms(lambda part: view(part, ()), self)
         residues = view(self.residues, self.residues.shape[ndim:])
-        return Exact(self.field, residues, view(self.floats, ()), log_terms)
+        floats = view(self.floats, ())
+        return Exact(self.field, residues, floats, log_terms, large_terms)
 
     def __getitem__(self, index: Any) -> Exact:
         numbers = _with_ellipsis(index)
@@ -178,8 +197,13 @@ class Exact(NDArrayOperatorsMixin):
         log_terms = self.log_terms
         if log_terms is not None:
             log_terms = log_terms[channels]
+        large_terms = _of_large_terms(operator.itemgetter(numbers), self)
         item = Exact(
-            self.field, self.residues[channels], self.floats[numbers], log_terms
+            self.field,
+            self.residues[channels],
+            self.floats[numbers],
+            log_terms,
+            large_terms,
         )
         item.is_scalar = not (item.ndim or numbers is index or index is ...)
         if item.is_scalar:
@@ -199,6 +223,10 @@ class Exact(NDArrayOperatorsMixin):
             if log_terms is None:
                 log_terms = self.field.no_log_term
             self.log_terms[channels] = log_terms
+        if self.large_terms is None and value.large_terms is not None:
+            self.large_terms = np.zeros(self.shape)
+        if self.large_terms is not None:
+            self.large_terms[numbers] = _large_terms_of(value)
 
     def reshape(self, *shape: Any, order: str = "C") -> Exact:
         """Return a view with a new shape, filled row by row or, for `order` "F", by columns."""
@@ -280,18 +308,21 @@ class Exact(NDArrayOperatorsMixin):
     def stop_gradient(self) -> Exact:
         """Return a copy with the same numbers and with derivatives of 0."""
         residues = dual_residues(self.field, self.primal)
-        return Exact(self.field, residues, self.floats.copy(), self.log_terms)
+        floats = self.floats.copy()
+        return Exact(self.field, residues, floats, self.log_terms, self.large_terms)
 
-    def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Exact:
-        """Return the array unchanged for a dtype of floats or objects; else raise `Untraceable`.
+    def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Any:
+        """Return the array unchanged for a dtype of floats or objects, else truncated integers.
 
         Parameters
         ----------
         dtype : dtype
-            A dtype of floats, complex numbers or objects.
+            A dtype of floats, complex numbers, objects or integers; another raises `Untraceable`.
         copy : bool
-            Whether a copy is returned (the default), or the array itself.
+            Whether a copy is returned (the default), or the array itself. Integers are plain.
         """
+        if np.dtype(dtype).kind in "iu":
+            return _to_whole(np.trunc, self).floats.astype(dtype)
         if np.dtype(dtype).kind not in "fcO":
             raise Untraceable(
                 f"exact numbers cannot be converted to dtype {np.dtype(dtype)}"
@@ -305,6 +336,10 @@ class Exact(NDArrayOperatorsMixin):
         if len(index) == 1:
             return self.ravel()[index[0]]
         return self[index]
+
+    def sort(self, axis: int = -1, **_: Any) -> None:
+        """Sort the array in place along an axis, ascending; raise `Untraceable` on ties."""
+        self[...] = _sort(self, axis)
 
     def fill(self, value: Any) -> None:
         """Set all elements in place to `value`, a number or an exact scalar."""
@@ -541,7 +576,11 @@ def lift(x: Any, field: Field) -> Exact:
         primal = field.from_floats(floats)
     else:
         primal = field.from_integers(array.astype(np.int64))
-    return Exact(field, dual_residues(field, primal), floats)
+    large_terms = None
+    is_large = (np.abs(floats) >= MASK_SIZE) & np.isfinite(floats)
+    if is_large.any():
+        large_terms = np.where(is_large, floats, 0.0)
+    return Exact(field, dual_residues(field, primal), floats, None, large_terms)
 
 
 def field_of(value: Any) -> Field | None:
@@ -575,6 +614,31 @@ def _log_terms_of(x: Exact) -> Array:
     return np.broadcast_to(x.field.no_log_term, shape).copy()
 
 
+def _large_terms_of(x: Exact) -> Array:
+    """Return the large terms of x, (...); zeros if none is known."""
+    return np.zeros(x.shape) if x.large_terms is None else x.large_terms
+
+
+def _of_large_terms(function: Callable[..., Array], *arrays: Exact) -> Array | None:
+    """Return `function` of the large terms of all arrays; None if none of them has any."""
+    if all(x.large_terms is None for x in arrays):
+        return None
+    return np.asarray(function(*map(_large_terms_of, arrays)))
+
+
+def _scaled_large_terms(x: Exact, factor: Exact, is_constant: bool) -> Array | None:
+    """Return the large terms of x times a factor that is constant; None if there are none.
+
+    `is_constant` says whether the factor is written in the program. If it is not, such as theta and
+    data, it has to be 1, 0 or -1 and have no derivative, as masks; elsewhere the terms are 0.
+    """
+    scale = factor.floats
+    if not is_constant:
+        is_mask = np.isin(scale, (-1, 0, 1)) & ~factor.tangent.any(axis=-1)
+        scale = np.where(is_mask, scale, 0.0)
+    return _of_large_terms(partial(np.multiply, scale), x)
+
+
 # --- arithmetic
 
 
@@ -602,7 +666,9 @@ def add(x: Any, y: Any, sign: int = 1) -> Exact:
         if sign == -1:
             y_terms = field.negate_log_terms(y_terms)
         log_terms = field.add_log_terms(x_terms, y_terms)
-    return Exact(field, residues, floats, log_terms)
+    operation = np.add if sign == 1 else np.subtract
+    large_terms = _of_large_terms(operation, x, y)
+    return Exact(field, residues, floats, log_terms, large_terms)
 
 
 def _negative(x: Exact) -> Exact:
@@ -610,7 +676,9 @@ def _negative(x: Exact) -> Exact:
     log_terms = x.log_terms
     if log_terms is not None:
         log_terms = x.field.negate_log_terms(log_terms)
-    return Exact(x.field, x.field.neg(x.residues), -x.floats, log_terms)
+    large_terms = _of_large_terms(np.negative, x)
+    residues = x.field.neg(x.residues)
+    return Exact(x.field, residues, -x.floats, log_terms, large_terms)
 
 
 def _gate(mask: Array, x: Exact) -> Exact:
@@ -620,7 +688,8 @@ def _gate(mask: Array, x: Exact) -> Exact:
     log_terms = x.log_terms
     if log_terms is not None:
         log_terms = np.where(keep, log_terms, x.field.no_log_term)
-    return Exact(x.field, residues, mask * x.floats, log_terms)
+    large_terms = _of_large_terms(partial(np.multiply, mask), x)
+    return Exact(x.field, residues, mask * x.floats, log_terms, large_terms)
 
 
 def multiply(x: Any, y: Any) -> Exact:
@@ -635,6 +704,8 @@ def multiply(x: Any, y: Any) -> Exact:
     for mask, factor in ((x, y), (y, x)):
         if type(mask) is not Exact and getattr(mask, "dtype", None) == np.bool_:
             return _gate(mask, factor)
+    x_is_constant = type(x) is not Exact
+    y_is_constant = type(y) is not Exact
     x, y = lift_all(x, y)
     field = x.field
     residues = field.mul(x.residues, y.primal[..., None, :])
@@ -647,7 +718,10 @@ def multiply(x: Any, y: Any) -> Exact:
         log_terms = field.scale_log_terms(x.log_terms, y.primal)
     elif y.log_terms is not None and x.log_terms is None:
         log_terms = field.scale_log_terms(y.log_terms, x.primal)
-    product = Exact(field, residues, x.floats * y.floats, log_terms)
+    large_terms = _scaled_large_terms(x, y, y_is_constant)
+    if large_terms is None:
+        large_terms = _scaled_large_terms(y, x, x_is_constant)
+    product = Exact(field, residues, x.floats * y.floats, log_terms, large_terms)
     if x is y and 0 < x.size <= MAX_RECORDED_SQUARES:
         field.record_square(product.primal, x.primal, x.floats)
     return product
@@ -662,6 +736,7 @@ def divide(x: Any, y: Any) -> Exact:
         Numerator and denominator, which are broadcast; at least one is exact. In a finite field
         1 / 0 is 0, and the division by 0 is recorded.
     """
+    y_is_constant = type(y) is not Exact
     x, y = lift_all(x, y)
     field = x.field
     reciprocal = field.inv(y.primal)
@@ -678,7 +753,10 @@ def divide(x: Any, y: Any) -> Exact:
     log_terms = None
     if x.log_terms is not None and y.log_terms is None:
         log_terms = field.scale_log_terms(x.log_terms, reciprocal)
-    return Exact(field, residues, x.floats / y.floats, log_terms)
+    large_terms = None
+    if y_is_constant:
+        large_terms = _of_large_terms(lambda part: part / y.floats, x)
+    return Exact(field, residues, x.floats / y.floats, log_terms, large_terms)
 
 
 def power(x: Any, n: Any) -> Exact:
@@ -737,7 +815,8 @@ def _refuse_ties(x: Exact, y: Exact) -> None:
 
     At such a tie a tiny step of theta may change the branch, so that no gradient belongs to it.
     """
-    if np.isnan(x.floats).any() or np.isnan(y.floats).any():
+    is_nan = np.isnan(x.floats).any() or np.isnan(y.floats).any()
+    if is_nan and not x.field.decimals_decide:
         raise Untraceable(
             "a number that is nan in floats is compared, which decides no branch: avoid the nan"
         )
@@ -765,7 +844,7 @@ def comparison_of(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], 
     def comparison(x: Any, y: Any) -> Any:
         x, y = lift_all(x, y)
         _refuse_ties(x, y)
-        result = operation(x.floats, y.floats)
+        result = operation(x.deciding, y.deciding)
         x.field.path.append(np.ravel(result))
         return result
 
@@ -791,7 +870,8 @@ def select(condition: Any, x: Any, y: Any) -> Exact:
         log_terms = np.where(keep, _log_terms_of(x), _log_terms_of(y))
     residues = np.where(keep, x.residues, y.residues)
     floats = np.where(condition, x.floats, y.floats)
-    return Exact(x.field, residues, floats, log_terms)
+    large_terms = _of_large_terms(lambda *parts: np.where(condition, *parts), x, y)
+    return Exact(x.field, residues, floats, log_terms, large_terms)
 
 
 def _where(condition: Any, *branches: Any) -> Any:
@@ -825,6 +905,8 @@ def _test_finiteness(function: Callable[..., Any], x: Exact, **kwargs: Any) -> A
 
     Raise `Untraceable` if they are not finite because theta lies on a pole: next to it they are.
     """
+    if x.field.decimals_decide:
+        return function(x.field.infinities(x.primal[..., 0]), **kwargs)
     if x.field.at_pole and not np.isfinite(x.floats).all():
         raise Untraceable(KINK_MESSAGE)
     return function(x.floats, **kwargs)
@@ -868,16 +950,51 @@ def _absolute(x: Exact) -> Exact:
     return select(comparison_of(np.less)(x, 0), _negative(x), x)
 
 
+def _to_whole(round_floats: Callable[[Array], Array], x: Any) -> Exact:
+    """Return x rounded to whole numbers by np.floor, np.ceil, np.trunc or np.rint; derivatives 0.
+
+    Raise `Untraceable` where the rounded number jumps. Whether it is odd is appended to
+    `field.path`.
+    """
+    (x,) = lift_all(x)
+    whole = round_floats(x.floats)
+    jumps = whole
+    if round_floats is np.rint:
+        jumps = np.floor(x.floats) + 0.5
+    elif round_floats is np.trunc:
+        jumps = np.where(whole == 0, 1, whole)
+    _refuse_ties(x, lift(jumps, x.field))
+    x.field.path.append(np.ravel(whole % 2 == 1))
+    x.field.n_rounded += x.has_tangent
+    return lift(whole, x.field)
+
+
+def _round(x: Any, decimals: int = 0) -> Exact:
+    """Return x rounded to `decimals` decimal places, as np.round, with derivatives 0."""
+    unit = 10.0**-decimals
+    rounded = multiply(_to_whole(np.rint, divide(x, unit)), unit)
+    return Exact(rounded.field, rounded.residues, np.round(x.floats, decimals))
+
+
+def _remainder(round_floats: Callable[[Array], Array], x: Any, y: Any) -> Exact:
+    """Return x - y n, where n is x / y rounded: np.remainder by np.floor, np.fmod by np.trunc."""
+    return add(x, multiply(y, _to_whole(round_floats, divide(x, y))), -1)
+
+
 UFUNCS |= {
     "absolute": _absolute,
     "add": add,
+    "ceil": partial(_to_whole, np.ceil),
     "clip": _clip,
     "conjugate": Exact.copy,
     "divide": divide,
     "fabs": _absolute,
     "float_power": power,
+    "floor": partial(_to_whole, np.floor),
+    "floor_divide": lambda x, y: _to_whole(np.floor, divide(x, y)),
     "fmax": _larger,
     "fmin": _smaller,
+    "fmod": partial(_remainder, np.trunc),
     "maximum": _larger,
     "minimum": _smaller,
     "multiply": multiply,
@@ -885,10 +1002,13 @@ UFUNCS |= {
     "positive": Exact.copy,
     "power": power,
     "reciprocal": lambda x: divide(1, x),
+    "remainder": partial(_remainder, np.floor),
+    "rint": partial(_to_whole, np.rint),
     "sign": _sign,
     "signbit": of_floats(np.signbit),
     "square": lambda x: multiply(x, x),
     "subtract": lambda x, y: add(x, y, -1),
+    "trunc": partial(_to_whole, np.trunc),
 }
 for _name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
     UFUNCS[_name] = comparison_of(getattr(np, _name))
@@ -948,7 +1068,8 @@ def concatenate(arrays: Any, axis: Any = 0, casting: Any = None) -> Exact:
     log_terms = None
     if any(x.log_terms is not None for x in parts):
         log_terms = np.concatenate([_log_terms_of(x) for x in parts], axis)
-    return Exact(parts[0].field, residues, floats, log_terms)
+    large_terms = _of_large_terms(lambda *terms: np.concatenate(terms, axis), *parts)
+    return Exact(parts[0].field, residues, floats, log_terms, large_terms)
 
 
 def stack(arrays: Any, axis: int = 0) -> Exact:
@@ -1195,15 +1316,15 @@ def _std(x: Any, *args: Any, **kwargs: Any) -> Exact:
     return UFUNCS["sqrt"](_var(x, *args, **kwargs))
 
 
-def _cumprod(x: Any, axis: Any = None) -> Exact:
-    """Return the cumulative products along an axis; None flattens x."""
+def _accumulate(name: str, x: Any, axis: Any = None) -> Exact:
+    """Return the results of the ufunc `name` accumulated along an axis; None flattens x."""
     rows = x.ravel() if axis is None else moveaxis(x, axis, 0)
-    products: list[Exact] = []
+    results: list[Exact] = []
     for row in rows:
-        if products:
-            row = multiply(products[-1], row)
-        products.append(row)
-    return moveaxis(stack(products), 0, axis or 0)
+        if results:
+            row = UFUNCS[name](results[-1], row)
+        results.append(row)
+    return moveaxis(stack(results), 0, axis or 0)
 
 
 def _cumsum(x: Any, axis: Any = None) -> Exact:
@@ -1255,7 +1376,7 @@ def _extreme(
     choose from.
     """
     flat = _flatten_axes(x, axis)
-    positions = np.expand_dims(pick(flat.floats, axis=-1), -1)
+    positions = np.expand_dims(pick(flat.deciding, axis=-1), -1)
     extreme = _take_along_axis(flat, positions, -1)
     _refuse_ties(flat, extreme)
     x.field.path.append(np.ravel(np.arange(flat.shape[-1]) == positions))
@@ -1271,7 +1392,7 @@ def _arg_extreme(
 ) -> Any:
     """Return np.argmax or np.argmin of x, as `pick` says; raise `Untraceable` on ties."""
     _extreme(pick, x, axis)
-    return pick(x.floats, axis=axis, keepdims=keepdims)
+    return pick(x.deciding, axis=axis, keepdims=keepdims)
 
 
 def _argsort(x: Any, axis: Any = -1, kind: Any = None) -> Array:
@@ -1279,7 +1400,7 @@ def _argsort(x: Any, axis: Any = -1, kind: Any = None) -> Array:
 
     A tie of different numbers raises `Untraceable`. `kind` is ignored: the sort is stable.
     """
-    order = np.argsort(x.floats, axis=axis, kind="stable")
+    order = np.argsort(x.deciding, axis=axis, kind="stable")
     ascending = moveaxis(_take_along_axis(x, order, axis), axis, 0)
     _refuse_ties(ascending[1:], ascending[:-1])
     x.field.path.append(np.ravel(order[..., None] == np.arange(x.shape[axis])))
@@ -1291,6 +1412,26 @@ def _sort(x: Exact, axis: Any = -1, kind: Any = None) -> Exact:
     if axis is None:
         return _sort(x.ravel(), 0)
     return _take_along_axis(x, _argsort(x, axis), axis)
+
+
+def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+    """Return np.searchsorted of the floats; raise `Untraceable` if v ties with an entry of a."""
+    a, v = lift_all(a, v)
+    if sorter is not None:
+        a = a[sorter]
+    if a.size:
+        nearest = np.searchsorted(a.floats, v.floats)
+        _refuse_ties(v, a[np.minimum(nearest, a.size - 1)])
+    return of_floats(np.searchsorted)(a, v, side)
+
+
+def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """Return the indices of the bins to which x belongs, as np.digitize; raise on ties."""
+    x, bins = lift_all(x, bins)
+    side = "left" if right else "right"
+    if bins.floats[0] > bins.floats[-1]:
+        return bins.size - _searchsorted(bins[::-1], x, side)
+    return _searchsorted(bins, x, side)
 
 
 def _add_reduceat(x: Exact, starts: Any, axis: int = 0) -> Exact:
@@ -1326,7 +1467,13 @@ REDUCTIONS |= {
     "minimum": _smallest,
 }
 UFUNC_METHODS |= {
-    "accumulate": {"add": _cumsum, "multiply": _cumprod},
+    "accumulate": {
+        "add": _cumsum,
+        **{
+            name: partial(_accumulate, name)
+            for name in ("multiply", "maximum", "minimum", "logaddexp")
+        },
+    },
     "reduceat": {"add": _add_reduceat},
     "at": {
         "add": _add_at,
@@ -1390,7 +1537,9 @@ FUNCTIONS |= {
     "amin": _smallest,
     "argmax": partial(_arg_extreme, np.argmax),
     "argmin": partial(_arg_extreme, np.argmin),
+    "argpartition": lambda x, kth, axis=-1: _argsort(x, axis),
     "argsort": _argsort,
+    "around": _round,
     "as_strided": as_strided,
     "broadcast_arrays": _broadcast_arrays,
     "broadcast_to": lambda x, shape, subok=False: broadcast_to(
@@ -1403,11 +1552,13 @@ FUNCTIONS |= {
     "concatenate": concatenate,
     "copy": Exact.copy,
     "copyto": lambda out, x, where=True, casting="same_kind": write_into(x, out, where),
-    "cumprod": _cumprod,
+    "cumprod": partial(_accumulate, "multiply"),
     "cumsum": _cumsum,
     "diagonal": diagonal,
+    "digitize": _digitize,
     "empty_like": _empty_like,
     "fill_diagonal": _fill_diagonal,
+    "fix": partial(_to_whole, np.trunc),
     "insert": _insert,
     "max": _largest,
     "may_share_memory": lambda x, y: True,
@@ -1420,6 +1571,8 @@ FUNCTIONS |= {
     "ravel": Exact.ravel,
     "reshape": lambda x, shape, order="C": x.reshape(shape, order=order),
     "result_type": lambda *x: np.dtype(float),
+    "round": _round,
+    "searchsorted": _searchsorted,
     "sliding_window_view": _sliding_window_view,
     "sort": _sort,
     "std": _std,
@@ -1435,11 +1588,9 @@ for _name in (
     "allclose",
     "any",
     "count_nonzero",
-    "digitize",
     "flatnonzero",
     "isclose",
     "nonzero",
-    "searchsorted",
 ):
     FUNCTIONS[_name] = of_floats(getattr(np, _name))
 for _name in (
@@ -1447,6 +1598,7 @@ for _name in (
     "any",
     "argmax",
     "argmin",
+    "argpartition",
     "argsort",
     "clip",
     "cumprod",
@@ -1458,6 +1610,8 @@ for _name in (
     "nonzero",
     "prod",
     "repeat",
+    "round",
+    "searchsorted",
     "std",
     "sum",
     "take",

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import check_callable
-from ..fields.finite import LOG_2
+from ..fields.finite import LOG_2, MASK_SIZE
 from .arrays import (
     FUNCTIONS,
     UFUNCS,
@@ -40,13 +40,30 @@ SMALL_EXPONENT = -60  # for |x| < 10^-60 a series replaces the formula
 
 
 def exp(x: Any) -> Exact:
-    """Return e^x, with derivative e^x x'."""
+    """Return e^x, with derivative e^x x'; 0 with derivative 0 where x is masked."""
     (x,) = lift_all(x)
-    primal = x.field.exp(x.primal, x.log_terms)
-    if x.field.has_infinity:
-        # e^-inf is 0, on which attention masks of -inf rely
-        primal[np.isneginf(x.floats)] = 0 * x.field.one
+    nothing = 0 * x.field.one
+    is_masked = _is_masked(x)[..., None]
+    exponents = np.where(is_masked, nothing, x.primal)
+    primal = x.field.exp(exponents, x.log_terms)
+    primal = np.where(is_masked, nothing, primal)
     return apply_slope(x, primal, primal, np.exp(x.floats))
+
+
+def _is_masked(x: Exact) -> Array:
+    """Return where e^x counts as 0, because a mask has been written into x or added to it.
+
+    A mask is a constant of the program: minus infinity, or at most -`MASK_SIZE` and with no other
+    terms that would make up for half of it. A number that is small without it is not masked.
+    """
+    is_infinite = np.isneginf(x.floats) & x.field.has_infinity
+    if x.large_terms is None:
+        return is_infinite
+    is_large = x.large_terms <= -MASK_SIZE
+    is_masked = is_large & (x.floats <= x.large_terms / 2)
+    masks = x.large_terms[is_masked]
+    x.field.largest_mask = max(x.field.largest_mask, masks.max(initial=-math.inf))
+    return is_infinite | is_masked
 
 
 def log(x: Any) -> Exact:
@@ -235,6 +252,14 @@ def _tanh(x: Exact) -> Exact:
     return -e / (2 + e)
 
 
+def _expit(x: Exact) -> Exact:
+    """Return 1 / (1 + e^-x), the logistic function; 0 with derivative 0 where x is masked."""
+    value = 1 / (1 + exp(-x))
+    if x.large_terms is None:
+        return value
+    return select(_is_masked(x), 0.0, value)
+
+
 def _normal_cdf(x: Exact) -> Exact:
     """Return the distribution function of N(0, 1) at x, (1 + erf(x / sqrt 2)) / 2."""
     return (1 + _erf(x / math.sqrt(2.0))) / 2
@@ -326,7 +351,7 @@ SCIPY_FORMULAS: Handlers = {
     "betaln": lambda x, y: polygamma(-1)(x) + polygamma(-1)(y) - polygamma(-1)(x + y),
     "entr": lambda x: -_xlogy(x, x),
     "erfc": lambda x: 1 - _erf(x),
-    "expit": lambda x: 1 / (1 + exp(-x)),
+    "expit": _expit,
     "log_expit": lambda x: -log(1 + exp(-x)),
     "log_ndtr": lambda x: log(_normal_cdf(x)),
     "logit": lambda x: log(x / (1 - x)),

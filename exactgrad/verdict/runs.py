@@ -39,7 +39,6 @@ ADVICE = {
     "linalg": "write the elimination itself, or pass its result as an argument",
     "finfo": "write the constant itself",
     r"math\.": "use NumPy's function, which takes arrays of any kind",
-    "floor|ceil|round|rint|remainder|%": "take it out of the function: it has no derivative",
     "vectorize": "write the loop",
     r"written into|\] ([-+*/]|\*\*)?= .*an array of floats": "write into arrays that the "
     "function makes in this call: one that it keeps from call to call holds floats",

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from exactgrad import prove
+from exactgrad import prove, stop_gradient
 from exactgrad.fields.digits import N_DIGITS, Digits, context
 from exactgrad.fields.finite import Prime, Untraceable
 from exactgrad.trace.arrays import UFUNCS, Exact, dual_residues, lift
@@ -89,7 +89,8 @@ def test_every_ufunc_that_is_known_is_tried_here_or_below():
         "minimum", "fmax", "fmin", "sign", "clip", "less", "less_equal", "greater",
         "greater_equal", "equal", "not_equal", "isfinite", "isnan", "isinf", "signbit", "arcsin",
         "arccos", "arctan2", "hypot", "logaddexp", "xlogy", "xlog1py", "rel_entr", "betaln", "i0e",
-        "i1e", "erfinv", "ndtri", "matmul", "vecdot",
+        "i1e", "erfinv", "ndtri", "matmul", "vecdot", "floor", "ceil", "trunc", "rint", "remainder",
+        "fmod", "floor_divide",
     }  # fmt: skip
     assert set(UFUNCS) == here | elsewhere
 
@@ -119,6 +120,18 @@ def through_views(x):
     return y
 
 
+def put_in_order(x):
+    out = np.zeros_like(x)
+    np.put_along_axis(out, np.argsort(-x, axis=1), x**2, 1)
+    return out
+
+
+def sorted_in_place(x):
+    y = x * x
+    y.sort()
+    return y
+
+
 PROGRAMS = {
     "arithmetic": lambda x: (x + 2) * (3 - x) / (x * x + 1) - x,
     "powers": lambda x: x**3 + x**-2 + x**0.5 + x**1.5 + x**0.3 + 2.0**x + x**W,
@@ -126,6 +139,21 @@ PROGRAMS = {
     "gates": lambda x: x * (W > 0.5) + np.where(x > 0.5, x, 2 * x),
     "extremes": lambda x: np.maximum(x, 0.55) + np.minimum(x, W) + np.clip(x, 0.3, 0.8),
     "largest": lambda x: np.max(x) + x.max(axis=1) + np.min(x, axis=1) + np.ptp(x),
+    "rounded": lambda x: np.floor(9 * x) * x + np.ceil(9 * x) / x + np.trunc(-9 * x) * x**2
+    + np.rint(9 * x) * x + np.round(x, 1) * x + (10 * x).round()
+    + np.fix(-4 * x) * np.sign(x - 0.5),
+    "rounded down to tens": lambda x: np.round(900 * x, -2) * x,
+    "remainders": lambda x: (9 * x) % 1 + np.remainder(-x, W) + np.fmod(-x, 0.13) + x // W * x,
+    "a table that is interpolated": lambda x: np.arange(10.0)[(9 * x).astype(int)] ** 2
+    + (9 * x - np.floor(9 * x)) * (2 * (9 * x).astype(int) + 1),
+    "accumulated": lambda x: np.maximum.accumulate(x, axis=1) * np.minimum.accumulate(x)
+    + np.logaddexp.accumulate(x, axis=-1) + np.cumprod(x, 0),
+    "the largest three": lambda x: np.take_along_axis(
+        x, np.argpartition(-x, 2, axis=1)[:, :3], 1) ** 2 + np.sort(x)[:, ::-1][:, :3],
+    "put along an axis": lambda x: put_in_order(x) * np.arange(4.0),
+    "sorted in place": lambda x: sorted_in_place(x) * np.arange(4.0),
+    "bins": lambda x: x ** np.searchsorted([0.31, 0.52], x) + x * np.digitize(x, [0.7, 0.4])
+    + x * np.searchsorted(np.sort(x[0]), W, sorter=np.arange(4)),
     "sorted": lambda x: np.sort(x, axis=0) * np.arange(3.0)[:, None]
     + x.ravel()[np.argsort(x.ravel())][0],
     "sums": lambda x: x.sum() + x.sum(axis=0) + x.mean(axis=0) + np.add.reduce(x)
@@ -238,9 +266,13 @@ def test_programs_have_their_values_and_slopes(name):
         (lambda x: np.linalg.norm(x, 2, axis=(0, 1)), "svd"),
         (lambda x: np.convolve(x[0], x[1]), "array of floats"),
         (lambda x: np.linalg.eigh(x[:, :3]), "eigh"),
-        (lambda x: np.floor(x), "floor"),
-        (lambda x: x % 1, "remainder"),
-        (lambda x: x.astype(int), "int"),
+        (lambda x: np.floor(V) + np.floor(x + 1 - x.floats), "kink or a tie"),
+        (lambda x: np.rint(x + 0.5 - x.floats), "kink or a tie"),
+        (lambda x: (x + 2 - x.floats).astype(int), "kink or a tie"),
+        (lambda x: np.searchsorted(np.sort(V[0]), x), "kink or a tie"),
+        (lambda x: np.digitize(x, np.sort(V[0])[::-1]), "kink or a tie"),
+        (lambda x: np.floor(x * np.inf), "kink or a tie"),
+        (lambda x: x.astype(bool), "bool"),
         (lambda x: float(x[0, 0]), "float"),
         (lambda x: [1, 2, 3][x[0, 0]], "float"),
         (lambda x: np.arange(3)[x[0, 0]], "float|index"),
@@ -267,6 +299,18 @@ def test_what_is_not_known_is_refused(f, said):
     field = Prime(0)
     with pytest.raises((Untraceable, TypeError), match=said):
         Copies().call(field, f, moving(field, V, np.ones(V.shape, int)))
+
+
+def test_the_gradient_that_goes_straight_through_a_rounded_number_is_refuted_unless_it_says_so():
+    def rounded(x):
+        return (np.round(9 * x) ** 2).sum(), 18 * np.round(9 * x)
+
+    def through(x):
+        y = 9 * x + stop_gradient(np.round(9 * x) - 9 * x)
+        return (y**2).sum(), 18 * y
+
+    assert prove(rounded, V).verdict == "refuted"
+    assert prove(through, V).verdict == "proved"
 
 
 def test_numbers_of_two_proofs_are_not_mixed():

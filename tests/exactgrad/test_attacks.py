@@ -220,8 +220,8 @@ STATE = {
 REST = {
     "rows with a single 1": (
         lambda t, y: ((y * t).sum(), y * y), (TWO, np.array([0.0, 1.0])), "not proved", "integers"),
-    "rounding": (lambda t: (np.round(t).sum(), 0 * t), (TWO,), "not traceable", "np.round"),
-    "a remainder": (lambda t: ((t % 1).sum(), 1 + 0 * t), (TWO,), "not traceable", "%"),
+    "a spacing of floats": (
+        lambda t: (np.spacing(t).sum(), 0 * t), (TWO,), "not traceable", "np.spacing"),
     "a float of it": (
         lambda t: (float(t[0]) * t.sum(), t[0] + 0 * t), (TWO,), "not traceable", "float"),
     "the gradient of another value": (lambda t: ((t**3).sum(), 2 * t), (TWO,), "refuted", "2 of 2"),

@@ -30,10 +30,15 @@ class Program:
         return changed(self.function, *self.change)
 
 
+def source_of(function):
+    """Return the source of a function, without its decorators."""
+    source = textwrap.dedent(inspect.getsource(function))
+    return source[source.index("\ndef ") + 1 :] if source.startswith("@") else source
+
+
 def changed(function, *pairs):
     """Return the function with parts of its source replaced, each of which stands there once."""
-    source = textwrap.dedent(inspect.getsource(function))
-    source = source[source.index("def ") :]
+    source = source_of(function)
     for old, new in pairs:
         if source.count(old) != 1:
             raise ValueError(f"{old!r} stands {source.count(old)} times in {function.__name__}")
