@@ -1,4 +1,4 @@
-"""Measure the digits that a function loses, beyond what the rounding of its input costs."""
+"""Measure the digits that a function loses, beyond what the rounding of its input costs (D66)."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class Judge(NamedTuple):
         A result may overflow if the exact one does, or nearly does. No number is near nan.
         """
         with np.errstate(all="ignore"):
-            allowed = self.factor * (self.rounding(exact) + cost)
+            allowed = self.factor * (self.rounding(exact) + cost)  # D66
             allowed = allowed + N_TINY * self.limits.tiny
             overflows = ~(abs(exact) + allowed < self.limits.largest)
             is_close = abs(computed - exact) <= allowed
