@@ -26,6 +26,7 @@ from .deprecation import warn_renamed
 
 if TYPE_CHECKING:
     from .derivatives import (
+        prove_gauss_newton,
         prove_hessian,
         prove_hvp,
         prove_jacobian,
@@ -58,6 +59,7 @@ __all__ = [
     "check_vjp",
     "function",
     "prove",
+    "prove_gauss_newton",
     "prove_hessian",
     "prove_hvp",
     "prove_jacobian",
@@ -70,6 +72,7 @@ __all__ = [
 
 _MODULES = {
     "derivatives": (
+        "prove_gauss_newton",
         "prove_hessian",
         "prove_hvp",
         "prove_jacobian",

@@ -18,13 +18,20 @@ refuted: 1 of 4 derivatives is wrong
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from .proofs import Proof, WrongDerivative, prove, with_fields
-from .structures import reduce_to_gradient
+from .proofs import Proof, prove_reduced, stop_gradient
+from .structures import Tree, map_leaves
+from .trace.slopes import slope_along
 
-__all__ = ["prove_hessian", "prove_hvp", "prove_jacobian", "prove_jvp", "prove_vjp"]
+__all__ = [
+    "prove_gauss_newton",
+    "prove_hessian",
+    "prove_hvp",
+    "prove_jacobian",
+    "prove_jvp",
+    "prove_vjp",
+]
 
 Function = Callable[..., Any]
 
@@ -62,7 +69,7 @@ def prove_vjp(
         If an argument has a wrong type or is out of range, or if the arrays that f and vjp return
         do not have matching shapes.
     """
-    return _proved("vjp", f, vjp, theta, arguments, options)
+    return prove_reduced("vjp", f, vjp, theta, arguments, options)
 
 
 def prove_jvp(
@@ -88,7 +95,7 @@ def prove_jvp(
     Proof
         A proof that counts one derivative for each number that f returns.
     """
-    return _proved("jvp", f, jvp, theta, arguments, options)
+    return prove_reduced("jvp", f, jvp, theta, arguments, options)
 
 
 def prove_jacobian(
@@ -114,7 +121,7 @@ def prove_jacobian(
     Proof
         A proof that counts one derivative for each number of the Jacobian.
     """
-    return _proved("jacobian", f, jacobian, theta, arguments, options)
+    return prove_reduced("jacobian", f, jacobian, theta, arguments, options)
 
 
 def prove_hvp(
@@ -125,8 +132,8 @@ def prove_hvp(
     Parameters
     ----------
     gradient : callable
-        Function of theta and the `arguments` that returns the gradient, or a value and its
-        gradient, which is then proved first. A function that returns the value alone will not do.
+        Function of theta and the `arguments` that returns the gradient; a value and its gradient,
+        which is then proved first; or the value alone.
     hvp : callable
         Function of theta, a vector v and the `arguments` that returns the Hessian times v. Both v
         and the product have the structure of theta.
@@ -141,7 +148,7 @@ def prove_hvp(
         The proof of `hvp`, which counts one derivative for each number of theta; or the failed
         proof of `gradient`, if that returns a value whose gradient is not proved.
     """
-    return _proved("hvp", gradient, hvp, theta, arguments, options)
+    return prove_reduced("hvp", gradient, hvp, theta, arguments, options)
 
 
 def prove_hessian(
@@ -152,8 +159,8 @@ def prove_hessian(
     Parameters
     ----------
     gradient : callable
-        Function of theta and the `arguments` that returns the gradient, or a value and its
-        gradient, which is then proved first.
+        Function of theta and the `arguments` that returns the gradient; a value and its gradient,
+        which is then proved first; or the value alone.
     hessian : callable
         Function of theta and the `arguments` that returns the second derivatives, with the shape
         ``theta.shape + theta.shape``.
@@ -168,33 +175,66 @@ def prove_hessian(
         The proof of `hessian`, which counts one derivative for each number of the Hessian; or the
         failed proof of `gradient`, if that returns a value whose gradient is not proved.
     """
-    return _proved("hessian", gradient, hessian, theta, arguments, options)
+    return prove_reduced("hessian", gradient, hessian, theta, arguments, options)
 
 
-def _proved(
-    shape: str,
+def prove_gauss_newton(
     f: Function,
     by_hand: Function,
     theta: Any,
-    arguments: tuple[Any, ...],
-    options: dict[str, Any],
+    *arguments: Any,
+    loss: Function | None = None,
+    product: bool = False,
+    **options: Any,
 ) -> Proof:
-    """Return the proof that `by_hand` is the derivative of f; `wrong` names each wrong derivative.
+    """Prove or refute a hand-written Gauss-Newton matrix J^T H J, or its product with a vector.
 
-    `shape` says what `by_hand` returns: 'vjp', 'jvp', 'jacobian', 'hvp' or 'hessian'. `options` are
-    keyword arguments of `prove`.
+    J is the Jacobian of the outputs f(theta), and H the Hessian of the loss by the outputs. For the
+    log likelihood of an exponential family by its natural parameters it is the Fisher matrix.
+
+    Parameters
+    ----------
+    f : callable
+        Function of theta and the `arguments` that returns the outputs or residuals: an array, or a
+        dict, tuple or list of arrays.
+    by_hand : callable
+        Function of theta and the `arguments` that returns the matrix, of shape
+        ``theta.shape + theta.shape``; a product takes its vector after theta.
+    theta : ndarray, or a dict, tuple or list of arrays
+        The point, float64; for a matrix it is one array.
+    *arguments
+        As in `prove_vjp`.
+    loss : callable, optional
+        Function of the outputs and the `arguments` that returns a number. By default half the sum
+        of squares, for which H is the identity.
+    product : bool
+        Whether `by_hand` returns the product with a vector. By default it returns the matrix.
+    **options
+        As in `prove_vjp`.
+
+    Returns
+    -------
+    Proof
+        A proof that counts one derivative for each number of the matrix or the product.
     """
-    ask = partial(prove, **options)
-    reduced = reduce_to_gradient(shape, f, by_hand, theta, arguments, ask)
-    proof: Proof = reduced.answer
-    is_product = shape in ("jvp", "hvp")
 
-    def wrong() -> tuple[WrongDerivative, ...]:
-        errors = []
-        for row, row_proof in reduced.wrong_rows():
-            for error in row_proof.wrong:
-                name = row if is_product else f"{row} by {error.name}"
-                errors.append(error._replace(name=name))
-        return tuple(errors) or proof.wrong
+    def half_squares(outputs: Any, *_: Any) -> Any:
+        flat = Tree.of(outputs, "value").flatten(outputs)
+        return (flat * flat).sum() / 2
 
-    return with_fields(proof, coordinates=reduced.n_derivatives, wrong=wrong)
+    def linearised(theta: Any, *arguments: Any) -> Any:
+        # the loss of the outputs' tangent plane, whose Hessian by theta is J^T H J
+        point = map_leaves(theta, stop_gradient)
+        steps = map_leaves(theta, lambda x: x - stop_gradient(x))
+
+        def outputs(theta: Any, *arguments: Any) -> Any:
+            values = f(theta, *arguments)
+            return Tree.of(values, "value").flatten(values)
+
+        values = f(point, *arguments)
+        tree = Tree.of(values, "value")
+        plane = tree.flatten(values) + slope_along(outputs, point, steps, *arguments)
+        return (loss or half_squares)(tree.unflatten(plane), *arguments)
+
+    shape = "hvp" if product else "hessian"
+    return prove_reduced(shape, linearised, by_hand, theta, arguments, options)

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial, wraps
 from itertools import islice
 from typing import Any
 
@@ -40,8 +41,16 @@ from numpy.typing import NDArray
 from .arguments import check_callable, check_plain, whole_number
 from .blame.lines import explanation
 from .deprecation import renamed_arguments, renamed_names
-from .structures import flatten_arguments, leaves
+from .structures import (
+    StructureError,
+    Tree,
+    copy_leaves,
+    flatten_arguments,
+    leaves,
+    reduce_to_gradient,
+)
 from .trace.copies import Copies, in_own_context
+from .trace.slopes import slope_along
 from .verdict.attempts import Conclusion, Errors, Verdict, attempt
 from .verdict.data import argument_names, describe_data, parse_fixed
 from .verdict.errors import WrongDerivative
@@ -205,6 +214,7 @@ def prove(
     n_points: int = 8,
     seed: int = 0,
     fixed: Iterable[str | int] | str = (),
+    order: int = 1,
 ) -> Proof:
     """Prove or refute that `value_and_grad` returns the gradient of its value (D44).
 
@@ -243,6 +253,12 @@ def prove(
         alone. By default there are none. A gradient that is right for the given data only is then
         *proved for these data* if a condition on them suffices that the prover knows (rows that sum
         to 1 or 0, a symmetric matrix, ...), and *not proved* otherwise.
+    order : {1, 2}
+        With 2 the function returns (value, gradient, second) or (value, second), where `second` is
+        the Hessian, of shape ``theta.shape + theta.shape``, or its product with a vector, which has
+        the structure of theta and is the first of the `arguments`. The gradient is proved first,
+        and then `second`; without a gradient it is proved from the value. `blocks` and `coordinate`
+        are not used.
 
     Returns
     -------
@@ -255,6 +271,11 @@ def prove(
         but a number and a gradient of the shape of theta. What the function itself raises when it
         is called with floats is raised too.
     """
+    if whole_number("order", order) == 2:
+        options = {"n_points": n_points, "seed": seed, "fixed": fixed}
+        return _prove_second(value_and_grad, theta, arguments, options)
+    if order != 1:
+        raise ValueError(f"order must be 1 or 2; got {order}")
     function, theta, blocks, name = flatten_arguments(
         value_and_grad, theta, blocks, coordinate
     )
@@ -420,6 +441,92 @@ def _other_thetas(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
         yield 2 * size * normal[1]
         yield size * normal[2] * 10 ** -rng.uniform(0, 2)
         yield theta * np.exp(normal[3] / 2)
+
+
+# --- proofs of derivatives of other shapes
+
+
+def prove_reduced(
+    shape: str,
+    f: Callable[..., Any],
+    by_hand: Callable[..., Any],
+    theta: Any,
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+) -> Proof:
+    """Return the proof that `by_hand` is the derivative of f; `wrong` names each wrong derivative.
+
+    Parameters
+    ----------
+    shape : {'vjp', 'jvp', 'jacobian', 'hvp', 'hessian'}
+        What `by_hand` returns.
+    f, by_hand, theta, arguments
+        As in `structures.reduce_to_gradient`.
+    options : dict
+        Keyword arguments of `prove`.
+    """
+    ask = partial(prove, **options)
+    reduced = reduce_to_gradient(shape, f, by_hand, theta, arguments, ask, slope_along)
+    proof: Proof = reduced.answer
+    is_product = shape in ("jvp", "hvp")
+
+    def wrong() -> tuple[WrongDerivative, ...]:
+        errors = []
+        for row, row_proof in reduced.wrong_rows():
+            for error in row_proof.wrong:
+                name = row if is_product else f"{row} by {error.name}"
+                errors.append(error._replace(name=name))
+        return tuple(errors) or proof.wrong
+
+    return with_fields(proof, coordinates=reduced.n_derivatives, wrong=wrong)
+
+
+def _prove_second(
+    f: Callable[..., Any],
+    theta: Any,
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+) -> Proof:
+    """Return the proof that the last result of f is the Hessian of its value, or a product with it.
+
+    Parameters
+    ----------
+    f, theta, arguments
+        As in `prove` for ``order=2``.
+    options : dict
+        Keyword arguments of `prove`.
+    """
+    check_callable("value_and_grad", f)
+    returned = f(copy_leaves(theta), *copy_leaves(arguments))
+    if not isinstance(returned, tuple) or len(returned) not in (2, 3):
+        raise StructureError(
+            "with order=2 the function must return (value, gradient, second) or (value, second)"
+        )
+
+    @wraps(f)
+    def first(*arguments: Any) -> Any:
+        *results, _ = f(*arguments)
+        return tuple(results) if len(results) > 1 else results[0]
+
+    @wraps(f)
+    def second(*arguments: Any) -> Any:
+        return f(*arguments)[-1]
+
+    shapes = Tree.of(theta, "theta").shapes
+    is_product = Tree.of(returned[-1], "theta").shapes == shapes != {"theta": ()}
+    if not is_product:
+        return prove_reduced("hessian", first, second, theta, arguments, options)
+    vector, *others = arguments or (None,)
+    if Tree.of(vector, "theta").shapes != shapes:
+        raise StructureError(
+            "a product with the Hessian, which has the structure of theta, is one with the first "
+            "argument after theta, which must have it too; a Hessian has the shape of theta twice"
+        )
+
+    def first_alone(theta: Any, *others: Any) -> Any:
+        return first(theta, vector, *others)
+
+    return prove_reduced("hvp", first_alone, second, theta, tuple(others), options)
 
 
 # --- proofs that two functions have the same values

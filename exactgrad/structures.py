@@ -348,6 +348,7 @@ def reduce_to_gradient(
     theta: Any,
     arguments: tuple[Any, ...],
     ask: Function,
+    slope_along: Function | None = None,
 ) -> ReducedAnswer:
     """Prove or check a Jacobian, a Hessian or a product as the gradient of the number u . f.
 
@@ -359,7 +360,8 @@ def reduce_to_gradient(
         What `by_hand` returns.
     f : callable
         Function of theta and the `arguments` that returns numbers. For 'hvp' and 'hessian' it
-        returns the gradient, or a value and its gradient, which is then proved or checked first.
+        returns the gradient, or a value and its gradient, which is then proved or checked first,
+        or the value alone if `slope_along` is given.
     by_hand : callable
         The hand-written derivative, a function of the same arguments; a product takes its vector
         after theta.
@@ -370,6 +372,9 @@ def reduce_to_gradient(
     ask : callable
         `prove` or `check_gradient` with their options: takes a function that returns a value and a
         gradient, theta and further arguments, and returns a `Proof` or a `Report`.
+    slope_along : callable, optional
+        Function of f, theta, a direction and the `arguments` that returns the derivative of f along
+        the direction, with its own derivative.
     """
     is_second = shape in ("hvp", "hessian")
     check_callable("gradient" if is_second else "f", f)
@@ -385,19 +390,24 @@ def reduce_to_gradient(
         values = _second_of(f)
         returned = returned[1]
     outputs = Tree.of(returned, "gradient" if is_second else "value")
+    weighted = _weighted(values, outputs)
+    is_value = [*outputs.shapes.values()] == [()] != [*tree.shapes.values()]
+    if is_second and slope_along and is_value:
+        outputs = Tree.of(theta, "gradient")
+        weighted = _weighted_slope(f, outputs, slope_along)
     rng = np.random.default_rng(0)
     if shape == "vjp":
-        program = _vjp_program(values, by_hand, outputs)
+        program = _vjp_program(weighted, by_hand, outputs)
         n_derivatives = tree.size
     elif shape in ("jvp", "hvp"):
-        program = _jvp_program(shape, values, by_hand, tree, outputs)
+        program = _jvp_program(shape, weighted, by_hand, tree, outputs)
         n_derivatives = outputs.size
         arguments = (*arguments, flat, rng.standard_normal(flat.size))
         theta = np.zeros(1)
         # `blocks` and `coordinate` name numbers of theta, but the variable is now the number s
         ask = partial(ask, blocks=None, coordinate=None)
     else:
-        program = _jacobian_program(shape, values, by_hand, outputs)
+        program = _jacobian_program(shape, weighted, by_hand, outputs)
         n_derivatives = outputs.size * tree.size
     # functions in C have no signature, and other callables may raise any error
     with suppress(Exception):
@@ -440,13 +450,25 @@ def _weighted(values: Function, outputs: Tree) -> Function:
     return weighted
 
 
-def _vjp_program(values: Function, vjp: Function, outputs: Tree) -> Function:
+def _weighted_slope(f: Function, tree: Tree, slope_along: Function) -> Function:
+    """Return a function of (theta, u, arguments) for the product of u and the gradient of f.
+
+    The number is computed by `slope_along`, a function of f, theta, u and the arguments. `tree` is
+    the structure of theta, and u is flat.
+    """
+
+    def weighted(theta: Any, u: Any, arguments: list[Any]) -> Any:
+        return slope_along(f, theta, tree.unflatten(u), *arguments)
+
+    return weighted
+
+
+def _vjp_program(weighted: Function, vjp: Function, outputs: Tree) -> Function:
     """Return a function of (theta, *arguments, u) that computes ``u . f(theta)`` and u J.
 
-    `values` is f, J its Jacobian, `vjp` the product u J by hand, and `outputs` the structure of
-    what f returns.
+    `weighted` computes u . f, J is the Jacobian of f, `vjp` the product u J by hand, and `outputs`
+    the structure of what f returns.
     """
-    weighted = _weighted(values, outputs)
 
     def value_and_vjp(theta: Any, *arguments_and_u: Any) -> Any:
         *arguments, u = arguments_and_u
@@ -457,15 +479,14 @@ def _vjp_program(values: Function, vjp: Function, outputs: Tree) -> Function:
 
 
 def _jvp_program(
-    shape: str, values: Function, jvp: Function, tree: Tree, outputs: Tree
+    shape: str, weighted: Function, jvp: Function, tree: Tree, outputs: Tree
 ) -> Function:
     """Return a function of (s, *arguments, theta, t, u) for ``u . f(theta + s t)`` and u . J t.
 
-    s has shape (1,) and the tangent t has shape (D,); u . J t is the derivative by s. `values` is
-    f, J its Jacobian, `jvp` the product J t by hand; `tree` and `outputs` are the structures of
-    theta and of what f returns; `shape` is the name of the product in errors.
+    s has shape (1,) and the tangent t has shape (D,); u . J t is the derivative by s. `weighted`
+    computes u . f, J is the Jacobian of f, `jvp` the product J t by hand; `tree` and `outputs` are
+    the structures of theta and of what f returns; `shape` is the name of the product in errors.
     """
-    weighted = _weighted(values, outputs)
 
     def value_and_jvp(s: Any, *arguments_and_point: Any) -> Any:
         *arguments, theta, t, u = arguments_and_point
@@ -478,19 +499,18 @@ def _jvp_program(
 
 
 def _jacobian_program(
-    shape: str, values: Function, jacobian: Function, outputs: Tree
+    shape: str, weighted: Function, jacobian: Function, outputs: Tree
 ) -> Function:
     """Return a function of (theta, *arguments, u) that computes ``u . f(theta)`` and u J.
 
-    `values` is f, and J its Jacobian, which the hand-written `jacobian` returns; `outputs` is the
-    structure of what f returns, and `shape` the name of the Jacobian in errors.
+    `weighted` computes u . f, and J is the Jacobian of f, which the hand-written `jacobian`
+    returns; `outputs` is the structure of what f returns, and `shape` the name of J in errors.
     """
     rows = outputs.shapes.get(outputs.name)
     if rows is None:
         raise ValueError(
             f"f must return a single array for a {shape}; got arrays at {[*outputs.shapes]}"
         )
-    weighted = _weighted(values, outputs)
 
     def value_and_product(theta: Any, *arguments_and_u: Any) -> Any:
         *arguments, u = arguments_and_u

@@ -20,6 +20,8 @@ LOG_2PI = log(2.0 * np.pi)
 BOX_MULLER_MIN_SIZE = 1024
 CACHE_BLOCK = 32_768  # length of blocks whose temporary arrays stay in the cache
 HALF_STEPS = 10  # number of steps of the recurrence in `gamma_half_step`
+# Middle of a step from which on log(1 - 1 / middle^2) needs `log1p`: 1 / middle^2 is below 1e-4
+LARGE_NU = 100.0
 # Midpoints t of intervals of length 1/2 for `erfc`; at the next one e^-t^2 would be 1e-17
 MIDPOINTS = [0.25 + 0.5 * n for n in range(12)]
 # Coefficients B_2j (1 - 4^j) / (2j (2j - 1)) of the powers 13, 11, ..., 1 of 1 / nu
@@ -203,9 +205,11 @@ def gamma_half_step(nu: Any) -> HalfStep:
     for coefficient in HALF_STEP_SERIES:
         slopes = slopes * square + series
         series = series * square + coefficient
+    # the logarithms of factors 1 - 1 / middle^2, which for large nu are close to 1
     factors = (steps / middle) * (above / middle)  # at most 1, so without overflow
+    logs = np.where(middle.real < LARGE_NU, np.log(factors), log1p(-1.0 / middle**2))
     # the steps of the recurrence are added to the series at their end
-    value = 0.5 * np.add.reduce(np.log(factors), axis=-1) + inverse * series  # D41
+    value = 0.5 * np.add.reduce(logs, axis=-1) + inverse * series  # D41
     # half the derivatives of log(factors) by log nu
     factor_slopes = nu[..., None] / steps / middle / above
     # derivative of inverse * series by log nu

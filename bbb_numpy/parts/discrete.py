@@ -10,6 +10,7 @@ import numpy as np
 from ..numeric.elementary import (
     for_outputs,
     inner,
+    log1p,
     log_factorial,
     log_softmax,
     softplus_parts,
@@ -145,12 +146,13 @@ class BernoulliLikelihood(_Discrete):
             The derivative d log P/dz = y - sigmoid(z), which `vjp` takes.
         """
         check_shape(f, y)
-        parts = softplus_parts(f)
-        rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(
-            parts.softplus, axis=-1
-        )
-        # The second result, which `vjp` takes, is the derivative for the logits
-        return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)  # y - p (D13)
+        positive = np.greater(f.real, 0).astype(np.int8)  # the likelier target, 0 or 1
+        decayed = softplus_parts(np.where(positive, -f, f))  # functions of -|f|
+        # 0 if the logit is right: then the small log1p(e^-|f|) and its slope are not rounded
+        error = y - positive
+        rowwise = np.add.reduce(error * f - decayed.softplus, axis=-1)
+        # The second result, which `vjp` takes, is the derivative for the logits, y - p (D13)
+        return rowwise, error + np.where(positive, decayed.sigmoid, -decayed.sigmoid)
 
     def mean(self, params: Params, f: Array) -> Array:
         """Return the probability that each target is 1, sigmoid(f), an array (S, B, K)."""
@@ -222,15 +224,26 @@ class CategoricalLikelihood(_Discrete):
             The derivative d log P/df = y - softmax(f), which `vjp` takes.
         """
         check_shape(f, y)
-        # In this copy the numbers of one class are contiguous in memory, so that a sum over classes
-        # adds whole columns, which is faster
-        z = f.swapaxes(-1, -2).copy().swapaxes(-1, -2)  # logits (S, B, K)
-        z -= np.max(z.real, axis=-1, keepdims=True)
+        # In these copies the numbers of one class are contiguous in memory, so that a sum over
+        # classes, the axis before the last, adds whole rows, which is faster
+        z = f.swapaxes(-1, -2).copy()  # logits (S, K, B)
+        y = y.swapaxes(-1, -2).copy()  # targets (K, B)
+        largest = np.max(z.real, axis=-2, keepdims=True)
+        is_largest = np.equal(z.real, largest).astype(np.int8)
+        z -= largest
         p = np.exp(z)  # softmax(f), before division by its sum over classes
-        total = np.add.reduce(p, axis=-1, keepdims=True)
-        z -= np.log(total)  # z is now log softmax(f)
-        # The log likelihood sum_k y_k log softmax(f)_k, and its derivative y - softmax(f)
-        return np.add.reduce(z * y, axis=-1), np.subtract(y, p / total, out=p)  # D14
+        # That of the largest logit is 1, beside which the others would be rounded: `others` is
+        # the sum over classes minus 1
+        p -= is_largest
+        others = np.add.reduce(p, axis=-2, keepdims=True)
+        others += np.add.reduce(is_largest, axis=-2, keepdims=True) - 1
+        z -= log1p(others)  # z is now log softmax(f)
+        # y - softmax(f), where 1 - 1 is taken before a small number is added to it
+        np.subtract(y * others, p, out=p)
+        p += y - is_largest
+        p /= 1.0 + others
+        # The log likelihood sum_k y_k log softmax(f)_k, and its derivative y - softmax(f) (D14)
+        return np.add.reduce(z * y, axis=-2), p.swapaxes(-1, -2)
 
     def mean(self, params: Params, f: Array) -> Array:
         """Return the probabilities of the K classes, softmax(f), an array (S, B, K)."""

@@ -246,7 +246,7 @@ class FullRank(GaussianPosterior):
     ) -> Entropy:
         r"""Return the entropy of q in nats, and the sum of the variances of the weights (M4, D19).
 
-        The entropy is :math:`\sum_j \log C_{jj} +     frac P2 (1 + \log 2\pi)`.
+        The entropy is :math:`\sum_j \log C_{jj} + \tfrac P2 (1 + \log 2\pi)`.
 
         Parameters
         ----------

@@ -183,7 +183,7 @@ class HalfNormal(_ScaleDensity):
 
     def slope(self, u: Array, start: Array) -> Array:
         """Return the derivative 1 - e^(2 u) / scale^2 of the log density for u (D32)."""
-        return 1.0 - np.exp(self._log_ratio(u)) ** 2
+        return -np.expm1(2.0 * self._log_ratio(u))  # no digits cancel at u = log(scale)
 
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array

@@ -214,7 +214,10 @@ class ScaleMixturePrior(Prior):
             d_narrow = moment[1] * s2**-3 - mass[1] / s2  # derivative for sigma2 (R6)
             d_t1 = d_wide * d_sigma1  # sigma1 alone depends on t1 (R8)
             d_t2 = (d_wide + d_narrow) * d_sigma2  # both scales depend on t2 (R8)
-            d_a = mass[0] * (1.0 - pi) - mass[1] * pi  # derivative for logit(pi) (R7)
+            complement = np.exp(
+                c.log_pi[1]
+            )  # 1 - pi, which keeps its digits for pi near 1
+            d_a = mass[0] * complement - mass[1] * pi  # derivative for logit(pi) (R7)
             # Derivatives of log P(w) for t1, t2 and a, (S, 3)
             d_mixture = np.concatenate([d_t1, d_t2, d_a], axis=1)
             write_gradient(d_params["prior_mixture"], cotangent, d_mixture)

@@ -446,7 +446,7 @@ class MeanField(GaussianPosterior):
     ) -> Entropy:
         r"""Return the entropy of q in nats, and the sum of the variances of the weights (D18).
 
-        The entropy is :math:`\sum_j \log\sigma_j +     frac P2 (1 + \log 2\pi)`.
+        The entropy is :math:`\sum_j \log\sigma_j + \tfrac P2 (1 + \log 2\pi)`.
 
         Parameters
         ----------

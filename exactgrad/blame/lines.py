@@ -1,280 +1,334 @@
 """Find the line of a refuted gradient that the user should look at first (D44).
 
-The search has three parts: the *trace* of the results that lines write, the *influence* of each
-result on the others, on the value and on the gradient, and the *blame*, which is in this module.
-
-A backward result g is the cotangent of the forward result z if <d, g> = <dV/dz, d> for a random
-direction d and the value V. If g is the cotangent of a, and another result is computed from it with
-the transposed Jacobian of a by an earlier forward result b, that is the part of b's cotangent which
-comes by way of a: results of equal size share a random direction, so both have the same entry in
-the matrix of influence. In this way parts of sums are recognised too. A result is *cleared* (known
-to be right) if it is such a cotangent, or a sum of them, and if its name (dz, z_grad, ...) names no
-other variable; slopes da/dz of the forward pass are cleared as well. The search is for a result
-that is not cleared, through which all wrong derivatives pass and no right ones. A line that has
-also written a right result is right; then the line that has called it is to blame.
+A step whose result influences the gradient but not the value belongs to the *backward pass*. The
+steps of one place in the code are a *suspect* if all wrong derivatives depend on them. Each is
+*repaired* in many ways: another operator, operand, constant, axis, order or factor. The line of the
+one repair that makes all derivatives right is named; if there are several, that of the first one
+that changes more than a factor or sign, and that does not change a result which is known to be
+right. A result is *cleared* (known to be right) if it is the cotangent of a result of the forward
+pass, or the same numbers. If no repair is found, the line of the first suspect that is not cleared
+is named.
 """
 
 from __future__ import annotations
 
+import dis
 import linecache
-import re
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from types import CodeType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..fields.digits import NoSeries
+from ..fields.finite import Prime
 from ..structures import copy_leaves
+from ..trace.arrays import Exact
 from ..trace.copies import Copies, in_own_context
 from ..verdict.errors import WrongDerivative
-from ..verdict.runs import ProofProblem
-from .influence import Influence
-from .results import Line, Trace
+from ..verdict.runs import ProofProblem, TraceError
+from .repairs import Repair, repairs
+from .steps import N_CHANNELS, Operation, Site, Trace
 from .words import in_words
 
 __all__ = ["explanation"]
 
 Array = NDArray[Any]
 MAX_THETA_SIZE = 256  # largest length of theta for which a line is looked for
-MAX_RESULTS = 600  # largest number of results whose influence is measured
 # Number of seeds tried for a trace: a square root exists for half of all random numbers
-MAX_TRACES = 8
-SLOPE_NAME = re.compile(r"slope|deriv|prime|grad|d_")
+MAX_TRACES = 4
+# Largest number of repairs tried that change shapes: each takes a run of its own
+MAX_RESHAPING = 64
 
 
-class Blame:
-    """The search for the backward results that make derivatives wrong.
+class Suspect(NamedTuple):
+    """Steps that one place in the code has run, and that influence all wrong derivatives."""
+
+    steps: list[int]  # their indices
+    # the place, or the call of its function if the function is right elsewhere
+    site: Site
+
+
+class Trial(NamedTuple):
+    """One repair of a suspect."""
+
+    suspect: Suspect
+    words: str  # of the repair
+    specificity: int
+    reshapes: bool
+
+
+class Search:
+    """The search for the steps that make derivatives wrong.
 
     Parameters
     ----------
-    influence : Influence
-        The influence of each result of the trace on the others, the value and the gradient.
+    trace : Trace
+        The steps of the function, and their effects on value and gradient.
     """
 
-    def __init__(self, influence: Influence) -> None:
-        self.influence = influence
-        self.trace = influence.trace
-        self.results = influence.trace.results
-        number_1 = np.ones(1, np.int64).tobytes()
-        # forward results as bytes: a backward result with the same numbers is right
-        self.forward_numbers = {number_1, *map(self._numbers, influence.forward)}
-        self.cleared = frozenset(self._slopes() | self._cotangents())
-
-    def _numbers(self, k: int) -> bytes:
-        """Return the residues of result k as bytes, which are equal for equal results."""
-        return self.results[k].residues.tobytes()
-
-    def _slopes(self) -> set[int]:
-        """Return indices of backward results that equal a forward result z or a slope da/dz."""
-        right = self.influence.slopes | self.forward_numbers
-        return {k for k in self.influence.backward if self._numbers(k) in right}
-
-    # --- cotangents
-
-    def _forward_pairs(self) -> dict[tuple[int, int, int], list[tuple[int, int]]]:
-        """Return pairs (b, a) of forward results, a after b, by (size of b, size of a, m_ba).
-
-        The index n stands for the value, of size 1. If a is a single number, the influence of b on
-        the value by way of a is listed as the pair (b, n) with 0 as the size of a.
-        """
-        matrix = self.influence.matrix
-        forward = self.influence.forward
-        n = len(self.results)
-        sizes = [*(len(result.residues) for result in self.results), 1]
-        pairs: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
-        for b in forward:
-            for a in (*(a for a in forward if a > b and matrix[b, a]), n):
-                key = sizes[b], sizes[a], int(matrix[b, a])
-                pairs.setdefault(key, []).append((b, a))
-                if sizes[a] == 1:
-                    by_a = matrix[b, n:]
-                    if a != n:
-                        by_a = self.trace.field.mul(matrix[b, a : a + 1], matrix[a, n:])
-                    pairs.setdefault((sizes[b], 0, int(by_a[0])), []).append((b, n))
-        return pairs
-
-    def _cotangents(self) -> set[int]:
-        """Return indices of backward results that are cotangents of forward results, or sums."""
-        influence = self.influence
-        results = self.results
-        field = self.trace.field
-        matrix = influence.matrix
-        n = len(results)
-        names = {results[k].name for k in influence.forward}
-        pairs = self._forward_pairs()
-        # maps a result to the forward results that it may be the cotangent of; the index n stands
-        # for the value, and for its cotangent, the number 1
-        primals: dict[int, set[int]] = {n: {n}}
-
-        def primals_by_way(j: int, k: int) -> set[int]:
-            """Return the forward results whose cotangent, computed from result j, may be k."""
-            size = len(results[j].residues) if j < n else 0
-            key = len(results[k].residues), size, int(matrix[j, k])
-            primal_name = results[k].primal_name(names)
-            return {
-                b
-                for b, a in pairs.get(key, [])
-                if a in primals[j] and primal_name in ("", results[b].name)
-            }
-
-        candidates = [
-            k
-            for k in influence.backward
-            if self._numbers(k) not in self.forward_numbers
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.is_forward = trace.slopes != 0
+        self.is_cleared = self._cleared()
+        places = self._places()
+        n_moved = [
+            int((trace.moves[place.steps].any(axis=0) & trace.is_wrong).sum())
+            for place in places
         ]
-        # maps (j, k) to the derivative of result k by a factor that multiplies result j: the part
-        # of k that is linear in j
-        linear_parts: dict[tuple[int, int], Array] = {}
-
-        def observe(k: int, start: int, tangent: Array) -> None:
-            """Record the part of result k that is linear in each scaled candidate of the batch.
-
-            Parameters
-            ----------
-            k : int
-                The index of the result that is observed.
-            start : int
-                The position in `candidates` of the first candidate of the batch.
-            tangent : array, shape (size, batch)
-                Derivatives of the `size` numbers of result k by the factor of each candidate.
-            """
-            scaled = candidates[start : start + tangent.shape[1]]
-            linear_parts.update(
-                {(j, k): tangent[:, channel] for channel, j in enumerate(scaled)}
-            )
-
-        influence.perturb([(k, results[k].residues) for k in candidates], observe)
-        for k in candidates:
-            # test whether k is a sum of parts computed from earlier cotangents, where all parts
-            # belong to the cotangent of the same forward result
-            of_sum = set(influence.forward)
-            terms = list[int]()
-            total = np.zeros_like(results[k].residues)
-            for j in [j for j in reversed(primals) if j < n and matrix[j, k]]:
-                of_part = of_sum & primals_by_way(j, k)
-                if of_part and not matrix[j, terms].any():
-                    of_sum = of_part
-                    total = field.add(total, linear_parts[j, k])
-                    terms.append(j)
-            if not terms or (total != results[k].residues).any():
-                of_sum = set()
-            of_any = of_sum | primals_by_way(n, k)
-            if of_any:
-                primals[k] = of_any
-        return {*primals} - {n}
-
-    # --- the lines that wrote suspect results
-
-    def _suspects_by_line(self) -> dict[Line, list[int]]:
-        """Return a dict from each suspect line to the indices of the backward results it wrote.
-
-        Suspects influence wrong derivatives even if all cleared results are frozen.
-        """
-        results = self.results
-        wrong = self.trace.wrong
-        backward = self.influence.backward
-        moves_wrong = np.any(self.influence.moves_derivative & wrong, axis=1)
         suspects = [
-            k
-            for k in backward
-            if k not in self.cleared and not results[k].assembled and moves_wrong[k]
+            place for place, n in zip(places, n_moved, strict=True) if n == max(n_moved)
         ]
-        perturbations = [
-            (k, self.trace.direction(len(results[k].residues))) for k in suspects
+        self.forward = [s for s in suspects if self.is_forward[s.steps].any()]
+        self.backward = [s for s in suspects if not self.is_forward[s.steps].any()]
+        self.uncleared = [
+            s for s in self.backward if not self.is_cleared[s.steps].all()
         ]
-        _, moves_derivative = self.influence.perturb(perturbations, frozen=self.cleared)
-        right_lines = {
-            results[k].lines[0]
-            for k in backward
-            if k in self.cleared or not moves_wrong[k]
-        }
-        suspects_by_line: dict[Line, list[int]] = {}
-        for k, moves in zip(suspects, moves_derivative & wrong, strict=False):
-            if moves.any():
-                lines = (line for line in results[k].lines if line not in right_lines)
-                line = next(lines, results[k].lines[0])
-                suspects_by_line.setdefault(line, []).append(k)
-        return suspects_by_line
+        direction = trace.direction(trace.theta.size)[:, None]
+        self.along = np.repeat(direction, N_CHANNELS, axis=1)
 
-    def sentence(self) -> str:
-        """Return a sentence that names the line to look at first; "" if no line is found."""
-        results = self.results
-        wrong = self.trace.wrong
-        moves_derivative = self.influence.moves_derivative
-        suspects = self._suspects_by_line()
-        last_right = [
-            k for k in sorted(self.cleared) if (moves_derivative[k] >= wrong).all()
+    def _cleared(self) -> Array:
+        """Return whether each step's result is known to be right.
+
+        It is the cotangent of a forward result or of neighbours in theta, or has the numbers of a
+        forward result.
+        """
+        trace = self.trace
+        field = Prime(trace.seed)
+        multiply = np.multiply if trace.in_floats else field.mul
+        add = np.add.reduce if trace.in_floats else partial(field.sum, axis=0)
+        by_theta = trace.right.tobytes()
+        products = trace.rounded(
+            np.array(
+                [
+                    add(multiply(step.residues, trace.direction(step.residues.size)))
+                    for step in trace.steps
+                ]
+            )
+        )
+        sizes = [step.residues.size for step in trace.steps]
+        contents = [trace.rounded(step.residues).tobytes() for step in trace.steps]
+        forward = np.flatnonzero(self.is_forward).tolist()
+        cotangents = {(sizes[k], trace.slopes[k]) for k in forward}
+        numbers = {contents[k] for k in forward}
+        is_cleared = [
+            (size, product) in cotangents or content in numbers or content in by_theta
+            for size, product, content in zip(sizes, products, contents, strict=True)
         ]
-        if not suspects:
-            location = _location([self.trace.return_line])
-            if not location:
-                return ""
-            return f"{location}: its terms and factors are right, or one is missing"
-        moved = {
-            line: moves_derivative[group].any(axis=0)
-            for line, group in suspects.items()
-        }
-        lines = [line for line in suspects if (moved[line] >= wrong).all()]
-        if not lines:
-            by_right = [results[k].lines[0] for k in last_right[-1:]]
-            return _location([*by_right, *suspects][:1])
-        lines = [line for line in lines if (moved[line] <= wrong).all()] or lines
-        # results before the first right cotangent are factors of the gradient, and seldom wrong
-        first_right = min(last_right, default=0)
-        lines = [
-            line
-            for line in lines
-            if suspects[line][0] > first_right
-            or SLOPE_NAME.match(results[suspects[line][0]].name)
-        ] or lines
-        culprit = results[suspects[lines[0]][0]]
-        lines_of_culprit = [
-            line
-            for line in lines
-            if line[0] == lines[0][0]
-            and results[suspects[line][0]].path == culprit.path
+        is_zero = [not step.residues.any() for step in trace.steps]
+        return np.array(is_cleared, bool) & ~np.array(is_zero, bool)
+
+    def _places(self) -> list[Suspect]:
+        """Return the steps of each place that moves the gradient, and of each call to it.
+
+        A place is named by the call of its function if the function has other calls with steps that
+        move value or gradient.
+        """
+        moves = self.trace.moves.any(axis=1)
+        steps_at: dict[tuple[Any, ...], list[int]] = {}
+        for k in np.flatnonzero(self.is_forward | moves).tolist():
+            step = self.trace.steps[k]
+            # what joins arrays has got them, in their order, from the line that calls it
+            is_join = step.name == "concatenate" and len(step.sites) > 1
+            for depth in range(1 + is_join, len(step.sites) + 1):
+                key = step.name, *step.sites[:depth]
+                steps_at.setdefault(key, []).append(k)
+        places: dict[tuple[int, ...], Suspect] = {}
+        for (name, *sites), steps in steps_at.items():
+            if moves[steps].any() and not name.endswith("_like"):
+                places.setdefault((*steps,), Suspect(steps, sites[-1]))
+        return sorted(places.values(), key=lambda place: place.steps)
+
+    # --- repairs
+
+    def _trials(self, suspects: list[Suspect]) -> list[Trial]:
+        """Return all repairs of some suspects."""
+        known: dict[int, dict[str, Repair]] = {}
+
+        def note(k: int, operation: Operation) -> Exact:
+            if k in first_steps:
+                known[k] = {repair.words: repair for repair in repairs(operation)}
+            return operation.result
+
+        first_steps = {suspect.steps[0] for suspect in suspects}
+        self.trace.run(self.along, note)
+        return [
+            Trial(suspect, repair.words, repair.specificity, repair.reshapes)
+            for suspect in suspects
+            for repair in known[suspect.steps[0]].values()
         ]
-        sentence = _location(lines_of_culprit)
-        names = {results[k].name for k in self.influence.forward}
-        primal_name = culprit.primal_name(names)
-        # an array that several lines write may be unfinished after the first of these lines
-        if primal_name and len(lines_of_culprit) == 1:
-            sentence += f": {culprit.name} is not the derivative for {primal_name}"
-        return sentence.removeprefix(": ")
 
+    def _succeeds(self, trials: list[Trial]) -> Array:
+        """Return whether each of up to 64 trials makes all derivatives right, in one run.
 
-def _location(lines: list[Line]) -> str:
-    """Return text such as "look at line 7 of file.py, `source`, then line 5", last line first.
+        A trial that changes shapes has to be alone.
+        """
+        trials_at: dict[int, list[tuple[int, Trial]]] = {}
+        for channel, trial in enumerate(trials):
+            for k in trial.suspect.steps:
+                trials_at.setdefault(k, []).append((channel, trial))
 
-    It is "" if `lines` is empty, or if the source of the last line is not known.
-    """
-    if not lines:
+        def repair(k: int, operation: Operation) -> Exact:
+            if k not in trials_at:
+                return operation.result
+            result = operation.result.copy()
+            known = {repair.words: repair for repair in repairs(operation)}
+            for channel, trial in trials_at[k]:
+                other = _compute(known.get(trial.words))
+                if trial.reshapes and other is not None:
+                    return other
+                if other is not None and other.shape == result.shape:
+                    result.primal[..., channel] = other.primal[..., channel]
+            return result
+
+        try:
+            evaluation = self.trace.run(self.along, repair)
+        except Exception:
+            # the function cannot use a result of another shape
+            return np.zeros(len(trials), bool)
+        return self.trace.is_right(evaluation)[: len(trials)]
+
+    def _successes(self, suspects: list[Suspect]) -> list[Trial]:
+        """Return the repairs that make all derivatives right, the likeliest first."""
+        trials = self._trials(suspects)
+        alone = [trial for trial in trials if trial.reshapes]
+        together = [trial for trial in trials if not trial.reshapes]
+        batches = [
+            together[i : i + N_CHANNELS] for i in range(0, len(together), N_CHANNELS)
+        ]
+        batches += [[trial] for trial in alone[:MAX_RESHAPING]]
+        successes = [
+            trial
+            for batch in batches
+            for trial, succeeds in zip(batch, self._succeeds(batch), strict=True)
+            if succeeds
+        ]
+        return sorted(
+            successes, key=lambda trial: (-trial.specificity, trial.suspect.steps)
+        )
+
+    def repair(self) -> str:
+        """Return a sentence on the likeliest repair that makes all derivatives right, or ""."""
+        for suspects in (self.uncleared, self.forward):
+            for trial in self._successes(suspects):
+                site = trial.suspect.site
+                location = _location(site)
+                if not location:
+                    return ""
+                expression = site.expression()
+                subject = f"`{expression}`" if expression else "this line"
+                words = f"{subject} {trial.words} makes all derivatives right"
+                return f"{location}: {words}"
         return ""
-    path, number = lines[-1]
-    source = linecache.getline(path, number).strip()
+
+    def suspicion(self) -> str:
+        """Return a sentence on the line to look at if there is no repair; "" if none is found."""
+        for suspect in self.uncleared:
+            if not any(self.trace.steps[k].residues.any() for k in suspect.steps):
+                return f"{_location(suspect.site)}: it is 0"
+        for suspect in self.uncleared:
+            return _location(suspect.site)
+        for suspect in self.backward[-1:]:
+            location = _location(_next_use(suspect.site))
+            expression = suspect.site.expression()
+            if location and expression:
+                return (
+                    f"{location}: `{expression}` is right, but not what becomes of it"
+                )
+            return location
+        for step in self.trace.steps[-1:]:
+            location = _location(_return(step.sites[-1]))
+            if location:
+                return f"{location}: its terms and factors are right, or one is missing"
+        return ""
+
+
+def _instructions(code: CodeType) -> Iterator[tuple[dis.Instruction, int]]:
+    """Yield the instructions of a function, each with the number of its line."""
+    for instruction in dis.get_instructions(code):
+        positions = instruction.positions
+        if positions and positions.lineno:
+            yield instruction, positions.lineno
+
+
+def _return(site: Site) -> Site:
+    """Return the place where the function of a place returns, after it."""
+    for instruction, line in _instructions(site.code):
+        is_later = instruction.offset > site.offset
+        if is_later and instruction.opname == "RETURN_VALUE":
+            return Site(site.code, instruction.offset, line)
+    return site
+
+
+def _next_use(site: Site) -> Site:
+    """Return the first place after an assignment, in the same function, that uses its variable.
+
+    Return `site` itself if it is not in an assignment to a single variable.
+    """
+    instructions = [*_instructions(site.code)]
+    names = [
+        instruction.argval
+        for instruction, line in instructions
+        if line == site.line and instruction.opname.startswith("STORE")
+    ]
+    for instruction, line in instructions:
+        is_use = instruction.opname.startswith("LOAD") and instruction.argval in names
+        if line > site.line and is_use and len(names) == 1:
+            return Site(site.code, instruction.offset, line)
+    return site
+
+
+def _compute(repair: Repair | None) -> Exact | None:
+    """Return the result of a repair; None if there is none, or it cannot be computed."""
+    if repair is None:
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            other = repair.compute()
+    except Exception:
+        return None
+    return other if type(other) is Exact else None
+
+
+def _location(site: Site) -> str:
+    """Return text such as "look at line 7 of file.py, `source`"; "" without a source."""
+    file = Path(site.code.co_filename)
+    source = linecache.getline(str(file), site.line).strip()
     if not source:
         return ""
-    file = Path(path)
     name = "the cell" if file.parent.name.startswith("ipykernel") else file.name
-    earlier_lines = "".join(f", then line {earlier}" for _, earlier in lines[-2::-1])
-    return f"look at line {number} of {name}, `{source}`{earlier_lines}"
+    return f"look at line {site.line} of {name}, `{source}`"
 
 
 def _blamed_line(problem: ProofProblem, theta: Array, wrong: Array) -> str:
     """Return a sentence on the line that makes derivatives wrong at theta (D,), or "".
 
-    `wrong`, bool (D,), marks the wrong derivatives. Seeds are tried until a trace confirms that the
-    other derivatives are right; "" is returned if none does, or if a trace has too many results.
+    `wrong`, bool (D,), marks the wrong derivatives. Seeds are tried until all square roots exist;
+    then floats, in which they do, and all laws hold. A trace has to confirm that the other
+    derivatives are right.
     """
-    for i in range(MAX_TRACES):
-        trace = Trace(problem, theta, wrong, MAX_TRACES * problem.seed + i)
-        if len(trace.results) > MAX_RESULTS:
-            break
-        if trace.others_are_right:
-            return Blame(Influence(trace)).sentence()
-    return ""
+    suspicion = ""
+    is_valid = False
+    for i in range(MAX_TRACES + 1):
+        in_floats = i == MAX_TRACES
+        if is_valid and not in_floats:
+            continue
+        try:
+            trace = Trace(problem, theta, MAX_TRACES * problem.seed + i, in_floats)
+        except (NoSeries, TraceError):
+            continue
+        is_valid = trace.is_valid
+        if (trace.is_wrong != wrong).any():
+            continue
+        search = Search(trace)
+        repair = search.repair()
+        if repair:
+            return repair
+        suspicion = suspicion or search.suspicion()
+    return suspicion
 
 
 def explanation(
@@ -317,7 +371,7 @@ def explanation(
         try:
             line = _blamed_line(problem, theta, wrong)
         except Exception:
-            # the function may fail under a tracer, which does not change the verdict
+            # the function may fail at another point, which does not change the verdict
             return sentences
         return [*sentences, line] if line else sentences
 

@@ -1,7 +1,7 @@
 """Explain in simple words how a gradient is wrong: by a factor, a term or a transposition (D44).
 
-An explanation holds to thirty digits for every wrong derivative of a group: all wrong derivatives,
-those of a block of theta, or neighbours in theta.
+An explanation holds to thirty digits, or to those that are known, for every wrong derivative of a
+group: all wrong derivatives, those of a block of theta, or neighbours in theta.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any
 
@@ -16,15 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fields.digits import N_DIGITS, context
+from ..fields.finite import Prime
 from ..verdict.errors import WrongDerivative
-from ..verdict.runs import ProofProblem
+from ..verdict.runs import ProofProblem, run
 
 __all__ = ["in_words"]
 
 Array = NDArray[Any]
 Decimals = Sequence[Decimal]
 ErrorsByPosition = dict[int, WrongDerivative]
-EQUALITY_RTOL = Decimal("1e-30")  # relative difference of decimals that count as equal
+ROUNDED = "not 0, but what is rounded has derivative 0 wherever it does not jump"
 MAX_SIMPLE = 1000  # largest numerator and denominator of a simple factor
 
 
@@ -54,7 +56,8 @@ def in_words(
     if not errors:
         return []
     with localcontext(context(N_DIGITS)):
-        quantities = KnownQuantities(problem, theta)
+        rtol = max(error.rtol for error in errors.values())
+        quantities = KnownQuantities(problem, theta, rtol)
         words = quantities.describe(errors)
         if words:
             subject = "they are" if len(errors) > 1 else "it is"
@@ -98,9 +101,13 @@ class KnownQuantities:
         The function, and its arguments with their names.
     theta : array, shape (D,)
         The point.
+    rtol : Decimal
+        Relative difference of derivatives that count as equal.
     """
 
-    def __init__(self, problem: ProofProblem, theta: Array) -> None:
+    def __init__(self, problem: ProofProblem, theta: Array, rtol: Decimal) -> None:
+        self.rtol = rtol
+        self.run = partial(run, problem, theta)
         self.theta = [Decimal(x) for x in theta.tolist()]
         self.numbers: dict[str, Decimal] = {}
         # maps the length of an axis to an expression for it, such as "X.shape[0]"
@@ -131,18 +138,27 @@ class KnownQuantities:
         for axis, size in enumerate(np.shape(value)):
             self.sizes.setdefault(size, f"{name}.shape[{axis}]")
 
+    @cached_property
+    def is_rounded(self) -> bool:
+        """Whether the function rounds numbers that depend on theta, or takes their signs."""
+        field = Prime(0)
+        self.run(field)
+        return field.n_rounded > 0
+
     def describe(self, errors: ErrorsByPosition) -> str:
         """Return words that explain all `errors`, given by position in theta; "" if none do."""
         by_hand = [error.by_hand for error in errors.values()]
         right = [error.right for error in errors.values()]
         if not any(by_hand):
             return "0 by hand"
+        if not any(right) and self.is_rounded:
+            return ROUNDED
         excess = [h - r for h, r in zip(by_hand, right, strict=True)]
         arrays = self._arrays_at(errors)
         words = self._factor_in_words(by_hand, right, arrays)
         if words:
             return words
-        shape = _transposed_shape(errors)
+        shape = self._transposed_shape(errors)
         if shape:
             return f"in another order: transposed, {shape}"
         return self._term_in_words(excess, arrays)
@@ -168,7 +184,7 @@ class KnownQuantities:
         `by_hand` and `right` are n derivatives, and `arrays` have n entries: the factor may be a
         number, or one of these arrays or its inverse.
         """
-        c = _common_quotient(by_hand, right)
+        c = self._common_quotient(by_hand, right)
         if c == -1:
             return "right but for the sign"
         factor = self._simple(c) if c else ""
@@ -179,7 +195,7 @@ class KnownQuantities:
             products = [r * x for r, x in pairs]
             quotients = [r / x if x else x for r, x in pairs]
             for inverse, candidates in (("", products), ("1 / ", quotients)):
-                c = _common_quotient(by_hand, candidates)
+                c = self._common_quotient(by_hand, candidates)
                 if c and abs(c) == 1:
                     sign = "-" if c < 0 else ""
                     return f"{sign}{inverse}{name} times what is right"
@@ -195,7 +211,7 @@ class KnownQuantities:
         if len(excess) > 1:
             terms[""] = [Decimal(1)] * len(excess)
         for name, values in terms.items():
-            c = _common_quotient(excess, values)
+            c = self._common_quotient(excess, values)
             factor = self._simple(abs(c), is_term=True) if c else ""
             if not c or not factor:
                 continue
@@ -222,7 +238,7 @@ class KnownQuantities:
             d = fraction.denominator
             if not 0 < n <= MAX_SIMPLE:
                 continue
-            if abs(quotient * d / fraction.numerator - 1) > EQUALITY_RTOL:
+            if abs(quotient * d / fraction.numerator - 1) > self.rtol:
                 continue
             if fraction == 1 and name:
                 return name
@@ -231,40 +247,40 @@ class KnownQuantities:
             return f"{fraction}{origin} {name.removeprefix('1 ')}".strip()
         return ""
 
+    def _equal(self, x: Decimal, y: Decimal) -> bool:
+        """Return whether two decimals differ by at most `rtol` of the larger one."""
+        return abs(x - y) <= self.rtol * max(abs(x), abs(y))
 
-def _equal(x: Decimal, y: Decimal) -> bool:
-    """Return whether two decimals differ by at most 1e-30 of the larger one."""
-    return abs(x - y) <= EQUALITY_RTOL * max(abs(x), abs(y))
+    def _common_quotient(
+        self, numerators: Decimals, denominators: Decimals
+    ) -> Decimal | None:
+        """Return the common value of all quotients; None if they differ or a denominator is 0."""
+        if not all(denominators):
+            return None
+        c = numerators[0] / denominators[0]
+        rounded = c.to_integral_value()
+        if self._equal(c, rounded):
+            c = rounded
+        pairs = zip(numerators, denominators, strict=True)
+        return c if all(self._equal(x, c * y) for x, y in pairs) else None
 
+    def _transposed_shape(self, errors: ErrorsByPosition) -> str:
+        """Return "n x m" if the derivatives in `errors` are right after a transposition, else "".
 
-def _common_quotient(numerators: Decimals, denominators: Decimals) -> Decimal | None:
-    """Return the common value of all quotients, or None if they differ or a denominator is 0."""
-    if not all(denominators):
-        return None
-    c = numerators[0] / denominators[0]
-    rounded = c.to_integral_value()
-    if _equal(c, rounded):
-        c = rounded
-    pairs = zip(numerators, denominators, strict=True)
-    return c if all(_equal(x, c * y) for x, y in pairs) else None
-
-
-def _transposed_shape(errors: ErrorsByPosition) -> str:
-    """Return "n x m" if the derivatives in `errors` are right after a transposition, else "".
-
-    It is the transposition of an array (n, m) anywhere in theta. Its corners, and the diagonal of a
-    square one, are right as they are, so they need not be among the errors.
-    """
-    low = min(errors)
-    high = max(errors)
-    for n in range(2, high + 2):
-        for m in range(2, (high + 2) // n + 1):
-            order = np.arange(n * m).reshape(n, m).T.ravel()
-            for start in range(max(0, high + 1 - n * m), low + 1):
-                sources = [start + int(order[j - start]) for j in errors]
-                if all(
-                    source in errors and _equal(error.by_hand, errors[source].right)
-                    for source, error in zip(sources, errors.values(), strict=True)
-                ):
-                    return f"{n} x {m}"
-    return ""
+        It is the transposition of an array (n, m) anywhere in theta. Its corners, and the diagonal
+        of a square one, are right as they are, so they need not be among the errors.
+        """
+        low = min(errors)
+        high = max(errors)
+        for n in range(2, high + 2):
+            for m in range(2, (high + 2) // n + 1):
+                order = np.arange(n * m).reshape(n, m).T.ravel()
+                for start in range(max(0, high + 1 - n * m), low + 1):
+                    sources = [start + int(order[j - start]) for j in errors]
+                    if all(
+                        source in errors
+                        and self._equal(error.by_hand, errors[source].right)
+                        for source, error in zip(sources, errors.values(), strict=True)
+                    ):
+                        return f"{n} x {m}"
+        return ""

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 __all__ = [
     "LARGE_THETA",
     "MASK_SIZE",
+    "BatchedPrime",
     "Field",
     "Gauss",
     "Prime",
@@ -263,12 +264,15 @@ class Field:
         Results of comparisons, and signs of the roots of recorded squares.
     squares : list of RecordedSquare
         Squares that were computed, whose roots are known up to the sign.
+    watch : callable, optional
+        Called for each operation of the user's function in its place, with the arguments of
+        `apply`; returns the result. By default there is none.
     evaluation : optional
         The value that the function returned; None before.
     n_roots : int
         Number of arrays of which roots were taken.
     n_rounded : int
-        Number of arrays that were rounded to whole numbers and had derivatives that are not 0.
+        Number of arrays with derivatives that were rounded, or of which signs were taken.
     n_substituted : int
         Number of arrays in which random numbers stand for what does not exist in the field.
     divided_by_zero : bool
@@ -287,8 +291,8 @@ class Field:
         neither rational nor a square root.
     """
 
-    n_channels: ClassVar[int] = 1
-    dtype: ClassVar[Any] = np.int64
+    n_channels: int = 1
+    dtype: Any = np.int64
     # largest array in which floats such as sqrt(pi) or log 2 are recognised, one by one
     max_symbolic_size: ClassVar[float] = 16
     # number of groups of channels: the gradient is right if the excess is 0 in one whole group
@@ -296,7 +300,7 @@ class Field:
     # Whether exp and log obey all their laws, such as e^(s + t) = e^s e^t
     knows_all_laws: ClassVar[bool] = False
     # Whether numbers are decimals near theta instead of residues of random arguments
-    is_decimal: ClassVar[bool] = False
+    is_decimal: bool = False
     # Whether these decimals decide comparisons, instead of floats, in which they may overflow
     decimals_decide: ClassVar[bool] = False
     p: Any  # the prime (int), or the primes (C,) of the channels
@@ -320,6 +324,7 @@ class Field:
         # maps (number, its type) to the exact scalar that `lift` makes of it
         self.exact_constants: dict[Any, Any] = {}
         self.evaluation: Any = None
+        self.watch: Callable[..., Any] | None = None
         self.path: list[Array] = []
         self.squares: list[RecordedSquare] = []
         self.n_roots = 0
@@ -355,6 +360,36 @@ class Field:
         """Whether the program uses square roots or `SMALLEST_NORMAL`, whose signs residues lose."""
         tiny = {SMALLEST_NORMAL, -SMALLEST_NORMAL} & self.constants.keys()
         return bool(self.n_roots or tiny)
+
+    def apply(
+        self,
+        name: str,
+        operation: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> Any:
+        """Return ``operation(*inputs, **options)``, or what `watch` returns instead.
+
+        Parameters
+        ----------
+        name : str
+            The name of NumPy's function that the user's function has called.
+        operation : callable
+            Its version for exact arrays.
+        inputs : tuple
+            The arguments, of which at least one is exact.
+        options : dict
+            The keyword arguments.
+        """
+        watch = self.watch
+        if watch is None:
+            return operation(*inputs, **options)
+        # the operations of which this one consists are not watched
+        self.watch = None
+        try:
+            return watch(name, operation, inputs, options)
+        finally:
+            self.watch = watch
 
     def comparisons(self) -> Array:
         """Return the results of all comparisons of the run in their order, as one bool vector."""
@@ -447,6 +482,10 @@ class Field:
             root_of_2 = self.root(self.from_fraction(Fraction(2)))
             power_of_2 = self.mul(power_of_2, root_of_2)
         return self.mul(self.power(root_of_pi, abs(a)), power_of_2)
+
+    def constant(self, a: Array) -> Array:
+        """Return residues (..., C) without derivatives; only dual numbers contain any."""
+        return a
 
     # --- rational functions
 
@@ -902,6 +941,33 @@ class Prime(Field):
         same = (a[..., None, :] == known_a).all(axis=-1)
         is_known = same.any(axis=-1)[..., None]
         return np.where(is_known, known_b[same.argmax(axis=-1)], b)
+
+
+class BatchedPrime(Prime):
+    """The integers modulo a prime, with 64 channels that hold derivatives or numbers of their own.
+
+    Arguments have the same residues in all channels.
+    """
+
+    n_channels = 64
+
+    def draw(self, shape: tuple[int, ...]) -> Array:
+        """Return random residues (*shape, 64), the same in all channels."""
+        return np.repeat(super().draw(shape), self.n_channels, axis=-1)
+
+    def from_integers(self, integers: Any) -> Array:
+        """Return the residues (..., 64) of an array of integers, the same in all channels."""
+        return np.repeat(super().from_integers(integers), self.n_channels, axis=-1)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """Return the product of matrices a (..., n, k, 64) and b (..., k, m, 64) by channel."""
+        return self.sum(self.mul(a[..., None, :], b[..., None, :, :, :]), -3)
+
+    def _exp(self, a: Array) -> Array:
+        """Return e^a, with e^-a = 1 / e^a in each channel by itself."""
+        is_negated = self.is_representative(a)
+        powers = super()._exp(np.where(is_negated, self.neg(a), a))
+        return np.where(is_negated, self.inv(powers), powers)
 
 
 class Gauss(Prime):

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import linecache
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .judgement import Judge, Loss
+from .cures import cure_of
+from .inputs import Drawer
+from .judgement import N_BESIDE, Judge, Loss
+from .lines import line_of_loss
 from .numbers import Point
 from .shrinking import shrink
 
 __all__ = ["Failure", "find_failures"]
 
+Array = NDArray[Any]
+Kind = tuple[bool, ...]  # whether results are values, and whether they are finite
+N_BESIDE_WHILE_SHRINKING = 4  # fewer roundings are tried, and all of them at the end
 MAX_SHRINKING_RUNS = 60  # inputs that are tried to make a failing one simpler
+MANY_DIGITS = 4  # losses that differ by fewer digits are about equal
 
 
 @dataclass(frozen=True)
@@ -37,8 +48,6 @@ class Failure:
         The first line whose result lost its digits, such as ``line 3 of loss.py, `...```.
     cure : str
         What to write instead; empty if no pattern of the line is known.
-    text : str
-        The arguments as text that can be pasted.
     """
 
     name: str
@@ -47,110 +56,146 @@ class Failure:
     digits_lost: float
     computed: float
     exact: float
-    line: str = ""
-    cure: str = ""
-    text: str = ""
+    line: str
+    cure: str
 
     def __str__(self) -> str:
+        n_digits = 7
+        if f"{self.computed:.7g}" == f"{self.exact:.7g}":
+            n_digits = 17
+        values = f"{self.computed:.{n_digits}g}, right {self.exact:.{n_digits}g}"
+        arguments = ", ".join(map(to_text, (self.theta, *self.data)))
         lines = [
-            f"at {self.text}",
-            f"  {self.name} is {self.computed:.10g}, right {self.exact:.10g}: "
-            f"{self.digits_lost:.0f} digits lost",
+            f"at {arguments}",
+            f"  {self.name} is {values}; digits lost: {self.digits_lost:.0f}",
+            f"  look at {self.line}" * bool(self.line),
+            f"  write {self.cure}" * bool(self.cure),
         ]
-        if self.line:
-            lines.append(f"  look at {self.line}")
-        if self.cure:
-            lines.append(f"  write {self.cure}")
-        return "\n".join(lines)
+        return "\n".join(filter(None, lines))
 
 
-class FailureType(NamedTuple):
-    """In which way a result is wrong; one failure of each type is described."""
-
-    is_value: bool  # whether it is a value, not a derivative
-    is_finite: bool  # whether it is a number, not infinite or nan
-
-    @classmethod
-    def of(cls, judge: Judge, loss: Loss) -> FailureType:
-        """Return the type of the result that has lost most digits."""
-        i = loss.worst
-        return cls(judge.is_value(i), bool(np.isfinite(loss.computed[i])))
+def to_text(values: Any) -> str:
+    """Return values as text that can be pasted, such as ``np.array([0.5], np.float32)``."""
+    if isinstance(values, dict):
+        items = [f"{key!r}: {to_text(item)}" for key, item in values.items()]
+        return f"{{{', '.join(items)}}}"
+    if isinstance(values, tuple | list):
+        return f"({', '.join(map(to_text, values))},)"
+    if not isinstance(values, np.ndarray):
+        return repr(values)
+    if values.dtype.kind != "f" or values.dtype == float:
+        return f"np.array({values.tolist()})"
+    # the shortest text of a float32 is read as a float64, whose text is short, too
+    return f"np.array({values.astype(str).astype(float).tolist()}, np.{values.dtype})"
 
 
 def find_failures(
-    judge: Judge, first: Point, failed: list[tuple[Point, Loss]]
+    judge: Judge, drawer: Drawer, losses: list[tuple[Point, Loss]]
 ) -> tuple[Failure, ...]:
-    """Return a failure of each type, made small, the one that loses most digits first.
+    """Return a failure of each kind, made small, the one that loses most digits first.
+
+    A failure is of the value or of a derivative, which is a number or infinite or nan.
 
     Parameters
     ----------
     judge : Judge
         Measures the loss at simpler points.
-    first : Point
-        The caller's point.
-    failed : list of (Point, Loss)
-        Points at which digits are lost, and the losses there.
+    drawer : Drawer
+        Accepts points of the domain, and has the caller's point, whose data are the simplest.
+    losses : list of (Point, Loss)
+        The points that were tried, and the losses there.
     """
-    simplest: dict[FailureType, tuple[Point, Loss]] = {}
-    for point, loss in sorted(failed, key=lambda pair: _complexity(pair[0])):
-        simplest.setdefault(FailureType.of(judge, loss), (point, loss))
-    failures = [
-        _failure(judge, _shrunk(judge, first, *pair), first)
-        for pair in simplest.values()
-    ]
+    failures = []
+    for kind in product((True, False), repeat=2):
+        cases = [(point, _digits(judge, loss, kind)) for point, loss in losses]
+        failed = [(point, digits) for point, digits in cases if digits.any()]
+        if failed:
+            point, digits = min(failed, key=lambda case: _complexity(*case))
+            least = digits.max() / 2
+            failures.append(
+                _failure(judge, _shrunk(judge, drawer, point, kind, least), kind)
+            )
     return tuple(sorted(failures, key=lambda failure: -failure.digits_lost))
 
 
-def _shrunk(judge: Judge, first: Point, point: Point, loss: Loss) -> Point:
-    """Return the simplest point found that fails in the same way and loses half of the digits.
+def _digits(judge: Judge, loss: Loss | None, kind: Kind) -> Array:
+    """Return the digits (n,) lost by results of one kind, 0 for other results and without a loss.
+
+    Parameters
+    ----------
+    judge : Judge
+        Knows which results are values.
+    loss : Loss or None
+        The loss at a point.
+    kind : tuple of bool
+        Whether the results are values, and whether they are finite.
+    """
+    if loss is None:
+        return np.zeros(1)
+    is_value = np.arange(len(loss.digits)) < judge.n_values
+    is_chosen = (is_value == kind[0]) & (np.isfinite(loss.computed) == kind[1])
+    return np.where(is_chosen, loss.digits, 0.0)
+
+
+def _shrunk(
+    judge: Judge, drawer: Drawer, point: Point, kind: Kind, least: float
+) -> Point:
+    """Return the simplest point found at which results of a kind lose `least` digits or more.
 
     Parameters
     ----------
     judge : Judge
         Measures the loss.
-    first : Point
-        The caller's point, whose data are the simplest.
-    point, loss : Point, Loss
-        The point at which the search begins, and the loss there.
+    drawer : Drawer
+        Accepts points of the domain, and has the caller's point.
+    point : Point
+        The point at which the search begins.
+    kind : tuple of bool
+        Whether the results are values, and whether they are finite.
+    least : float
+        Number of digits.
     """
-    failure_type = FailureType.of(judge, loss)
-    least = loss.digits.max() / 2
 
-    def still_fails(simpler: Point) -> bool:
-        new_loss = judge.confirmed_loss(simpler)
-        if new_loss is None or new_loss.digits.max() < least:
+    def still_fails(simpler: Point, n_beside: int = N_BESIDE_WHILE_SHRINKING) -> bool:
+        if not drawer.accepts(simpler.theta):
             return False
-        return FailureType.of(judge, new_loss) == failure_type
+        digits = _digits(judge, judge.loss(simpler, n_beside), kind)
+        return bool(digits.max() >= least)
 
-    return shrink(point, first.data, still_fails, MAX_SHRINKING_RUNS)
+    small = shrink(point, drawer.first.data, still_fails, MAX_SHRINKING_RUNS)
+    return small if still_fails(small, N_BESIDE) else point
 
 
-def _complexity(point: Point) -> tuple[int, float]:
-    """Return what to sort points by, so that few numbers of usual sizes come first."""
+def _complexity(point: Point, digits: Array) -> tuple[Any, ...]:
+    """Return what to sort by, so that great losses of few numbers of usual sizes come first."""
     sizes = np.abs(point.theta[point.theta != 0]).astype(float)
-    return len(np.unique(sizes)), float(np.abs(np.log10(sizes)).max(initial=0.0))
+    n_losses = -int(digits.max() / MANY_DIGITS)
+    return (
+        n_losses,
+        len(np.unique(sizes)),
+        float(np.abs(np.log10(sizes)).max(initial=0)),
+    )
 
 
-def _failure(judge: Judge, point: Point, first: Point) -> Failure:
-    """Return the failure at a point; data are printed if they are not those of `first`."""
-    loss = judge.confirmed_loss(point)
+def _failure(judge: Judge, point: Point, kind: Kind) -> Failure:
+    """Return the failure at a point: of results of one kind the worst, and its line."""
+    loss = judge.loss(point)
     assert loss is not None
-    i = loss.worst
-    program = judge.program
-    n_values = len(loss.exact) - program.n_derivatives
-    if judge.is_value(i):
-        name = "value" if n_values == 1 else f"value[{i}]"
-    else:
-        name = f"derivative by {program.tree.coordinate(i - n_values)}"
-    theta = program.tree.unflatten(point.theta)
-    values = [theta, *(point.data if repr(point.data) != repr(first.data) else ())]
-    text = ", ".join(judge.limits.to_text(value) for value in values)
+    lost = _digits(judge, loss, kind)
+    i = int(lost.argmax())
+    tree = judge.program.tree
+    name = f"value[{i}]" if judge.n_values > 1 else "value"
+    if i >= judge.n_values:
+        name = f"derivative by {tree.coordinate(i - judge.n_values)}"
+    file, number, position = line_of_loss(judge, point, lost[i] / 2, i < judge.n_values)
+    code = linecache.getline(file, number).strip()
     return Failure(
-        name,
-        theta,
-        point.data,
-        float(loss.digits[i]),
-        float(loss.computed[i]),
-        float(loss.exact[i]),
-        text=text,
+        name=name,
+        theta=tree.unflatten(point.theta),
+        data=point.data,
+        digits_lost=float(lost[i]),
+        computed=float(loss.computed[i]),
+        exact=float(loss.exact[i]),
+        line=f"line {number} of {Path(file).name}, `{code}`" * bool(code),
+        cure=cure_of(file, number, position),
     )

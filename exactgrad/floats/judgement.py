@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..verdict.runs import TraceError
-from .inputs import Format
-from .numbers import Point, Program, RealNumbers
+from .numbers import Format, Point, Program, RealNumbers
 
 __all__ = ["Judge", "Loss"]
 
 Array = NDArray[Any]
 N_DIGITS = 60  # decimal digits of the first run
 MAX_DIGITS = 1000  # decimal digits beyond which the right result is given up
-N_DIRECTIONS = 6  # random signs with which the input is rounded, each also reversed
-N_TINY = 2  # smallest normal numbers that a result may be away, as smaller ones have few digits
+N_BESIDE = 16  # roundings of an input that are tried before a function is accused
+N_BESIDE_A_NUMBER = 4  # of a single number: up and down, and so do constants
+N_SIDES = 4  # roundings after which an infinite result or nan is not excused any more
 
 
 class Loss(NamedTuple):
@@ -27,150 +27,110 @@ class Loss(NamedTuple):
     exact: Array  # (n,) those of decimals; nan if there are none
     digits: Array  # (n,) decimal digits lost, 0 where these are few enough
 
-    @property
-    def worst(self) -> int:
-        """Index of the result that has lost most digits; among equals the first."""
-        return int(self.digits.argmax())
-
 
 class Judge(NamedTuple):
-    """Compares a program's floats with decimals.
-
-    Parameters
-    ----------
-    program : Program
-        The function.
-    limits : Format
-        The limits of its floats.
-    factor : float
-        Number of rounding errors that are allowed.
-    by_norm : bool
-        Whether the rounding of the input is that of its largest number, not of each number.
-    floors : ndarray of shape (n,)
-        Sizes below which the results are judged in absolute terms.
-    """
+    """Compares a program's floats with decimals."""
 
     program: Program
-    limits: Format
-    factor: float
-    by_norm: bool
-    floors: Array
+    limits: Format  # of its floats
+    factor: float  # number of rounding errors that are allowed
+    by_norm: bool  # whether inputs are rounded like their largest number
+    floors: Array  # (n,) sizes below which the results are judged in absolute terms
+    n_values: int  # number of values, which stand before the derivatives
 
-    def loss(self, point: Point, seed: int = 0) -> Loss | None:
+    def loss(self, point: Point, n_beside: int = N_BESIDE) -> Loss | None:
         """Return the loss of digits at a point, or None if the function has no exact value there.
 
         Parameters
         ----------
         point : Point
             The input.
-        seed : int
-            Seed of the directions in which the input is rounded.
+        n_beside : int
+            Largest number of roundings of the input that are tried.
         """
         computed = self.run_floats(point)
-        try:
-            exact, n_digits = self._exact_unless_equal(point, computed)
-        except TraceError:
+        exact, n_digits = self.exact_results(point)
+        exists = np.isfinite(exact) | np.isinf(exact)
+        if not exists[: self.n_values].any():
             return None
-        if computed is None:
-            computed = np.full(exact.shape, np.nan)
-        n_values = len(exact) - self.program.n_derivatives
-        if np.isnan(exact[:n_values]).all():
-            return None
-        digits = np.zeros(exact.shape)
-        if self._is_far(computed, exact, 0.0).any():
-            beside = self._beside(point, n_digits, seed)
-            digits = self.digits_lost(computed, exact, beside)
-        return Loss(computed, exact, digits)
+        cost = np.zeros(len(exact))
+        # where a derivative does not exist, as at a kink, any between those beside it will do
+        has_sides = ~exists
+        if point.theta.size + len(point.data) == 1:
+            n_beside = N_BESIDE_A_NUMBER
+        is_finite = np.isfinite(computed)
+        for k in range(n_beside + 1):
+            is_far = self._is_far(computed, exact, cost)
+            is_lost = np.where(exists, is_far, has_sides & ~is_finite)
+            # no rounding of the input excuses a result that is infinite or nan
+            if k == n_beside or not (is_lost & (is_finite | (k < N_SIDES))).any():
+                break
+            field = RealNumbers(self.limits, k, self.by_norm)
+            beside = self._decimals(point, field, n_digits)
+            has_sides &= np.isfinite(beside)
+            with np.errstate(invalid="ignore"):
+                cost = np.fmax(cost, abs(beside - exact))
+        unit = self._rounding(exact) + cost
+        digits = self.limits.digits_lost(computed, exact, unit)
+        return Loss(computed, exact, np.where(is_lost, digits, 0.0))
 
-    def confirmed_loss(self, point: Point) -> Loss | None:
-        """Return the loss at a point, measured again in other directions if digits seem lost."""
-        loss = self.loss(point)
-        if loss is None or not loss.digits.any():
-            return loss
-        again = self.loss(point, seed=1)
-        assert again is not None
-        return again._replace(digits=np.minimum(loss.digits, again.digits))
-
-    def is_value(self, i: int) -> bool:
-        """Return whether result i is a value, not a derivative."""
-        return i < len(self.floors) - self.program.n_derivatives
-
-    def run_floats(self, point: Point) -> Array | None:
-        """Return the results in floats, as float64 (n,); None if the function raises an error."""
+    def run_floats(self, point: Point) -> Array:
+        """Return the results in floats, as float64 (n,); nan if the function raises an error."""
         try:
             parts = self.program.parts(self.program.run_floats(point))
         except (ArithmeticError, ValueError):
-            return None
-        return np.concatenate([np.ravel(part).astype(float) for part in parts])
+            return np.full(len(self.floors), np.nan)
+        return np.hstack([np.ravel(part).astype(float) for part in parts])
 
-    def _exact_unless_equal(
-        self, point: Point, computed: Array | None
-    ) -> tuple[Array, int]:
+    def exact_results(self, point: Point) -> tuple[Array, int]:
         """Return the exact results, and the number of digits they were computed with.
 
         These are doubled until the results agree with those of half as many digits, or with the
         floats. If they never do, the results are nan.
         """
         n_digits = N_DIGITS
-        field = RealNumbers()
-        exact = self.program.decimal_results(point, field, n_digits)
-        n_needed = N_DIGITS + 2 * field.largest_exponent
-        while (
-            computed is None
-            or self._is_far(computed, exact, 0.0).any()
-            or (n_digits < n_needed and (exact == 0).any())
-        ):
-            coarser = exact
+        reference = self.run_floats(point)
+        exact = self._decimals(point, RealNumbers(), n_digits)
+        while self._is_far(reference, exact, 0.0).any():
             n_digits *= 2
+            if (exact == 0).any():  # it may be a smaller number that more digits show
+                n_digits = max(n_digits, N_DIGITS - int(np.log10(self.limits.tiny)))
             if n_digits > MAX_DIGITS:
-                return np.full(exact.shape, np.nan), n_digits // 2
-            exact = self.program.decimal_results(point, RealNumbers(), n_digits)
-            agree = ~self._is_far(coarser, exact, 0.0)
-            is_resolved = n_digits >= n_needed or (exact != 0).all()
-            if is_resolved and (agree | np.isnan(coarser) & np.isnan(exact)).all():
-                break
+                return np.full(len(exact), np.nan), n_digits
+            reference = np.where(np.isnan(exact), np.inf, exact)
+            exact = self._decimals(point, RealNumbers(), n_digits)
         return exact, n_digits
 
-    def _beside(self, point: Point, n_digits: int, seed: int) -> Array:
-        """Return the results (k, n) for inputs that rounding cannot tell from the point.
+    def _decimals(self, point: Point, field: RealNumbers, n_digits: int) -> Array:
+        """Return the results in decimals (n,); nan if the function raises an error.
 
         Parameters
         ----------
         point : Point
             The input.
+        field : RealNumbers
+            Makes the decimals.
         n_digits : int
-            Number of decimal digits.
-        seed : int
-            Seed of the directions.
+            Number of their digits.
         """
-        n_inputs = point.theta.size + len(point.data)
-        count = 2 * N_DIRECTIONS if n_inputs > 1 else 2
-        results = []
-        for k in range(count):
-            field = RealNumbers(
-                self.limits.eps, self.limits.tiny, count * seed + k, self.by_norm
-            )
-            try:
-                results.append(self.program.decimal_results(point, field, n_digits))
-            except TraceError:
-                continue
-        if not results:
-            return np.full((1, len(self.floors)), np.nan)
-        return np.array(results)
+        try:
+            return self.program.decimal_results(point, field, n_digits)
+        except TraceError:
+            return np.full(len(self.floors), np.nan)
 
-    def rounding(self, exact: Array) -> Array:
+    def _rounding(self, exact: Array) -> Array:
         """Return the rounding errors (n,) of results: eps times the size that each is judged by.
 
         That is its own size, its floor, or the size of the largest number of an array of values.
         """
-        sizes = np.maximum(np.nan_to_num(abs(exact), posinf=0.0), self.floors)
-        n_values = len(exact) - self.program.n_derivatives
-        sizes[:n_values] = sizes[:n_values].max(initial=0.0)
-        return self.limits.eps * sizes
+        sizes = np.nan_to_num(abs(exact), posinf=0.0)
+        sizes[: self.n_values] = sizes[: self.n_values].max(initial=0.0)
+        return self.limits.eps * np.maximum(sizes, self.floors)
 
-    def _is_far(self, computed: Array, exact: Array, cost: Any) -> Array:
+    def _is_far(self, results: Array, exact: Array, cost: Any) -> Array:
         """Return whether each result is farther from the exact one than allowed.
 
+<<<<<<< HEAD
         A result may overflow if the exact one does, or nearly does. No number is near nan.
         """
         with np.errstate(all="ignore"):
@@ -183,23 +143,14 @@ class Judge(NamedTuple):
     def digits_lost(self, computed: Array, exact: Array, beside: Array) -> Array:
         """Return the digits that each result loses; 0 if it is as near as may be expected.
 
+=======
+>>>>>>> main
         Parameters
         ----------
-        computed, exact : ndarray of shape (n,)
-            The results in floats, and those of decimals.
-        beside : ndarray of shape (k, n)
-            The exact results for inputs that rounding cannot tell from this one.
+        results, exact : ndarray of shape (n,)
+            The results, and those of decimals.
+        cost : ndarray of shape (n,) or float
+            What the rounding of the input costs.
         """
-        with np.errstate(all="ignore"):
-            cost = np.nan_to_num(abs(beside - exact), nan=0.0).max(axis=0)
-            error = abs(computed - exact)
-            # where a derivative does not exist, as at a kink, any between those beside it will do
-            has_sides = np.isfinite(beside).all(axis=0)
-            no_exact = np.isnan(exact)
-            is_lost = self._is_far(computed, exact, cost)
-            is_lost[no_exact] = (has_sides & ~np.isfinite(computed))[no_exact]
-            unit = self.rounding(exact) + cost + self.limits.tiny
-            digits = np.log10(error / unit)
-        n_digits = -np.log10(self.limits.eps)
-        digits = np.where(np.isfinite(computed), np.clip(digits, 0, n_digits), n_digits)
-        return np.where(is_lost, digits, 0.0)
+        allowed = self.factor * (self._rounding(exact) + cost)
+        return self.limits.is_far(results, exact, allowed)

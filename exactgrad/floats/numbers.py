@@ -16,11 +16,80 @@ from ..trace.arrays import Exact, dual_residues, lift
 from ..trace.copies import Copies
 from ..verdict.runs import TraceError
 
-__all__ = ["Point", "Program", "RealNumbers", "is_float_leaf"]
+__all__ = [
+    "Format",
+    "Point",
+    "Program",
+    "RealNumbers",
+    "is_float_leaf",
+    "like_leaf",
+    "to_floats",
+]
 
 Array = NDArray[Any]
-Trace = Callable[..., Any]
-MAX_EXPONENT = 380  # powers of ten beyond which no float of any format reaches
+N_TINY = 2  # smallest normal numbers that a result may be away, as smaller ones have few digits
+# Where the sum of a few results overflows, such as that of a mean, a result may
+OVERFLOW_FACTOR = 16
+# Change of constants relative to that of arguments, so that these do not cancel
+CONSTANT_STEP = Decimal("0.6")
+
+
+class Format(NamedTuple):
+    """The limits of a format of floats, as float64."""
+
+    dtype: np.dtype[Any]
+    eps: float  # distance of 1 and the next larger number
+    tiny: float  # smallest normal number
+    largest: float
+
+    @classmethod
+    def of(cls, dtype: Any) -> Format:
+        """Return the limits of the floats of `dtype`."""
+        info = np.finfo(dtype)
+        return cls(info.dtype, float(info.eps), float(info.tiny), float(info.max))
+
+    def edges(self) -> Array:
+        """Return the numbers at which formulas overflow, underflow or round to 1, (n,)."""
+        usual = (1e-3, 0.5, 1 - self.eps, 1.0, 1 + self.eps, 2.0)
+        squares = np.sqrt([self.tiny, self.eps, self.largest])
+        rounds_to_1 = np.multiply((0.5, 0.97, 1.03, 2.0), -np.log(self.eps))
+        underflows = np.multiply((0.99, 1.1), -np.log(self.tiny))
+        overflows = np.multiply((0.999, 1.001, 2.0), np.log(self.largest))
+        extremes = (self.tiny, self.eps, 0.5 / self.eps)
+        return np.hstack([usual, squares, rounds_to_1, underflows, overflows, extremes])
+
+    def is_far(self, results: Array, exact: Array, allowed: Any) -> Array:
+        """Return whether each result is farther from the exact one than allowed.
+
+        A result may overflow if the exact one nearly does. It may be `N_TINY` smallest normal
+        numbers away. No result is near nan.
+
+        Parameters
+        ----------
+        results, exact : ndarray
+            The results, and the exact ones.
+        allowed : ndarray or float
+            The errors that are allowed.
+        """
+        with np.errstate(all="ignore"):
+            is_close = abs(results - exact) <= allowed + N_TINY * self.tiny
+            overflows = ~(OVERFLOW_FACTOR * abs(exact) + allowed < self.largest)
+        return ~is_close & ~(overflows & ~np.isfinite(results))
+
+    def digits_lost(self, results: Array, exact: Array, unit: Array) -> Array:
+        """Return the decimal digits that each result has lost, all if it is not finite.
+
+        Parameters
+        ----------
+        results, exact : ndarray
+            The results, and the exact ones.
+        unit : ndarray
+            The errors at which no digits are lost.
+        """
+        n_digits = -np.log10(self.eps)
+        with np.errstate(all="ignore"):
+            digits = np.log10(abs(results - exact) / (unit + self.tiny))
+        return np.clip(np.where(np.isfinite(results), digits, n_digits), 0.0, n_digits)
 
 
 class RealNumbers(Digits):
@@ -28,12 +97,10 @@ class RealNumbers(Digits):
 
     Parameters
     ----------
-    eps : float
-        If not 0, arguments and constants are changed by this relative amount, with random signs:
-        the number beside them that rounding cannot tell from them.
-    tiny : float
-        The smallest normal number of the format, by which arguments are changed in addition.
-    signs_seed : int
+    limits : Format, optional
+        If given, arguments and constants are changed by about one unit in the last place of this
+        format, with random signs: to numbers that rounding cannot tell from the given ones.
+    seed : int
         The seed of the signs. Seeds 2 k and 2 k + 1 give opposite ones.
     by_norm : bool
         Whether arrays are changed relative to their largest number, instead of each number.
@@ -42,54 +109,52 @@ class RealNumbers(Digits):
     decimals_decide = True
 
     def __init__(
-        self,
-        eps: float = 0.0,
-        tiny: float = 0.0,
-        signs_seed: int = 0,
-        by_norm: bool = False,
+        self, limits: Format | None = None, seed: int = 0, by_norm: bool = False
     ) -> None:
-        super().__init__(0)
-        self.eps = Decimal(eps)
-        self.tiny = Decimal(tiny)
-        self.signs_seed = signs_seed
+        super().__init__(seed)
+        self.limits = limits
         self.by_norm = by_norm
-        self.flip = 1 - 2 * (signs_seed % 2)
-        self.signs = np.random.default_rng(signs_seed // 2)
-        # largest power of ten, up to `MAX_EXPONENT`, among exponentials, for the digits needed
-        self.largest_exponent = 0
+        self.n_numbers = 0  # number of arguments that have been changed
+        # times an irrational number, so that multiples of a period are no periods apart
+        self.eps = Decimal(limits.eps if limits else 0) / Decimal(2).sqrt()
 
     def variable(self, floats: Array) -> Array:
-        """Return floats as decimals (..., 1), or the decimals beside them if `eps` is not 0."""
+        """Return floats as decimals (..., 1), or the decimals beside them if there are limits."""
         numbers = super().variable(floats)
-        if not self.eps or not floats.size:
+        if not self.limits or not floats.size:
             return numbers
         sizes: Any = abs(numbers)
         if self.by_norm:
             sizes = np.full_like(sizes, sizes.max())
-        signs = self.flip * self.signs.choice([-1, 1], numbers.shape)
-        return numbers + (sizes * self.eps + self.tiny) * signs
+        positions = self.n_numbers + np.arange(floats.size)
+        rng = np.random.default_rng([self.seed // 2, self.n_numbers])
+        self.n_numbers += floats.size
+        codes = rng.integers(2, size=floats.size)
+        if (
+            self.seed < 6
+        ):  # any two of four neighbours change alike by one and unlike by another
+            codes = (positions, positions >> 1, positions ^ positions >> 1)[
+                self.seed // 2
+            ]
+        signs = (1 - 2 * (codes & 1)) * (1 - 2 * (self.seed & 1))
+        changes = sizes * self.eps + Decimal(self.limits.tiny)
+        return numbers + changes * signs.reshape(sizes.shape)
 
     def _from_float(self, x: float) -> Array:
-        """Return the number whose rounding gives x (1,) or, if `eps` is not 0, one beside it.
+        """Return the number whose rounding gives x (1,) or, if there are limits, one beside it.
 
         Floats with few bits, such as 2 and 0.5, are exact.
         """
         number = super()._from_float(x)
-        is_rounded = np.isfinite(x) and (
-            x.as_integer_ratio()[0].bit_length() >= MIN_ROUNDED_BITS
-        )
-        if not self.eps or not is_rounded:
+        if (
+            not np.isfinite(x)
+            or x.as_integer_ratio()[0].bit_length() < MIN_ROUNDED_BITS
+        ):
             return number
-        sign = self.flip * random.Random(abs(x) + self.signs_seed // 2).choice((-1, 1))
-        return number * (1 + sign * self.eps)
-
-    def exp(self, a: Array, log_terms: Array | None = None) -> Array:
-        """Return e^a to the digits of the decimal context, and record its powers of ten."""
-        powers = super().exp(a)
-        exponents = [abs(power.adjusted()) for power in powers.ravel()]
-        largest = min(max(exponents, default=0), MAX_EXPONENT)
-        self.largest_exponent = max(self.largest_exponent, largest)
-        return powers
+        # by seeds 0 to 3 a constant and an argument change in each combination of directions
+        flip = 1 - self.seed // 2 % 2 * 2
+        sign = flip * random.Random(abs(x) + self.seed // 4).choice((-1, 1))
+        return number * (1 + sign * self.eps * CONSTANT_STEP)
 
     @staticmethod
     def infinities(a: Array) -> Array:
@@ -104,6 +169,17 @@ def is_float_leaf(value: Any) -> bool:
     return is_array or isinstance(value, float)
 
 
+def like_leaf(value: Any, numbers: Array) -> Any:
+    """Return `numbers` as a Python float if `value` is one, else as they are."""
+    return float(numbers) if isinstance(value, float) else numbers
+
+
+def to_floats(decimals: Array) -> Array:
+    """Return decimals rounded to float64, nan for those that are infinite or nan."""
+    flat = [float(x) if x.is_finite() else np.nan for x in decimals.ravel()]
+    return np.array(flat).reshape(decimals.shape)
+
+
 class Point(NamedTuple):
     """Arguments of a function: flat theta in floats of the format, and the data after it."""
 
@@ -116,30 +192,26 @@ class Program(NamedTuple):
 
     function: Callable[..., Any]
     tree: Tree  # structure of theta
-    dtype: np.dtype[Any]  # the format
     fixed: frozenset[int]  # positions of data that are constants
     copies: Copies  # copies of the function and of what it calls
-    n_derivatives: int = 0  # number of derivatives that it returns
 
-    def run_floats(self, point: Point) -> Any:
-        """Return what the function returns for floats; warnings of NumPy are silenced."""
-        arguments = copy_leaves((self.tree.unflatten(point.theta), *point.data))
-        with np.errstate(all="ignore"):
-            return self.function(*arguments)
+    def run_floats(self, point: Point, trace: Any = None) -> Any:
+        """Return what a copy of the function returns for floats, without warnings of NumPy.
 
-    def trace_floats(self, point: Point, trace: Trace) -> Any:
-        """Return what a copy of the function returns for floats, traced by `trace`."""
+        Parameters
+        ----------
+        point : Point
+            The input.
+        trace : callable, optional
+            A function for `sys.settrace`. By default there is none.
+        """
         arguments = copy_leaves((self.tree.unflatten(point.theta), *point.data))
         no_field: Any = None
         with np.errstate(all="ignore"):
             return self.copies.call(no_field, self.function, *arguments, trace=trace)
 
     def run_decimals(
-        self,
-        point: Point,
-        field: RealNumbers,
-        n_digits: int,
-        trace: Trace | None = None,
+        self, point: Point, field: RealNumbers, n_digits: int, trace: Any = None
     ) -> Any:
         """Return what the function returns for the decimals of `field`.
 
@@ -190,10 +262,10 @@ class Program(NamedTuple):
         n_digits : int
             Number of their digits.
         """
-        returned = self.run_decimals(point, field, n_digits)
-        numbers = [lift(x, field).primal.ravel() for x in self.parts(returned)]
-        flat = [float(x) if x.is_finite() else np.nan for x in np.concatenate(numbers)]
-        return np.array(flat)
+        parts = self.parts(self.run_decimals(point, field, n_digits))
+        return np.hstack(
+            [to_floats(lift(part, field).primal.ravel()) for part in parts]
+        )
 
     def parts(self, returned: Any) -> list[Any]:
         """Return the value and, if there is one, the flat gradient that the function returns.
@@ -203,13 +275,10 @@ class Program(NamedTuple):
         StructureError
             If a gradient has another structure than theta, or if nothing is returned.
         """
-        if not isinstance(returned, tuple):
-            returned = (returned,)
-        if not returned or returned[0] is None:
+        value, *others = returned if isinstance(returned, tuple) else (returned,)
+        if value is None:
             raise StructureError(
-                "the function must return a value, or a value and its gradient; got "
-                f"{returned!r}: return the value"
+                "the function must return a value, or a value and its gradient; got None: "
+                "return the value"
             )
-        if len(returned) == 1:
-            return [returned[0]]
-        return [returned[0], self.tree.flatten(returned[1], "the gradient")]
+        return [value, *(self.tree.flatten(x, "the gradient") for x in others[:1])]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,20 @@ from ..trace.copies import Copies, in_own_context
 from ..verdict.data import argument_names
 from ..verdict.runs import TraceError
 from .failures import Failure, find_failures
-from .inputs import Drawer, Format, like_leaf
-from .judgement import Judge
-from .numbers import Point, Program, RealNumbers, is_float_leaf
+from .inputs import Drawer
+from .judgement import N_DIGITS, Judge, Loss
+from .numbers import (
+    Format,
+    Point,
+    Program,
+    RealNumbers,
+    is_float_leaf,
+    like_leaf,
+)
 
 __all__ = ["Failure", "Stability", "stability"]
 
 Array = NDArray[Any]
-DTYPES = ("float64", "float32", "float16")
 # Digits that may be lost by default beyond those that the rounding of the input costs
 MAX_LOSS = {"float64": 2.0, "float32": 2.0, "float16": 1.0}
 EVERYWHERE = (-np.inf, np.inf)
@@ -165,105 +172,96 @@ def stability(
     """
     start = time.process_time()
     check_callable("function", function)
-    name = str(np.dtype(dtype))
-    if name not in DTYPES:
+    dtype_name = str(np.dtype(dtype))
+    if dtype_name not in MAX_LOSS:
         raise ValueError(
-            f"dtype must be one of {DTYPES}; got {dtype!r}: give one of them"
+            f"dtype must be one of {[*MAX_LOSS]}; got {dtype!r}: give one of them"
         )
     n_inputs = whole_number("n_inputs", n_inputs, 1)
     seed = whole_number("seed", seed)
-    loss_limit = MAX_LOSS[name]
-    if max_loss is not None:
-        loss_limit = positive_number("max_loss", max_loss)
+    if max_loss is None:
+        max_loss = MAX_LOSS[dtype_name]
+    max_loss = positive_number("max_loss", max_loss)
     flat, tree = flatten_theta(theta)
     names = argument_names(function, len(data))
-    chosen = check_fixed(fixed, names)
     positions = frozenset(
-        names.index(i) if isinstance(i, str) else int(i) for i in chosen
+        names.index(i) if isinstance(i, str) else int(i)
+        for i in check_fixed(fixed, names)
     )
-    limits = Format.of(np.dtype(dtype))
+    limits = Format.of(dtype)
 
     def cast(value: Any) -> Any:
         if not is_float_leaf(value):
             return value
         return like_leaf(value, np.asarray(value).astype(dtype))
 
-    first = Point(flat.astype(dtype), tuple(map_leaves(value, cast) for value in data))
-    program = Program(function, tree, limits.dtype, positions, Copies())
+    first = Point(flat.astype(dtype), map_leaves(data, cast))
+    program = Program(function, tree, positions, Copies())
     parts = program.parts(program.run_floats(first))
-    sizes_of_parts = [np.size(part) for part in parts]
-    if len(parts) > 1:
-        program = program._replace(n_derivatives=sizes_of_parts[1])
-    factor = 10**loss_limit + flat.size
-    judge = Judge(program, limits, factor, False, np.zeros(sum(sizes_of_parts)))
-    results = [judge.run_floats(first) for _ in range(2)]
-    if repr(results[0]) != repr(results[1]):
-        return Stability(name, n_inputs, reason=IS_STATEFUL)
+    floors = _floors(parts, floor)
+    factor = 10**max_loss + flat.size
+    judge = Judge(program, limits, factor, False, floors, np.size(parts[0]))
+    if repr(judge.run_floats(first)) != repr(judge.run_floats(first)):
+        return Stability(dtype_name, 1, reason=IS_STATEFUL)
     try:
-        program.decimal_results(first, RealNumbers(), 60)
+        judge = judge._replace(by_norm=_is_symmetric(program, first))
     except TraceError as error:
-        return Stability(name, n_inputs, reason=f"not traceable: {error}")
-    drawer = Drawer(
-        first, limits, np.random.default_rng(seed), positions, domain, sizes
-    )
-    judge = judge._replace(
-        floors=_floors(parts, floor), by_norm=_is_symmetric(program, first)
-    )
-    losses = [(point, judge.confirmed_loss(point)) for point in drawer.points(n_inputs)]
-    failed = [
-        (point, loss)
-        for point, loss in losses
-        if loss is not None and loss.digits.any()
-    ]
-    failures = find_failures(judge, first, failed)
+        return Stability(dtype_name, 1, reason=f"not traceable: {error}")
+    rng = np.random.default_rng(seed)
+    drawer = Drawer(first, limits, rng, positions, domain, sizes, count(1))
+    losses = [(point, judge.loss(point)) for point in drawer.points(n_inputs)]
+    judged = [(point, loss) for point, loss in losses if loss is not None]
     return Stability(
-        name,
+        dtype_name,
         len(losses),
-        n_undefined=sum(loss is None for _, loss in losses),
-        n_failed=len(failed),
-        failures=failures,
-        stable_range=_stable_range(losses, flat),
+        n_undefined=len(losses) - len(judged),
+        n_failed=sum(bool(loss.digits.any()) for _, loss in judged),
+        failures=find_failures(judge, drawer, judged),
+        stable_range=_stable_range(judged, flat),
         seconds=time.process_time() - start,
     )
 
 
 def _floors(parts: list[Array], floor: float | None) -> Array:
-    """Return the sizes below which results are judged in absolute terms, given those at theta.
+    """Return the sizes (n,) below which results are judged in absolute terms.
 
-    `floor` is that of the caller. Entries of an array are judged beside its largest number.
+    Parameters
+    ----------
+    parts : list of ndarray
+        The value at the given theta and, if there is one, the gradient.
+    floor : float or None
+        The size that the caller has set.
     """
     if floor is None and len(parts) == 1:
         floor = 0.0
-    sizes = [
-        np.full(np.size(part), floor if floor is not None else np.max(np.abs(part)))
-        for part in parts
-    ]
-    return np.nan_to_num(np.concatenate(sizes).astype(float))
+    sizes = [np.max(np.abs(part)) if floor is None else floor for part in parts]
+    return np.nan_to_num(np.repeat(sizes, [np.size(part) for part in parts]))
 
 
 def _is_symmetric(program: Program, point: Point) -> bool:
     """Return whether the exact results for theta in another order are the same numbers."""
     rolled = point._replace(theta=np.roll(point.theta, 1))
-    if (rolled.theta == point.theta).all():
-        return False
-    try:
-        first, second = (
-            np.sort(program.decimal_results(x, RealNumbers(), 60))
-            for x in (point, rolled)
-        )
-    except TraceError:
-        return False
-    return np.allclose(first, second, rtol=1e-12, atol=0.0, equal_nan=True)
+    first, second = (
+        np.sort(program.decimal_results(x, RealNumbers(), N_DIGITS))
+        for x in (point, rolled)
+    )
+    is_same = np.allclose(first, second, rtol=1e-12, atol=0.0, equal_nan=True)
+    return is_same and not np.array_equal(rolled.theta, point.theta)
 
 
-def _stable_range(losses: list[Any], theta: Array) -> tuple[float, float] | None:
-    """Return the smallest and largest size around that of theta between which nothing is lost."""
+def _stable_range(
+    judged: list[tuple[Point, Loss]], theta: Array
+) -> tuple[float, float] | None:
+    """Return the smallest and largest size around that of theta between which nothing is lost.
+
+    `judged` has the losses at all points; None is returned if there is one at this size.
+    """
     center = float(np.abs(theta).max())
-    judged = [
-        (float(np.abs(x.theta).max()), loss) for x, loss in losses if loss is not None
+    sizes = [float(np.abs(point.theta).max()) for point, _ in judged]
+    bad = [
+        size for size, (_, loss) in zip(sizes, judged, strict=True) if loss.digits.any()
     ]
-    bad = [size for size, loss in judged if loss.digits.any()]
-    low = max([size for size in bad if size <= center], default=0.0)
+    low = max([size for size in bad if size <= center], default=-1.0)
     high = min([size for size in bad if size >= center], default=np.inf)
-    good = [size for size, _ in judged if low < size < high]
-    return (min(good), max(good)) if good and low < center < high else None
+    good = [size for size in sizes if low < size < high]
+    return (min(good), max(good)) if good else None

@@ -307,7 +307,7 @@ class Exact(NDArrayOperatorsMixin):
 
     def stop_gradient(self) -> Exact:
         """Return a copy with the same numbers and with derivatives of 0."""
-        residues = dual_residues(self.field, self.primal)
+        residues = dual_residues(self.field, self.field.constant(self.primal))
         floats = self.floats.copy()
         return Exact(self.field, residues, floats, self.log_terms, self.large_terms)
 
@@ -380,7 +380,8 @@ class Exact(NDArrayOperatorsMixin):
         if method == "reduce" and where is not True:
             kwargs["where"] = where
             where = True
-        result = handler(*inputs, **kwargs)
+        label = name if method == "__call__" else f"{name}.{method}"
+        result = self.field.apply(label, handler, inputs, kwargs)
         if out is None:
             return result
         return write_into(result, out[0], where)
@@ -396,7 +397,7 @@ class Exact(NDArrayOperatorsMixin):
         out = kwargs.pop("out", None)
         if np.dtype(kwargs.get("dtype") or float).kind == "f":
             kwargs.pop("dtype", None)
-        result = FUNCTIONS[name](*args, **kwargs)
+        result = self.field.apply(name, FUNCTIONS[name], args, kwargs)
         if out is None:
             return result
         return write_into(result, out)
@@ -521,7 +522,8 @@ def _chain_rule(x: Exact, slope: Array) -> Array:
     """
     tangent = x.field.mul(slope, x.tangent)
     if x.field.is_decimal:
-        return np.where(x.tangent == 0, 0 * x.field.one, tangent)
+        still = (x.tangent == 0).all(axis=-1, keepdims=True)
+        return np.where(still, 0 * x.field.one, tangent)
     return tangent
 
 
@@ -942,6 +944,7 @@ def _sign(x: Exact) -> Array:
     """Return the signs of the elements of x, as a float array of -1, 0 and 1."""
     is_positive = comparison_of(np.greater)(x, 0)
     is_negative = comparison_of(np.less)(x, 0)
+    x.field.n_rounded += x.has_tangent
     return is_positive * 1.0 - is_negative
 
 

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import check_callable
-from ..fields.finite import LOG_2, MASK_SIZE
+from ..fields.dual import DualField
+from ..fields.finite import LOG_2, MASK_SIZE, Field
 from .arrays import (
     FUNCTIONS,
     UFUNCS,
@@ -130,7 +131,7 @@ def _from_formula(formula: Callable[..., Any], name: str) -> Callable[..., Exact
         operands = lift_all(*args)
         result: Exact = formula(*operands)
         floats = _float_function(name)(*(x.floats for x in operands))
-        return Exact(result.field, result.residues, floats)
+        return Exact(result.field, result.residues, floats, result.log_terms)
 
     return of_exact
 
@@ -162,17 +163,30 @@ def opaque(
     callable
         Maps an exact array to the values there, with their derivatives.
     """
+    of_floats = floats or _float_function(name)
+
+    def slope_at(x: Exact, field: Field, argument: Array, value: Array) -> Array:
+        """Return f'(x) at residues of a field, given f(x); the floats of x decide comparisons."""
+        point = Exact(field, dual_residues(field, argument), x.floats)
+        at_point = Exact(field, dual_residues(field, value), of_floats(x.floats))
+        return lift(slope(point, at_point), field).primal
+
+    def value_at(x: Exact, field: Field, argument: Array) -> Array:
+        """Return f(x) at residues of a field, with the derivative that a dual number holds."""
+        if not isinstance(field, DualField):
+            return field.opaque(name, argument, odd)
+        first, _ = field.parts(argument)
+        value = value_at(x, field.base, first)
+        return field.extend(value, slope_at(x, field.base, first, value), argument)
 
     def of_exact(x: Any) -> Exact:
         (x,) = lift_all(x)
-        values = (floats or _float_function(name))(x.floats)
+        values = of_floats(x.floats)
         x.field.divided_by_zero |= not np.isfinite(values).all()
-        primal = x.field.opaque(name, x.primal, odd)
-        value = Exact(x.field, dual_residues(x.field, primal), values)
+        primal = value_at(x, x.field, x.primal)
         if not x.has_tangent:
-            return value
-        derivative = lift(slope(x.stop_gradient(), value), x.field)
-        return apply_slope(x, value.primal, derivative.primal, values)
+            return Exact(x.field, dual_residues(x.field, primal), values)
+        return apply_slope(x, primal, slope_at(x, x.field, x.primal, primal), values)
 
     return of_exact
 
@@ -222,10 +236,10 @@ def _precise_near_zero(
     """
 
     def of_exact(x: Exact) -> Exact:
-        if not x.field.is_decimal:
+        if x.field.dtype is not object:
             return formula(x)
         # decimal exponents of the entries; for NaN `adjusted` returns 0
-        exponents = [number.adjusted() for number in x.primal.ravel()]
+        exponents = [number.adjusted() for number in x.primal[..., 0].ravel()]
         sizes = np.array(exponents).reshape(x.shape)
         small = sizes < SMALL_EXPONENT
         with localcontext() as more_digits:
@@ -274,6 +288,17 @@ def _arctan2(y: Exact, x: Exact) -> Exact:
     is_left = comparison_of(np.less)(x, 0)
     is_upper = comparison_of(np.greater_equal)(y, 0)
     return select(is_left, angle + np.where(is_upper, math.pi, -math.pi), angle)
+
+
+def _logaddexp(x: Exact, y: Exact) -> Exact:
+    """Return log(e^x + e^y); if decimals decide, by way of the larger number.
+
+    Its power may be too large for a decimal.
+    """
+    if not x.field.decimals_decide:
+        return log(exp(x) + exp(y))
+    larger: Exact = UFUNCS["maximum"](x, y)
+    return larger + log(exp(x - larger) + exp(y - larger))
 
 
 def polygamma(order: int) -> Callable[[Any], Exact]:
@@ -343,7 +368,7 @@ NUMPY_FORMULAS: Handlers = {
     "expm1": _expm1,
     "hypot": lambda x, y: sqrt(x * x + y * y),
     "log1p": _log1p,
-    "logaddexp": lambda x, y: log(exp(x) + exp(y)),
+    "logaddexp": _logaddexp,
     "sinh": lambda x: (exp(x) - exp(-x)) / 2,
     "tanh": _tanh,
 }

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fields.digits import N_DIGITS, context
-from ..fields.finite import Prime, mix64, mixing_key
+from ..fields.finite import BatchedPrime, Prime, mix64, mixing_key
 from ..structures import copy_leaves
 from ..trace.copies import Copies, in_own_context
 from .evidence import (
@@ -29,9 +29,11 @@ from .evidence import (
     FLOATS_DIFFER,
     IS_STATEFUL,
     MAX_COORDINATES_TESTED,
+    MAX_DECIMAL_SLOPES,
     SHAKEN_RTOL,
     UNDEFINED,
     DecimalEvidence,
+    DualEvidence,
     Evidence,
     FloatEvidence,
 )
@@ -46,11 +48,15 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+Refutation = DecimalEvidence | DualEvidence
 # Relative errors of derivatives are taken of at least this share of the largest derivative
 MIN_DERIVATIVE_SHARE = Decimal("1e-20")
 # Largest relative error that the rounding of float constants may cause in a derivative
 CONSTANT_RTOL = Decimal("1e-15")
 MAX_FACTOR_TERMS = 10**6  # largest product of numerator and denominator of a factor
+
+# Relative difference of decimals that count as equal in words
+EXACT_RTOL = Decimal("1e-30")
 
 ROUNDED = (
     "derivatives differ by {:.1g}, which may be the rounding of a float constant, or of data that "
@@ -69,6 +75,8 @@ class WrongDerivative(NamedTuple):
     size: int = 1  # number of coordinates of the block
     # common quotient of derivatives by hand and right ones in a block; None if they differ
     factor: Fraction | None = None
+    # relative uncertainty of the right derivative
+    rtol: Decimal = EXACT_RTOL
 
     @property
     def excess(self) -> Decimal:
@@ -101,7 +109,7 @@ class Candidate(NamedTuple):
 
 
 def deferred_errors(
-    problem: ProofProblem, theta: Array, is_zero: bool, evidence: DecimalEvidence
+    problem: ProofProblem, theta: Array, is_zero: bool, evidence: Refutation
 ) -> Callable[[], tuple[WrongDerivative, ...]]:
     """Return a function that computes the wrong derivatives when it is first called.
 
@@ -122,10 +130,10 @@ def deferred_errors(
     @in_own_context
     def errors() -> tuple[WrongDerivative, ...]:
         try:
-            evidence = DecimalEvidence(problem, theta)
-            if evidence.numbers() != numbers:
+            again = type(evidence)(problem, theta)
+            if not again.returns(numbers):
                 return ()
-            return find_errors(problem, theta, is_zero, evidence)[1]
+            return find_errors(problem, theta, is_zero, again)[1]
         except Exception:
             # the function may fail later, which does not change the verdict
             return ()
@@ -162,9 +170,15 @@ def find_errors(
     with localcontext(context(5 * N_DIGITS)):
         errors = []
         uncertainties = []
-        for name, direction, size, factor in error_candidates(problem, theta, is_zero):
-            by_hand, right, uncertainty = map(Decimal, evidence.slopes(direction))
-            errors.append(WrongDerivative(name, by_hand, right, True, size, factor))
+        candidates = [*error_candidates(problem, theta, is_zero)]
+        slopes = evidence.slopes_along([one.direction for one in candidates])
+        for candidate, slope in zip(candidates, slopes, strict=True):
+            by_hand, right, uncertainty = map(Decimal, slope)
+            name, _, size, factor = candidate
+            rtol = EXACT_RTOL + 2 * uncertainty / (abs(right) or 1)
+            errors.append(
+                WrongDerivative(name, by_hand, right, True, size, factor, rtol)
+            )
             uncertainties.append(uncertainty)
         evidence.slopes(np.ones(theta.size))
         if evidence.is_stateful:
@@ -217,6 +231,8 @@ def error_candidates(
     coordinates: Any = range(theta.size)
     if theta.size > MAX_COORDINATES_TESTED:
         coordinates = [] if is_zero else _wrong_coordinates(problem, theta)
+    elif theta.size > MAX_DECIMAL_SLOPES and not is_zero:
+        coordinates = _wrong_in_field(problem, theta)
     for j in coordinates:
         yield Candidate(problem.name(int(j)), (np.arange(theta.size) == j) * 1.0)
     if len(coordinates):
@@ -234,6 +250,22 @@ def error_candidates(
         direction = np.zeros(theta.size)
         direction[block] = np.random.default_rng(problem.seed).standard_normal(size)
         yield Candidate(name, direction, size, factor)
+
+
+def _wrong_in_field(problem: ProofProblem, theta: Array) -> Array:
+    """Return the indices of all coordinates of theta that may be wrong: not right in the field.
+
+    If roots are taken these are all coordinates, as a field does not know the sign of a root.
+    """
+    n_channels = BatchedPrime.n_channels
+    is_wrong = np.ones(theta.size, bool)
+    for start in range(0, theta.size, n_channels):
+        along = np.eye(theta.size, n_channels, -start, np.int64)
+        field = BatchedPrime(problem.seed)
+        excess = run(problem, theta, field, along).excess()
+        part = is_wrong[start : start + n_channels]
+        part[...] = (excess != 0)[: part.size] | field.signs_matter
+    return np.flatnonzero(is_wrong)
 
 
 def _wrong_coordinates(problem: ProofProblem, theta: Array) -> Array:

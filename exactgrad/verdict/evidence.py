@@ -8,9 +8,10 @@ slopes differ by more than rounding can explain.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,17 +19,20 @@ from numpy.typing import NDArray
 
 from ..fields.digits import N_DIGITS, Digits, NoSeries, context
 from ..fields.finite import LARGE_THETA, Field
+from ..fields.floats import N_ROUNDINGS, Floats
 from ..structures import copy_leaves
-from .runs import Evaluation, ProofProblem, run
+from .runs import Evaluation, ProofProblem, TraceError, run
 
 __all__ = [
     "DECIMAL_RTOL",
     "FLOATS_DIFFER",
     "IS_STATEFUL",
     "MAX_COORDINATES_TESTED",
+    "MAX_DECIMAL_SLOPES",
     "SHAKEN_RTOL",
     "UNDEFINED",
     "DecimalEvidence",
+    "DualEvidence",
     "Evidence",
     "FloatEvidence",
     "Slopes",
@@ -38,6 +42,15 @@ __all__ = [
 Array = NDArray[Any]
 MAX_COORDINATES_TESTED = 256  # largest theta whose coordinates are tested one by one
 DECIMAL_RTOL = Decimal("1e-35")  # relative difference of decimals that count as equal
+# Floats refute if the excess is larger than this fraction of its terms, and than this multiple of
+# the spread of differently rounded floats
+CLEAR_RTOL = 1e-6
+CLEAR_SPREADS = 1000
+SAME_RTOL = 1e-9  # relative difference of floats that two equal calls may return
+# Number of slopes up to which all are computed by decimals, of which each takes a run
+MAX_DECIMAL_SLOPES = 32
+N_DIRECTIONS = 16  # number of directions along which floats are computed in one run
+MIN_DIGITS = 6  # fewest digits that floats have to know of a slope
 # Relative error below which a wrong derivative is compared with the effect of rounding floats
 SHAKEN_RTOL = Decimal("1e-9")
 # Largest relative difference of float and exact results that rounding can cause
@@ -86,6 +99,10 @@ class Evidence:
         """Return the slope of the value along a direction (D,): by hand, right, and uncertainty."""
         raise NotImplementedError
 
+    def slopes_along(self, directions: Sequence[Array]) -> list[Slopes]:
+        """Return the slopes of the value along several directions (D,)."""
+        return [self.slopes(direction) for direction in directions]
+
     def rounding(self) -> Decimal:
         """Return the largest change of the excess from rounding the function's floats; here 0."""
         return Decimal(0)
@@ -93,6 +110,113 @@ class Evidence:
     def float_mismatch(self) -> str:
         """Return a sentence on how results with floats differ from exact ones; "" if they agree."""
         return ""
+
+
+class DualEvidence(Evidence):
+    """Evidence from floats with derivatives, which refutes only what is clearly wrong."""
+
+    agrees = False
+
+    def __init__(self, problem: ProofProblem, theta: Array) -> None:
+        self.problem = problem
+        self.theta = theta
+        direction = np.random.default_rng(problem.seed).uniform(-1, 1, (theta.size, 1))
+        self.along = np.repeat(direction, N_ROUNDINGS, axis=1)
+        try:
+            self.evaluation, is_reliable = self._run(self.along)
+        except (NoSeries, TraceError):
+            return
+        if not is_reliable:
+            return
+        excess = self.evaluation.excess()
+        slope = self.evaluation.value.tangent[0]
+        size = (np.abs(self.evaluation.terms).sum(0) + np.abs(slope)).max()
+        largest = max(1.0, np.abs(self.evaluation.grad.primal).max(initial=0.0))
+        # as in `DecimalEvidence._is_beyond_rounding`: some derivative is certain to be wrong
+        bound = 2 * theta.size * float(SHAKEN_RTOL) * largest
+        bound = max(bound, CLEAR_RTOL * size, CLEAR_SPREADS * np.ptp(excess))
+        self.refutes = bool((np.abs(excess) > bound).all())
+        if self.refutes:
+            again, _ = self._run(self.along)
+            self.is_stateful = not self.returns(_numbers(again))
+
+    def _run(self, along: Array) -> tuple[Evaluation, bool]:
+        """Return an evaluation along directions (D, C), and whether its floats are reliable."""
+        field = Floats(self.problem.seed, along.shape[1])
+        evaluation = run(self.problem, self.theta, field, along)
+        floats = evaluation.value.residues, evaluation.grad.residues
+        is_finite = all(bool(np.isfinite(part).all()) for part in floats)
+        return evaluation, field.is_reliable and is_finite
+
+    def numbers(self) -> tuple[Any, ...]:
+        """Return a tuple of 1 + D floats: the value, and the gradient by theta (D,)."""
+        return _numbers(self.evaluation)
+
+    def returns(self, numbers: tuple[Any, ...]) -> bool:
+        """Return whether the function has returned these `numbers`, up to rounding."""
+        own = np.array(self.numbers())
+        return bool(np.allclose(own, numbers, SAME_RTOL, SAME_RTOL * np.abs(own).max()))
+
+    def float_mismatch(self) -> str:
+        """Return a sentence on how a plain call differs from these floats; "" if they agree."""
+        value = self.evaluation.value.primal[:, 0]
+        grad = self.evaluation.grad.primal[:, 0]
+        return _float_mismatch(self.problem, self.theta, value, grad) or ""
+
+    def slopes(self, direction: Array) -> Slopes:
+        """Return the slope along a direction (D,), by hand and right, in decimals."""
+        return self._decimals.slopes(direction)
+
+    def rounding(self) -> Decimal:
+        """Return the largest change of the excess from rounding the function's floats."""
+        return self._decimals.rounding()
+
+    def slopes_along(self, directions: Sequence[Array]) -> list[Slopes]:
+        """Return the slopes along directions (D,), which are decimals if they are few.
+
+        Else the right ones are floats, rounded to the digits that are certain; decimals are
+        computed where floats do not tell whether they differ from the slopes by hand.
+        """
+        if len(directions) <= MAX_DECIMAL_SLOPES:
+            return super().slopes_along(directions)
+        with localcontext(context(N_DIGITS)):
+            evaluation = run(self.problem, self.theta, Digits(self.problem.seed))
+            grad = evaluation.grad.primal[:, 0]
+        slopes = list[Slopes]()
+        for start in range(0, len(directions), N_DIRECTIONS):
+            batch = directions[start : start + N_DIRECTIONS]
+            along = np.repeat(np.transpose(batch), N_ROUNDINGS, axis=1)
+            evaluation, is_reliable = self._run(along)
+            right = evaluation.value.tangent[0].reshape(-1, N_ROUNDINGS)
+            for direction, estimates in zip(batch, right, strict=True):
+                moved = np.flatnonzero(direction)
+                by_hand = sum(grad[j] * Decimal(direction[j]) for j in moved)
+                slope = _certain_slope(by_hand, estimates) if is_reliable else None
+                slopes.append(slope or self.slopes(direction))
+        return slopes
+
+    @cached_property
+    def _decimals(self) -> DecimalEvidence:
+        """Return the evidence from decimals."""
+        return DecimalEvidence(self.problem, self.theta)
+
+
+def _certain_slope(by_hand: Decimal, estimates: Array) -> Slopes | None:
+    """Return a slope by hand and the right one, to the digits that are certain, or None.
+
+    `estimates` are floats for the right slope. It is None if they may equal the slope by hand.
+    """
+    right = float(np.mean(estimates))
+    uncertainty = 10 * float(np.ptp(estimates)) + abs(right) * 1e-15
+    if not abs(float(by_hand) - right) > 1000 * uncertainty:
+        return None
+    if right == 0:
+        return Slopes(by_hand, Decimal(0), Decimal(0))
+    n_digits = math.floor(math.log10(abs(right) / uncertainty))
+    if n_digits < MIN_DIGITS:
+        return None
+    last_digit = abs(right) * 10.0 ** (1 - n_digits)
+    return Slopes(by_hand, Decimal(f"{right:.{n_digits}g}"), Decimal(last_digit))
 
 
 class DecimalEvidence(Evidence):
@@ -161,6 +285,10 @@ class DecimalEvidence(Evidence):
     def numbers(self) -> tuple[Decimal, ...]:
         """Return a tuple of 1 + D decimals: the value, and the gradient by theta (D,)."""
         return _numbers(self.evaluation)
+
+    def returns(self, numbers: tuple[Any, ...]) -> bool:
+        """Return whether the function has returned exactly these `numbers`."""
+        return self.numbers() == numbers
 
     def float_mismatch(self) -> str:
         """Return a sentence on how results with floats differ from decimals; "" if they agree."""
@@ -258,6 +386,7 @@ def gather_evidence(
     is_zero: bool,
     field: Field,
     decimals: Callable[[], DecimalEvidence],
+    duals: Callable[[], DualEvidence],
 ) -> Evidence:
     """Return evidence on whether a gradient exists and is right at theta, from decimals or floats.
 
@@ -276,9 +405,12 @@ def gather_evidence(
         Whether the excess, the derivative of the value minus grad . direction, is 0 in the field.
     field : Field
         The last field in which the excess was computed.
-    decimals : callable
-        Function without arguments that computes the evidence from decimals.
+    decimals, duals : callable
+        Functions without arguments that compute the evidence from decimals, and that from floats
+        with derivatives.
     """
+    if not is_zero and theta.size <= LARGE_THETA and duals().refutes:
+        return duals()
     floats = partial(FloatEvidence, problem, theta)
     by_law = is_zero and field.knows_all_laws
     if theta.size > MAX_COORDINATES_TESTED and not by_law:

@@ -19,6 +19,7 @@ from .evidence import (
     IS_STATEFUL,
     UNDEFINED,
     DecimalEvidence,
+    DualEvidence,
     Evidence,
     gather_evidence,
 )
@@ -72,17 +73,19 @@ class GradientClaim(Claim):
         problem = self.problem._replace(data=data)
         theta = self.theta
         decimals = cache(partial(DecimalEvidence, problem, theta))
+        duals = cache(partial(DualEvidence, problem, theta))
 
         def is_refuted() -> bool:
             try:
-                return theta.size <= LARGE_THETA and decimals().refutes
+                is_small = theta.size <= LARGE_THETA
+                return is_small and (duals().refutes or decimals().refutes)
             except NoSeries:
                 return False
 
         is_zero, field = vanishes(
             partial(problem.excess, theta), problem.seed, theta.size, is_refuted
         )
-        evidence = gather_evidence(problem, theta, is_zero, field, decimals)
+        evidence = gather_evidence(problem, theta, is_zero, field, decimals, duals)
         if not evidence.exists:
             return Conclusion(Verdict.NOT_PROVED, data, reason=UNDEFINED)
         if is_zero and evidence.agrees:
@@ -166,7 +169,7 @@ def _reason_and_errors(
     problem: ProofProblem, theta: Array, is_zero: bool, evidence: Evidence
 ) -> tuple[str, Errors]:
     """Return the reason and errors of `find_errors`, with certain errors computed when read."""
-    if not (isinstance(evidence, DecimalEvidence) and evidence.refutes):
+    if not (isinstance(evidence, DecimalEvidence | DualEvidence) and evidence.refutes):
         return find_errors(problem, theta, is_zero, evidence)
     if evidence.is_stateful:
         return IS_STATEFUL, ()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fields.digits import NoSeries
-from ..fields.finite import Field, Gauss, Prime, Towers, ZeroTest
+from ..fields.finite import Field, Gauss, Prime, Towers, Untraceable, ZeroTest
 from ..structures import StructureError, check_returned, copy_leaves
 from ..trace.arrays import Exact, dual_residues, lift
 from ..trace.copies import Copies
@@ -23,6 +23,7 @@ __all__ = [
     "Evaluation",
     "ProofProblem",
     "TraceError",
+    "refuse_masked_nan",
     "run",
     "stop_gradient",
     "untraceable_step",
@@ -31,9 +32,13 @@ __all__ = [
 
 Array = NDArray[Any]
 MAX_POINTS = 32  # largest number of random points tried in one type of field
+MASKED_NAN = (
+    "the result is nan or infinite in floats, where all that the masks leave is 0"
+)
 READ_ONLY = "read-only"  # text of NumPy's error for writing into a read-only array
 # Advice on what to write instead; keys are patterns searched in the line and the error
 ADVICE = {
+    MASKED_NAN: "subtract the largest exponent from all of them",
     READ_ONLY: "the function overwrites theta or another argument; let it work on a copy",
     "print|log(ging|ger)": "leave out what is printed",
     "linalg": "write the elimination itself, or pass its result as an argument",
@@ -213,10 +218,22 @@ def run(
     check_returned(returned, theta.shape)
     try:
         value, grad = lift(returned[0], field).reshape(1), lift(returned[1], field)
+        refuse_masked_nan(value, grad)
         field.evaluation = Evaluation(value, grad, field.mul(grad.primal, direction))
         return field.evaluation
     except Exception as error:
         raise TraceError(error) from error
+
+
+def refuse_masked_nan(*results: Exact) -> None:
+    """Raise `Untraceable` if exponents are masked and results are nan or infinite in floats.
+
+    Then the result may be a quotient of exponentials of which all are 0 in floats, but not all are
+    masked and count as 0.
+    """
+    is_masked = results[0].field.largest_mask > -np.inf
+    if is_masked and not all(np.isfinite(x.floats).all() for x in results):
+        raise Untraceable(MASKED_NAN)
 
 
 def untraceable_step(error: Exception) -> str:

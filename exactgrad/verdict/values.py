@@ -20,7 +20,7 @@ from .data import FIXED, Condition, to_exact
 from .errors import WrongDerivative
 from .evidence import UNDEFINED
 from .gradients import UNKNOWN_IDENTITY
-from .runs import MAX_POINTS, TraceError, vanishes
+from .runs import MAX_POINTS, TraceError, refuse_masked_nan, vanishes
 
 __all__ = ["EqualityClaim"]
 
@@ -165,7 +165,9 @@ class EqualityClaim(Claim):
                 self.structure = Tree.of(first, "value")
                 second = self.structure.flatten(second, "the second value")
                 first = self.structure.flatten(first)
-                return lift(first, field), lift(second, field)
+                values = lift(first, field), lift(second, field)
+                refuse_masked_nan(*values)
+                return values
         except StructureError:
             raise
         except Exception as error:

@@ -18,6 +18,7 @@ from exactgrad.fields.finite import Prime, Untraceable
 from exactgrad.trace.arrays import UFUNCS, Exact, dual_residues, lift
 from exactgrad.trace.copies import Copies
 from exactgrad.trace.functions import SPECIAL, function
+from exactgrad.trace.slopes import slope_along
 
 RNG = np.random.default_rng(0)
 V, W = RNG.uniform(0.2, 0.9, (3, 4)), RNG.uniform(0.2, 0.9, (3, 4))
@@ -310,6 +311,11 @@ def test_the_gradient_that_goes_straight_through_a_rounded_number_is_refuted_unl
         return (y**2).sum(), 18 * y
 
     assert prove(rounded, V).verdict == "refuted"
+    words = "they are not 0, but what is rounded has derivative 0 wherever it does not jump"
+    assert words in str(prove(rounded, V))
+    signs = prove(lambda x: (np.sign(x - 0.5).sum(), np.ones(V.shape)), V)
+    assert words in str(signs)
+    assert words not in str(prove(lambda x: (V.sum(), np.ones(V.shape)), V))
     assert prove(through, V).verdict == "proved"
 
 
@@ -415,3 +421,48 @@ def test_what_moves_in_a_view_moves_in_its_whole():
     assert whole.has_tangent
     assert (whole.tangent[1] == 1).all()
     assert not whole.tangent[0].any()
+
+
+# --- second derivatives, of dual numbers
+
+
+def slope_with_slope(f, v, u, d):
+    """Return the derivative of f along u, and the derivative of that along d, in decimals."""
+    with localcontext(context(60)):
+        field = Digits(0)
+        with np.errstate(invalid="ignore"):
+            slope = Copies().call(field, lambda x: slope_along(f, x, u), moving(field, v, d))
+        return slope.primal[..., 0].astype(float), slope.tangent[..., 0].astype(float)
+
+
+def second_agrees(f, v=V):
+    """Whether the slope of f along u is its derivative, and has the derivative of differences."""
+    rng = np.random.default_rng(2)
+    u, d = rng.standard_normal((2, *v.shape))
+    slope, second = slope_with_slope(f, v, u, d)
+    with localcontext(context(60)):
+        field = Digits(0)
+        with np.errstate(invalid="ignore"):
+            first_order = Copies().call(field, f, moving(field, v, u))
+    np.testing.assert_allclose(slope, first_order.tangent[..., 0].astype(float), rtol=1e-14)
+    ahead, behind = (slope_with_slope(f, v + step * d, u, d)[0] for step in (STEP, -STEP))
+    size = np.abs(second).max() + 1
+    np.testing.assert_allclose(second, (ahead - behind) / (2 * STEP), rtol=1e-6, atol=1e-7 * size)
+
+
+@pytest.mark.parametrize("name", ELEMENTARY)
+def test_numpys_functions_have_their_second_derivatives(name):
+    second_agrees(getattr(np, name), V[:1])
+
+
+@pytest.mark.parametrize("name", OF_SCIPY)
+def test_scipys_functions_have_their_second_derivatives(name):
+    second_agrees(getattr(special, name), V[:1])
+
+
+SMOOTH = ["arithmetic", "powers", "extremes", "sorted", "rounded", "remainders", "accumulated"]
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_programs_have_their_second_derivatives(name):
+    second_agrees(PROGRAMS[name])

@@ -190,3 +190,11 @@ def test_three_roots_that_have_to_be_roots_need_a_root_of_minus_one(monkeypatch)
     monkeypatch.setattr(Gauss, "root", Prime.root)
     assert proved(x, y).verdict == "not proved"
     assert proved(x[:2], y[:2]).verdict == "proved", "by the small primes"
+
+
+def test_log1p_is_as_much_a_logarithm_as_log():
+    def softplus(x):
+        value = np.maximum(x, 0) + np.log1p(np.exp(-abs(x)))
+        return value.sum(), np.exp(x - value)
+
+    assert prove(softplus, np.array([-0.5, 0.7, 0.8, -0.9, 1.1])).verdict == "proved"

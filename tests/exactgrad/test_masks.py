@@ -96,9 +96,10 @@ WRONG = {  # function, data, verdict
     "the masked score itself": (
         softmax_beside(lambda t: np.where([True, False], t, -1e9).sum(), lambda t: np.ones(2)),
         "refuted"),
-    "log of a masked exponential": (lambda t: (np.log(np.exp(t - 1e9)).sum(), 0 * t), "not proved"),
+    "log of a masked exponential": (
+        lambda t: (np.log(np.exp(t - 1e9)).sum(), 0 * t), "not traceable"),
     "a quotient of masked ones": (
-        lambda t: (np.exp(t[0] - 1e9) / np.exp(t[1] - 1e9), 0 * t), "not proved"),
+        lambda t: (np.exp(t[0] - 1e9) / np.exp(t[1] - 1e9), 0 * t), "not traceable"),
     "a row with -1e30 everywhere": (
         all_masked(lambda t: t - 1e30), "not traceable", np.array([0.3, 0.9])),
     "a row with finfo.min everywhere": (
@@ -115,6 +116,28 @@ WRONG = {  # function, data, verdict
     "infinity by overflow": (
         lambda t: (np.exp(-1e300 * np.exp(t + 9)).sum(), 0 * t), "not proved"),
 }  # fmt: skip
+
+
+# quotients and sums of exponentials that are all 0 in floats, of which some are masked
+ALL_ZERO = {
+    "a share": (lambda t: np.exp(t[0] - 1e4) / np.exp(t - [1e4, 9999]).sum(), lambda t: 0 * t),
+    "a logarithm": (lambda t: np.log(np.exp(t - [1e4, 9999]).sum()), lambda t: np.array([0, 1])),
+    "a share after a shift": (
+        lambda t: np.exp(t[0] - 1e4 + 3e3) / np.exp(t - [1e4, 9999] + 3e3).sum(), lambda t: 0 * t),
+    "a share by select": (
+        lambda t: np.where(np.exp(t - [1e4, 9999]).sum() > 0,
+                           np.exp(t[0] - 1e4) / np.exp(t - [1e4, 9999]).sum(), 0.0),
+        lambda t: 0 * t),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALL_ZERO)
+def test_nothing_is_proved_of_what_is_left_where_everything_underflows(name):
+    value, gradient = ALL_ZERO[name]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        proof = prove(lambda t: (value(t), gradient(t)), TWO)
+        assert proof.verdict == "not traceable"
+        assert not prove_same(value, lambda t: 0 * t.sum(), TWO)
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -27,8 +27,9 @@ class BackwardPass:
     mistake : str
         The mistake in words.
     verdict : str
-        The verdict on the unchanged pass: "proved", or "refuted" if it is not the gradient in the
-        public code, because it is not meant to be (straight-through) or by a bug.
+        The verdict on the unchanged pass: "proved" or "proved for these data", or "refuted" if it
+        is not the gradient in the public code, because it is not meant to be (straight-through) or
+        by a bug.
     reason : str
         Text that the printed refutation contains, such as ``right but for the sign``.
     """
@@ -52,11 +53,11 @@ class BackwardPass:
     def wrong_line(self):
         """The line of the wrong pass that is changed, as a verdict prints it."""
         old, new = self.change
-        source, text = source_of(self.build), old
+        source = source_of(self.build)
+        row = source[: source.index(old)].count("\n")
         if self.verdict != "refuted":
-            source, text = source.replace(old, new), new
-        (line,) = [line for line in source.splitlines() if text in line]
-        return line.strip()
+            source = source.replace(old, new)
+        return source.splitlines()[row].strip()
 
 
 def passes(collection):

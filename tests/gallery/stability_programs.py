@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import erfc, ndtr
 
 EXAMPLES = []
+MODERATE = (1e-9, 1e9)  # sizes whose fourth powers are floats of every format but float16
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class Example:
 
     `theta` and `data` are the arguments from which a search starts; at the theta `at` the naive
     form has lost half of the digits of float64, in its value or in a derivative. `cure` is a word
-    of the advice that is expected, if there is one.
+    of the advice that is expected, if there is one. `sizes` are the sizes of numbers other than 0
+    between which the careful form neither overflows nor underflows.
     """
 
     title: str
@@ -35,6 +37,7 @@ class Example:
     at: np.ndarray
     data: tuple = ()
     cure: str = ""
+    sizes: tuple = (0.0, np.inf)
 
     @property
     def lines(self):
@@ -43,14 +46,14 @@ class Example:
         return {first + i for i, line in enumerate(lines) if line.rstrip().endswith("# loses")}
 
 
-def example(title, source, at, *data, theta=None, cure=""):
+def example(title, source, at, *data, theta=None, cure="", sizes=(0.0, np.inf)):
     """Add the functions `naive` and `careful` of a class to the examples."""
     at = np.array(at, float, ndmin=1)
     start = np.linspace(0.5, 1.0, at.size) if theta is None else np.array(theta, float, ndmin=1)
 
     def add(pair):
         forms = pair.naive, pair.careful
-        EXAMPLES.append(Example(title, source, *forms, start, at, data, cure))
+        EXAMPLES.append(Example(title, source, *forms, start, at, data, cure, sizes))
         return pair
 
     return add
@@ -140,7 +143,7 @@ class _:
         return np.log1p(-p).sum(), -1 / (1 - p)
 
 
-@example("log((1 - x) / (1 + x))", "Herbie logq, Hamming 3.4.3", 1e-9, cure="log1p")
+@example("log((1 - x) / (1 + x))", "Herbie logq, Hamming 3.4.3", 1e-9)
 class _:
     def naive(x):
         ratio = (1 - x) / (1 + x)
@@ -243,10 +246,10 @@ class _:
         value = h * np.sqrt(1 + np.exp(-x))
         right = np.sqrt(1 + np.exp(x))
         value = np.where(x > 0, value, right)
-        return value.sum(), h * (h / (2 * value))
+        return value.sum(), h * (0.5 * h / value)
 
 
-@example("sinh x", "Kahan", 1e-9, cure="sinh")
+@example("sinh x", "Kahan", 1e-9)
 class _:
     def naive(x):
         e = np.exp(x)
@@ -280,7 +283,7 @@ class _:
         return np.arcsinh(x).sum(), 1 / np.hypot(x, 1)
 
 
-@example("atanh x", "Kahan", 1e-9, cure="log1p")
+@example("atanh x", "Kahan", 1e-9, cure="arctanh(x)")
 class _:
     def naive(x):
         value = np.log((1 + x) / (1 - x)) / 2  # loses
@@ -335,11 +338,11 @@ class _:
         return np.where(np.abs(x) < 1, near, np.expm1(x) - x).sum(), np.expm1(x)
 
 
-@example("compound interest (1 + r/n)^n", "Higham 1.11; Goldberg", 1.0, 10**10, cure="log1p")
+@example("compound interest (1 + r/n)^n", "Higham 1.11; Goldberg", 1.0, 10**10)
 class _:
     def naive(r, n):
         growth = 1 + r / n  # loses
-        return (growth**n).sum(), growth ** (n - 1)
+        return (growth**n).sum(), growth ** (n - 1)  # loses
 
     def careful(r, n):
         log_growth = np.log1p(r / n)
@@ -461,7 +464,7 @@ class _:
 
 
 @example("roots of a quadratic, +", "Higham 1.8; Herbie quadp", [1.0, 1e8, 1.0],
-         theta=[1.0, 3.0, 1.0])  # fmt: skip
+         theta=[1.0, 3.0, 1.0], sizes=MODERATE)  # fmt: skip
 class _:
     def naive(theta):
         a, b, c = theta
@@ -478,7 +481,7 @@ class _:
 
 
 @example("roots of a quadratic, -", "Higham 1.8; Herbie quadm", [1.0, -1e8, 1.0],
-         theta=[1.0, 3.0, 1.0])  # fmt: skip
+         theta=[1.0, 3.0, 1.0], sizes=MODERATE)  # fmt: skip
 class _:
     def naive(theta):
         a, b, c = theta
@@ -495,7 +498,7 @@ class _:
 
 
 @example("roots of a x^2 + 2 b x + c", "Herbie quad2p, Hamming 3.2.1", [1.0, 1e8, 1.0],
-         theta=[1.0, 2.0, 1.0])  # fmt: skip
+         theta=[1.0, 2.0, 1.0], sizes=MODERATE)  # fmt: skip
 class _:
     def naive(theta):
         a, b, c = theta
@@ -511,7 +514,7 @@ class _:
         return x, -np.array([x * x / 2, x, 0.5]) / d / size
 
 
-@example("(x + 1)^2 - x^2", "Goldberg", 1.3e10 + 0.5, cure="squares")
+@example("(x + 1)^2 - x^2", "Goldberg", 1.3e10 + 0.5, cure="((x + 1) - x) * ((x + 1) + x)")
 class _:
     def naive(x):
         value = (x + 1) ** 2 - x**2  # loses
@@ -554,7 +557,7 @@ class _:
 
 
 @example("area of a triangle by Heron", "Higham ch. 2; Goldberg", [1e8, 1e8, 1.1],
-         theta=[3.0, 4.0, 5.0])  # fmt: skip
+         theta=[3.0, 4.0, 5.0], sizes=MODERATE)  # fmt: skip
 class _:
     def naive(theta):
         a, b, c = theta
@@ -600,7 +603,7 @@ class _:
 
 
 @example("elimination without pivoting", "Higham 1.12.1", [1e-9, 1.0, 1.0, 2.0],
-         np.array([1.0, 3.0]), theta=[0.5, 1.0, 1.0, 2.5])  # fmt: skip
+         np.array([1.0, 3.0]), theta=[0.5, 1.0, 1.0, 2.5], sizes=MODERATE)  # fmt: skip
 class _:
     def naive(theta, right):
         a, b, c, d = theta
@@ -783,7 +786,9 @@ class _:
 # --- statistics and learning
 
 
-@example("variance in one pass", "Higham 1.9", [1e8, 1e8 + 1, 1e8 + 2], cure="variance")
+@example(
+    "variance in one pass", "Higham 1.9", [1e8, 1e8 + 1, 1e8 + 2], cure="(x - np.mean(x)) ** 2"
+)
 class _:
     def naive(x):
         mean = x.mean()
@@ -821,7 +826,9 @@ class _:
         return shift @ shift, 0 * x
 
 
-@example("log of a sum of exponentials", "Blanchard, Higham & Higham", [800.0, 801.0], cure="max")
+@example(
+    "log of a sum of exponentials", "Blanchard, Higham & Higham", [800.0, 801.0], cure="np.max(x)"
+)
 class _:
     def naive(x):
         e = np.exp(x)  # loses
@@ -834,7 +841,7 @@ class _:
         return top + np.log(e.sum()), e / e.sum()
 
 
-@example("softmax", "Blanchard, Higham & Higham", [800.0, 801.0], cure="max")
+@example("softmax", "Blanchard, Higham & Higham", [800.0, 801.0], cure="np.max(x)")
 class _:
     def naive(x):
         e = np.exp(x)  # loses
@@ -864,7 +871,7 @@ class _:
         return np.log1p(e) + np.maximum(gap, 0), p * np.array([-1.0, 1.0])
 
 
-@example("softplus", "learning", 800.0, cure="logaddexp")
+@example("softplus", "learning", 800.0, cure="np.logaddexp(0")
 class _:
     def naive(x):
         e = np.exp(x)
@@ -876,7 +883,7 @@ class _:
         return (np.maximum(x, 0) + np.log1p(e)).sum(), np.where(x > 0, 1, e) / (1 + e)
 
 
-@example("one minus a sigmoid", "learning", 30.0, cure="1 - p")
+@example("one minus a sigmoid", "learning", 30.0, cure="1 / (1 + np.exp(x))")
 class _:
     def naive(x):
         p = 1 / (1 + np.exp(-x))
@@ -926,7 +933,9 @@ class _:
         return np.where(np.abs(x) < 1, near, far).sum(), np.tanh(x)
 
 
-@example("Student's t with many degrees of freedom", "densities", 1.0, 1e12, cure="log1p")
+@example(
+    "Student's t with many degrees of freedom", "densities", 1.0, 1e12, cure="log1p", sizes=MODERATE
+)
 class _:
     def naive(z, nu):
         value = (nu + 1) / 2 * np.log(1 + z**2 / nu)  # loses
@@ -997,12 +1006,12 @@ class _:
 CONDITIONED = []
 
 
-def conditioned(title, theta, *data):
+def conditioned(title, theta, *data, domain=(-np.inf, np.inf)):
     """Add a function, that loses no more than the rounding of its theta does, to `CONDITIONED`."""
     theta = np.array(theta, float, ndmin=1)
 
     def add(function):
-        CONDITIONED.append((title, function, theta, data))
+        CONDITIONED.append((title, function, theta, data, domain))
         return function
 
     return add
@@ -1059,7 +1068,7 @@ def _(x):
     return ((x - 1) ** 3).sum(), 3 * (x - 1) ** 2
 
 
-@conditioned("Muller's recurrence from its start", [4.0, 4.25])
+@conditioned("Muller's recurrence from its start", [4.0, 4.25], domain=(3.0, 5.0))
 def _(theta):
     first, second = theta
     d_first, d_second = np.array([1.0, 0.0]), np.array([0.0, 1.0])

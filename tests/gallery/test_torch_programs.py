@@ -1,16 +1,25 @@
 """Backward passes of public PyTorch code: the right ones are proved, the wrong ones refuted."""
 
+import ast
+import random
+
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from gallery import torch_programs  # noqa: E402
+from gallery.frameworks import proof_of  # noqa: E402
+from gallery.programs import source_of  # noqa: E402
 from gallery.torch_programs import TORCH  # noqa: E402
+
+from benchmarks.mutants import mutants  # noqa: E402
+from exactgrad import torch as prover  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
 TOLERANCE = 1e-9  # relative to the largest derivative; the smallest mistake is 4e-13
-INVISIBLE = {"bias and GELU by tanh"}  # a constant rounded to ten digits
+INVISIBLE = {"bias_gelu"}  # a constant rounded to ten digits
+MUTANTS_PER_PASS = 4
 
 
 class ForwardAlone:
@@ -37,7 +46,11 @@ def derivatives(loss, theta, *data):
     ])  # fmt: skip
 
 
-@pytest.mark.parametrize("backward_pass", TORCH, ids=lambda item: item.build.__name__)
+def passes():
+    return pytest.mark.parametrize("backward_pass", TORCH, ids=lambda item: item.build.__name__)
+
+
+@passes()
 def test_the_right_pass_is_what_autograd_computes_and_the_wrong_one_is_not(
     backward_pass, monkeypatch
 ):
@@ -48,7 +61,75 @@ def test_the_right_pass_is_what_autograd_computes_and_the_wrong_one_is_not(
     size = truth.abs().max() + 1e-300
     assert (right - truth).abs().max() <= TOLERANCE * size
     is_seen = (wrong - truth_of_wrong).abs().max() > TOLERANCE * size
-    assert is_seen == (backward_pass.title not in INVISIBLE)
+    assert is_seen == (backward_pass.build.__name__ not in INVISIBLE)
+
+
+@passes()
+def test_a_right_pass_is_proved_and_a_wrong_one_refuted_with_its_reason(backward_pass):
+    assert proof_of(backward_pass, prover).verdict == "proved"
+    proof = proof_of(backward_pass, prover, wrong=True)
+    assert proof.verdict == "refuted"
+    assert backward_pass.reason in str(proof)
+
+
+def mutated_builders(backward_pass):
+    """Yield builders of the right pass, each with one random change in its backward function."""
+    source = source_of(backward_pass.build)
+    if backward_pass.verdict == "refuted":
+        source = source.replace(*backward_pass.change)
+    tree = ast.parse(source)
+    (backward,) = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name == "backward"
+    )
+    lines = range(backward.body[0].lineno, backward.end_lineno + 1)
+    numbers = [number for number, mutant in enumerate(mutants(tree)) if mutant.line in lines]
+    random.Random(0).shuffle(numbers)
+    for number in numbers:
+        tree = ast.parse(source)
+        list(mutants(tree))[number].apply()
+        namespace = dict(vars(torch_programs))
+        exec(compile(ast.unparse(tree), "<mutated>", "exec"), namespace)
+        yield namespace[backward_pass.build.__name__]
+
+
+@passes()
+def test_no_random_change_of_a_backward_pass_that_changes_numbers_is_proved(backward_pass):
+    truth = derivatives(*backward_pass.make())
+    n_proofs = 0
+    for build in mutated_builders(backward_pass):
+        try:
+            program = build()
+            changed = derivatives(*program)
+        except Exception:
+            continue  # a change that PyTorch itself refuses, such as one of a shape
+        if not changed.isfinite().all():
+            continue
+        n_proofs += 1
+        error = (changed - truth).abs().max() / (truth.abs().max() + 1e-300)
+        proof = prover.prove(*program)
+        if error > 1e-8:  # a change to single precision rounds by 2e-9
+            assert proof.verdict == "refuted"
+        elif proof.theta is None:
+            assert proof.verdict == "proved"
+        if n_proofs == MUTANTS_PER_PASS:
+            break
+
+
+@pytest.mark.skipif(not torch.__version__.startswith("2.13"), reason="a bug of PyTorch 2.13")
+def test_local_response_normalisation_is_that_of_pytorch_and_repaired_that_of_its_definition():
+    item = next(item for item in TORCH if item.build.__name__ == "cross_map_lrn")
+    constants = {"alpha": 0.5, "beta": 0.75, "k": 1}
+    loss, (x,), weights = item.make(wrong=True)
+    images = x[None, :, :, None].clone().requires_grad_()
+    value = torch.nn.CrossMapLRN2d(3, **constants)(images)[0, :, :, 0]
+    torch.testing.assert_close(value, loss.apply(x))
+    (slope,) = torch.autograd.grad((value * weights).sum(), images)
+    torch.testing.assert_close(slope.ravel(), derivatives(loss, (x,), weights))
+    repaired, *_ = item.make()
+    defined = torch.nn.functional.local_response_norm(images, 3, **constants)[0, :, :, 0]
+    torch.testing.assert_close(defined, repaired.apply(x))
 
 
 def test_there_are_enough_passes():

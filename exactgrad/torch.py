@@ -1,0 +1,1446 @@
+"""Prove hand-written backward passes of PyTorch: `torch.autograd.Function`, and autograd itself.
+
+A function of tensors is run once by PyTorch, in float64. A `Tracer` sees each operation of ATen
+that the function and the backward pass call, hand-written or not, and writes it down as a step on
+NumPy arrays. `exactgrad.prove` then proves that program, whose lines are those of the user's file.
+
+>>> import torch
+>>> class Square(torch.autograd.Function):
+...     @staticmethod
+...     def forward(ctx, x):
+...         ctx.save_for_backward(x)
+...         return x * x
+...
+...     @staticmethod
+...     def backward(ctx, grad):
+...         (x,) = ctx.saved_tensors
+...         return 2 * grad * x
+>>> print(prove_vjp(Square, torch.tensor([0.5, -1.5])))
+proved: all 2 derivatives are exact
+
+What depends on the values of tensors belongs to the path: where a function asks for a truth value
+or a whole number (``if x.sum() > 0``), the program holds on this path only, and is traced again at
+a theta of another. A function that reads numbers (``float(x)``, ``x.numpy()``) is not traceable.
+Numbers of Python and whole numbers are constants of the program; dtypes of floats are ignored.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.lib.stride_tricks import as_strided
+from torch._decomp import decomposition_table
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+with suppress(ImportError):
+    import scipy.special  # noqa: F401  # the floats of some functions in SPECIAL
+
+from . import proofs
+from .arguments import check_callable
+from .fields.finite import Untraceable
+from .programs import Line, Program, Step, Variable, to_function
+from .proofs import Proof, Verdict, with_fields
+from .trace.arrays import KINK_MESSAGE, Exact, comparison_of
+from .trace.arrays import of_floats as on_path
+from .trace.copies import ACTIVE_COPIES
+from .trace.functions import SPECIAL, polygamma
+from .verdict.data import FIXED, argument_names, parse_fixed
+
+__all__ = ["prove", "prove_same", "prove_vjp", "rule"]
+
+Array = np.ndarray[Any, Any]
+Tensor = torch.Tensor
+TORCH = str(Path(torch.__file__).parent)
+PACKAGE = str(Path(__file__).parent)
+RTOL = 1e-7  # of the largest number: the program has to give PyTorch's own numbers
+UNINITIALIZED = 0.7390851332151607  # what torch.empty holds in a trace
+
+
+# --- rules: NumPy functions for operations of ATen, which take the same arguments
+
+
+def _is_float(x: Any) -> bool:
+    """Return whether x is an array of floats, as exact arrays are."""
+    return _is_array(x) and x.dtype.kind == "f"
+
+
+def _is_array(x: Any) -> bool:
+    """Return whether x is an array or a number of NumPy, or an exact array."""
+    return isinstance(x, np.ndarray | np.generic)
+
+
+def _of_axes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a reduction of NumPy with the arguments of PyTorch; no axes stand for all."""
+
+    def reduce(x: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
+        axis = tuple(dim) if isinstance(dim, list) else dim
+        if axis == ():
+            axis = None
+        return function(x, axis=axis, keepdims=keepdim, **options)
+
+    return reduce
+
+
+def _variance(
+    x: Any, dim: Any = None, *, correction: float = 1, keepdim: bool = False
+) -> Any:
+    """Return variances along axes; the divisor is the number of values minus `correction`."""
+    return _of_axes(np.var)(x, dim, keepdim, ddof=correction)
+
+
+def _stepwise(function: Callable[..., Any], jump: float) -> Callable[..., Any]:
+    """Return np.floor or the like for exact numbers: constants that depend on the path.
+
+    The function jumps at whole numbers plus `jump`, where nothing is proved.
+    """
+
+    def of_numbers(x: Any) -> Any:
+        if type(x) is Exact:
+            comparison_of(np.equal)(x, np.floor(x.floats) + jump)
+        return on_path(function)(x)
+
+    return of_numbers
+
+
+def _special(
+    of_exact: Callable[..., Any], of_tensors: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return a function of exact numbers by `of_exact`, and of floats by PyTorch."""
+
+    def of_numbers(*args: Any) -> Any:
+        if any(type(x) is Exact for x in args):
+            return of_exact(*args)
+        return of_tensors(*(torch.tensor(np.asarray(x, float)) for x in args)).numpy()
+
+    return of_numbers
+
+
+def _polygamma(order: int, x: Any) -> Any:
+    """Return the derivative of this order of the digamma function."""
+    of_tensors = partial(torch.special.polygamma, order)
+    return _special(polygamma(order), of_tensors)(x)
+
+
+def _shrink_backward(grad: Any, x: Any, threshold: float) -> Any:
+    """Return the cotangent of x, whose numbers up to a threshold were set to 0."""
+    return np.where(np.abs(x) > threshold, grad, 0.0)
+
+
+def _power(x: Any, exponent: Any) -> Any:
+    """Return x to the power of an exponent; 2^x is exp(x log 2) with a rounded constant."""
+    if _is_array(x):
+        return x**exponent
+    return np.exp(exponent * math.log(x))
+
+
+def _solve_triangular(
+    matrix: Any, right: Any, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Any:
+    """Return the solution X of A X = B, or of X A = B, for a triangular matrix A."""
+    if not left:
+        turned = matrix.swapaxes(-1, -2), right.swapaxes(-1, -2)
+        return _solve_triangular(*turned, not upper, True, unitriangular).swapaxes(
+            -1, -2
+        )
+    matrix = (np.triu if upper else np.tril)(matrix)
+    if unitriangular:
+        identity = np.eye(matrix.shape[-1])
+        matrix = matrix * (1 - identity) + identity
+    return np.linalg.solve(matrix, right)
+
+
+def _solve(matrix: Any, right: Any, left: bool = True, **_: Any) -> tuple[Any, ...]:
+    """Return the solution of A X = B, A in place of its factors, and 0 for pivots and errors."""
+    return _lu_solve(matrix, 0, right, left=left), matrix, 0, 0
+
+
+def _lu_solve(
+    matrix: Any, pivots: Any, right: Any, *, left: bool = True, adjoint: bool = False
+) -> Any:
+    """Return the solution of A X = B or, unless `left`, of X A = B; A stands for its factors."""
+    columns = right if right.ndim == matrix.ndim else right[..., None]
+    inverse = np.linalg.inv(matrix.swapaxes(-1, -2) if adjoint else matrix)
+    solution = inverse @ columns if left else columns @ inverse
+    return solution.reshape(right.shape)
+
+
+def _cholesky(
+    x: Any, upper: bool = False, check_errors: bool = False
+) -> tuple[Any, Any]:
+    """Return the Cholesky factor of x, and 0 for no error."""
+    lower = np.linalg.cholesky(x)
+    return lower.swapaxes(-1, -2) if upper else lower, 0
+
+
+# --- operations that move, add or pick numbers: PyTorch shows on other numbers what they do
+
+
+def _at_positions(positions: Array, *arrays: Any) -> Any:
+    """Return the numbers at `positions` of the flattened arrays; -1 stands for the number 0."""
+    zero = np.zeros(1, arrays[0].dtype)
+    return np.concatenate([*(np.reshape(x, -1) for x in arrays), zero])[positions]
+
+
+def _sum_at(positions: Array, terms: Any, shape: Sequence[int]) -> Any:
+    """Return an array with the sums of the terms (n,) that belong to each position (n,) in it."""
+    size = int(np.prod(shape))
+    order = np.argsort(positions, kind="stable")
+    counts = np.bincount(positions, minlength=size)
+    table = np.full((size, counts.max()), -1)
+    table[np.arange(table.shape[1]) < counts[:, None]] = order
+    return np.sum(_at_positions(table, terms), axis=1).reshape(shape)
+
+
+def _with_tensors(arguments: Any, data: Sequence[Tensor]) -> Any:
+    """Return `arguments` with tensors for arrays: for those of floats the ones in `data`."""
+    tensors = iter(data)
+
+    def to_tensor(x: Any) -> Any:
+        if _is_float(x):
+            return next(tensors)
+        return torch.tensor(x) if _is_array(x) else x
+
+    return tree_map(to_tensor, arguments)
+
+
+def _moved(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return what an operation that only moves numbers returns, by the positions that it moves."""
+    data = [x for x in tree_leaves((args, kwargs)) if _is_float(x)]
+    sizes = [x.size for x in data]
+    positions = torch.arange(1.0, 1 + sum(sizes), dtype=torch.float64).split(sizes)
+    shaped = [part.reshape(x.shape) for part, x in zip(positions, data, strict=True)]
+    new_args, new_kwargs = _with_tensors((args, kwargs), shaped)
+    result = op(*new_args, **new_kwargs)
+    return tree_map(lambda part: _at_positions(part.long().numpy() - 1, *data), result)
+
+
+def _linear(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return what an operation that is linear in all floats returns, by its matrix."""
+    data = [x for x in tree_leaves((args, kwargs)) if _is_float(x)]
+    sizes = [x.size for x in data]
+    columns = []
+    for unit in torch.eye(sum(sizes), dtype=torch.float64):
+        parts = zip(unit.split(sizes), data, strict=True)
+        shaped = [part.reshape(x.shape) for part, x in parts]
+        new_args, new_kwargs = _with_tensors((args, kwargs), shaped)
+        columns.append(op(*new_args, **new_kwargs))
+    matrix = torch.stack(columns, -1).numpy()
+    return matrix @ np.concatenate([np.reshape(x, -1) for x in data])
+
+
+def _picked(op: Any, x: Any, *args: Any, **kwargs: Any) -> tuple[Any, Array]:
+    """Return the numbers of x that an operation picks by their order, and their indices."""
+
+    def pick(floats: Array) -> Array:
+        return op(torch.tensor(floats), *args, **kwargs)[1].numpy()
+
+    indices = on_path(pick)(x)
+    if type(x) is Exact and not x.field.is_decimal:
+        # different numbers move apart, equal ones do not: at a tie the choice changes
+        noise = x.primal[..., 0] % 1009 * (1e-15 * np.abs(x.floats).max(initial=0))
+        moved = (pick(x.floats + noise), pick(x.floats - noise))
+        if not all(np.array_equal(indices, other) for other in moved):
+            raise Untraceable(KINK_MESSAGE)
+    if "pool" in op.name():
+        n_axes = 3 if "pool3d" in op.name() else 2
+        planes = x.reshape(*x.shape[:-n_axes], -1)
+        flat = indices.reshape(*indices.shape[:-n_axes], -1)
+        return np.take_along_axis(planes, flat, -1).reshape(indices.shape), indices
+    names = [argument.name for argument in op._schema.arguments[1:]]
+    dim = (dict(zip(names, args, strict=False)) | kwargs).get("dim", -1)
+    if indices.ndim == x.ndim:
+        return np.take_along_axis(x, indices, dim), indices
+    values = np.take_along_axis(x, np.expand_dims(indices, dim), dim)
+    return np.squeeze(values, dim), indices
+
+
+@cache
+def _convolution_terms(
+    shape: tuple[int, ...], weight_shape: tuple[int, ...], settings: Any
+) -> tuple[Array, Array, Array, tuple[int, ...]]:
+    """Return where the factors of each term of a convolution lie, and the shape of the result.
+
+    The positions are those in the result, in the image and in the weight.
+    """
+    image = torch.arange(1.0, 1 + int(np.prod(shape)), dtype=torch.float64).reshape(
+        shape
+    )
+    weights = torch.eye(int(np.prod(weight_shape)), dtype=torch.float64)
+    results = [
+        torch.convolution(image, unit.reshape(weight_shape), None, *settings)
+        for unit in weights
+    ]
+    positions = torch.stack(results).long().numpy().reshape(len(weights), -1) - 1
+    of_weight, of_result = np.nonzero(positions >= 0)
+    of_image = positions[of_weight, of_result]
+    return of_result, of_image, of_weight, tuple(results[0].shape)
+
+
+def _convolution(x: Any, weight: Any, bias: Any, *settings: Any) -> Any:
+    """Return the convolution of x with a weight, or the transposed one, plus a bias."""
+    hashable = tuple(tuple(y) if isinstance(y, list) else y for y in settings)
+    i, j, k, shape = _convolution_terms(x.shape, weight.shape, hashable)
+    result = _sum_at(i, x.reshape(-1)[j] * weight.reshape(-1)[k], shape)
+    if bias is None:
+        return result
+    return result + bias.reshape(-1, *[1] * (len(shape) - 2))
+
+
+def _convolution_backward(
+    grad: Any, x: Any, weight: Any, bias_sizes: Any, *settings: Any
+) -> tuple[Any, Any, Any]:
+    """Return the cotangents of the image, the weight and the bias of `_convolution`."""
+    hashable = tuple(tuple(y) if isinstance(y, list) else y for y in settings[:-1])
+    i, j, k, _ = _convolution_terms(x.shape, weight.shape, hashable)
+    terms = grad.reshape(-1)[i]
+    to_x = _sum_at(j, terms * weight.reshape(-1)[k], x.shape)
+    to_weight = _sum_at(k, terms * x.reshape(-1)[j], weight.shape)
+    return to_x, to_weight, np.sum(grad, axis=(0, *range(2, grad.ndim)))
+
+
+def _max_pool_backward(grad: Any, x: Any, *settings: Any) -> Any:
+    """Return the cotangent of x, whose largest numbers lie at the indices, the last setting."""
+    indices = settings[-1]
+    n_planes = int(np.prod(grad.shape[:-2]))
+    planes = np.arange(n_planes)[:, None] * (x.size // n_planes)
+    positions = planes + indices.reshape(n_planes, -1)
+    return _sum_at(positions.ravel(), grad, x.shape)
+
+
+def _pad(x: Any, pad: Any, value: float = 0) -> Any:
+    """Return x with a constant around it, or without its edges where `pad` is negative."""
+    op = torch.ops.aten.constant_pad_nd.default
+    is_inside = _moved(op, np.ones(x.shape), pad) == 1
+    return np.where(is_inside, _moved(op, x, pad), value)
+
+
+def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """Return x with `values` written to the entries at `indices`, or added to them."""
+    show = _linear if accumulate else _moved
+    return show(torch.ops.aten.index_put.default, x, indices, values, accumulate)
+
+
+def _scatter_number(x: Any, dim: int, index: Any, value: float) -> Any:
+    """Return x with a number written to the entries at `index`."""
+    values = np.full(index.shape, float(value))
+    return _moved(torch.ops.aten.scatter.src, x, dim, index, values)
+
+
+_floor = _stepwise(np.floor, 0.0)
+_trunc = _stepwise(np.trunc, 0.0)
+# Rules by the name of an operation, with its overload where that matters
+RULES: dict[str, Callable[..., Any]] = {
+    "add": lambda x, y, alpha=1: x + (y if alpha == 1 else alpha * y),
+    "sub": lambda x, y, alpha=1: x - (y if alpha == 1 else alpha * y),
+    "rsub": lambda x, y, alpha=1: y - (x if alpha == 1 else alpha * x),
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / y,
+    "floor_divide": lambda x, y: _floor(x / y),
+    "neg": lambda x: -x,
+    "abs": np.abs,
+    "reciprocal": lambda x: 1 / x,
+    "pow": _power,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    # with the constant of the derivative in PyTorch, which is not the nearest to log 10
+    "log10": lambda x: np.log(x) / 2.3025850929940456,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "erf": _special(SPECIAL["erf"], torch.special.erf),
+    "erfc": _special(SPECIAL["erfc"], torch.special.erfc),
+    "erfinv": _special(SPECIAL["erfinv"], torch.special.erfinv),
+    "lgamma": _special(SPECIAL["gammaln"], torch.special.gammaln),
+    "digamma": _special(SPECIAL["digamma"], torch.special.digamma),
+    "special_i0e": _special(SPECIAL["i0e"], torch.special.i0e),
+    "special_i1e": _special(SPECIAL["i1e"], torch.special.i1e),
+    "special_ndtri": _special(SPECIAL["ndtri"], torch.special.ndtri),
+    "xlogy": _special(SPECIAL["xlogy"], torch.special.xlogy),
+    "logaddexp": np.logaddexp,
+    "hypot": np.hypot,
+    "polygamma": _polygamma,
+    "sign": np.sign,
+    "sgn": np.sign,
+    "floor": _floor,
+    "ceil": _stepwise(np.ceil, 0.0),
+    "trunc": _trunc,
+    "round": _stepwise(np.round, 0.5),
+    "remainder": lambda x, y: x - _floor(x / y) * y,
+    "fmod": lambda x, y: x - _trunc(x / y) * y,
+    "hardshrink_backward": _shrink_backward,
+    "softshrink_backward": _shrink_backward,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "clamp_min": np.maximum,
+    "clamp_max": np.minimum,
+    "clamp": lambda x, min=None, max=None: np.clip(x, min, max),
+    "relu": lambda x: np.maximum(x, 0),
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "where": np.where,
+    "masked_fill": lambda x, mask, value: np.where(mask, value, x),
+    "clone": lambda x: x,
+    "to float": lambda x: x,
+    "to int": lambda x: _trunc(x).astype(int),
+    "to bool": lambda x: np.not_equal(x, 0),
+    "copy": lambda x, source, *_: np.broadcast_to(source, x.shape),
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+    "zero": lambda x: np.zeros(x.shape),
+    "fill": lambda x, value: np.broadcast_to(value, x.shape),
+    "median": lambda x: _picked(torch.ops.aten.median.dim, x.reshape(-1), 0)[0],
+    "sum": _of_axes(np.sum),
+    "mean": _of_axes(np.mean),
+    "prod": _of_axes(np.prod),
+    "amax": _of_axes(np.max),
+    "amin": _of_axes(np.min),
+    "max": np.max,
+    "min": np.min,
+    "argmax": _of_axes(np.argmax),
+    "argmin": _of_axes(np.argmin),
+    "any": _of_axes(np.any),
+    "all": _of_axes(np.all),
+    "var": _variance,
+    "std": lambda *args, **kwargs: np.sqrt(_variance(*args, **kwargs)),
+    "var_mean": lambda x, dim=None, *, keepdim=False, **options: (
+        _variance(x, dim, keepdim=keepdim, **options),
+        _of_axes(np.mean)(x, dim, keepdim),
+    ),
+    "cumsum": lambda x, dim: np.cumsum(x, axis=dim),
+    "cumprod": lambda x, dim: np.cumprod(x, axis=dim),
+    "index_put": _index_put,
+    "_unsafe_index_put": _index_put,
+    "scatter.value": _scatter_number,
+    "mm": np.matmul,
+    "bmm": np.matmul,
+    "mv": np.matmul,
+    "dot": np.matmul,
+    "linalg_cholesky_ex": _cholesky,
+    "linalg_solve_triangular": _solve_triangular,
+    "linalg_inv_ex": lambda x, check_errors=False: (np.linalg.inv(x), 0),
+    "_linalg_solve_ex": _solve,
+    "linalg_lu_solve": _lu_solve,
+    "constant_pad_nd": _pad,
+    "max_pool2d_with_indices_backward": _max_pool_backward,
+    "convolution": _convolution,
+    "convolution_backward": _convolution_backward,
+}
+# Operations that PyTorch shows on other numbers
+SHOWN = {
+    "_unsafe_index": _moved,
+    "cat": _moved,
+    "channel_shuffle": _moved,
+    "diag_embed": _moved,
+    "diagonal_backward": _moved,
+    "diagonal_scatter": _moved,
+    "embedding": _moved,
+    "flip": _moved,
+    "gather": _moved,
+    "index": _moved,
+    "index_copy": _moved,
+    "index_select": _moved,
+    "masked_scatter": _moved,
+    "masked_select": _moved,
+    "pixel_shuffle": _moved,
+    "pixel_unshuffle": _moved,
+    "reflection_pad1d": _moved,
+    "reflection_pad2d": _moved,
+    "reflection_pad3d": _moved,
+    "repeat": _moved,
+    "replication_pad1d": _moved,
+    "replication_pad2d": _moved,
+    "replication_pad3d": _moved,
+    "roll": _moved,
+    "rot90": _moved,
+    "scatter": _moved,
+    "select_backward": _moved,
+    "select_scatter": _moved,
+    "slice_backward": _moved,
+    "slice_scatter": _moved,
+    "stack": _moved,
+    "take": _moved,
+    "tril": _moved,
+    "triu": _moved,
+    "unfold_copy": _moved,
+    "upsample_nearest1d": _moved,
+    "upsample_nearest2d": _moved,
+    "view_copy": _moved,
+    "_adaptive_avg_pool2d": _linear,
+    "_adaptive_avg_pool2d_backward": _linear,
+    "_adaptive_avg_pool3d": _linear,
+    "_adaptive_avg_pool3d_backward": _linear,
+    "adaptive_max_pool2d_backward": _linear,
+    "avg_pool1d": _linear,
+    "avg_pool2d": _linear,
+    "avg_pool2d_backward": _linear,
+    "avg_pool3d": _linear,
+    "avg_pool3d_backward": _linear,
+    "col2im": _linear,
+    "embedding_dense_backward": _linear,
+    "im2col": _linear,
+    "index_add": _linear,
+    "max_pool3d_with_indices_backward": _linear,
+    "put": _linear,
+    "reflection_pad1d_backward": _linear,
+    "reflection_pad2d_backward": _linear,
+    "replication_pad1d_backward": _linear,
+    "replication_pad2d_backward": _linear,
+    "scatter_add": _linear,
+    "trace": _linear,
+    "unfold_backward": _linear,
+    "upsample_bilinear2d": _linear,
+    "upsample_bilinear2d_backward": _linear,
+    "upsample_linear1d": _linear,
+    "upsample_linear1d_backward": _linear,
+    "upsample_nearest1d_backward": _linear,
+    "upsample_nearest2d_backward": _linear,
+    "adaptive_max_pool2d": _picked,
+    "cummax": _picked,
+    "cummin": _picked,
+    "kthvalue": _picked,
+    "max.dim": _picked,
+    "max_pool2d_with_indices": _picked,
+    "max_pool3d_with_indices": _picked,
+    "median.dim": _picked,
+    "min.dim": _picked,
+    "mode": _picked,
+    "sort": _picked,
+    "topk": _picked,
+}
+# Operations whose results do not depend on the numbers in their arguments
+CONSTANT = {
+    "bernoulli",
+    "empty_like",
+    "full_like",
+    "new_empty",
+    "new_empty_strided",
+    "new_full",
+    "new_ones",
+    "new_zeros",
+    "ones_like",
+    "rand_like",
+    "randint_like",
+    "randn_like",
+    "zeros_like",
+}
+STEPWISE = {"ceil", "floor", "round", "sgn", "sign", "trunc"}
+# Keywords that do not affect the numbers
+IGNORED = {
+    "device",
+    "dtype",
+    "generator",
+    "layout",
+    "memory_format",
+    "non_blocking",
+    "pin_memory",
+}
+# Methods of tensors by which numbers leave PyTorch
+READS = {
+    "__array__",
+    "__deepcopy__",
+    "__dlpack__",
+    "__reduce_ex__",
+    "data_ptr",
+    "numpy",
+    "tolist",
+}
+
+
+def rule(op: Any, numpy_function: Callable[..., Any]) -> None:
+    """Add a rule: what an operation of PyTorch computes, as a function of NumPy arrays.
+
+    Parameters
+    ----------
+    op : str, torch._ops.OpOverload or torch._ops.OpOverloadPacket
+        The operation, such as ``torch.ops.aten.erf`` or "mylib::scan". A rule that is there already
+        is replaced.
+    numpy_function : callable
+        Takes the arguments of the operation, tensors as NumPy arrays but without dtype, device and
+        layout, and returns an array, or a tuple of them. In proofs its arrays are exact numbers:
+        see `exactgrad.prove`.
+
+    Raises
+    ------
+    TypeError
+        If `op` is no operation, or `numpy_function` cannot be called.
+    """
+    check_callable("numpy_function", numpy_function)
+    name = op if isinstance(op, str) else getattr(op, "_qualified_op_name", None)
+    if isinstance(op, torch._ops.OpOverload):
+        name = op.name()
+    if name is None:
+        raise TypeError(
+            f"op must be an operation such as torch.ops.aten.erf, or its name; got {op!r}"
+        )
+    RULES[name.removeprefix("aten::")] = lambda *args, **kwargs: _copy_in_proof(
+        numpy_function
+    )(*args, **kwargs)
+
+
+def _copy_in_proof(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the copy of a function that the running proof has made; otherwise itself."""
+    copies = ACTIVE_COPIES.get()
+    return function if copies is None else copies.copy_of(function)
+
+
+# --- the trace of a function
+
+
+class NotTraceable(Exception):
+    """Raised if a step of a function has no rule, or if it reads numbers; says at which line."""
+
+
+class OtherPath(Exception):
+    """Raised if a program is run on numbers for which its function takes another path."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation of a program, as a function of the arguments that are variables.
+
+    Attributes
+    ----------
+    op : torch._ops.OpOverload
+        The operation of PyTorch, which is applied if no argument has floats.
+    rule : callable
+        Its rule.
+    leaves : list
+        Its arguments, flattened; a `Variable` stands for those that are passed.
+    spec : TreeSpec
+        How they are nested in (args, kwargs).
+    kept : list of int
+        Which of its results are tensors; [] if it returns one tensor.
+    """
+
+    op: Any
+    rule: Callable[..., Any]
+    leaves: list[Any]
+    spec: Any
+    kept: list[int]
+
+    def __call__(self, *inputs: Any) -> Any:
+        given = iter(inputs)
+        leaves = [next(given) if type(x) is Variable else x for x in self.leaves]
+        if any(map(_is_float, inputs)):
+            args, kwargs = tree_unflatten(leaves, self.spec)
+            kwargs = {key: kwargs[key] for key in kwargs if key not in IGNORED}
+            result = self.rule(*args, **kwargs)
+        else:
+            tensors = [torch.tensor(x) if _is_array(x) else x for x in leaves]
+            args, kwargs = tree_unflatten(tensors, self.spec)
+            result = tree_map(np.asarray, self.op(*args, **kwargs))
+        if len(self.kept) == 1:
+            return result[self.kept[0]]
+        return [result[i] for i in self.kept] if self.kept else result
+
+
+@dataclass
+class Memory:
+    """What a program has written to memory that tensors share: a storage of PyTorch.
+
+    Attributes
+    ----------
+    storage : torch.UntypedStorage
+        The storage, which is kept so that no other gets its address.
+    values : dict
+        The variables that hold tensors, by their offset, shape and strides. Unless `flat` is set,
+        the first is that of a tensor that fills the storage.
+    flat : Variable or None
+        The variable that holds all numbers of the storage, as a vector.
+    """
+
+    storage: torch.UntypedStorage
+    values: dict[Any, Any]
+    flat: Any = None
+
+
+def _geometry(tensor: Tensor) -> tuple[Any, ...]:
+    """Return where the numbers of a tensor lie in its storage: offset, shape and strides."""
+    return tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
+
+
+def _positions(geometry: tuple[Any, ...], size: int) -> Array:
+    """Return the position of each number of a tensor in a storage of `size` numbers."""
+    offset, shape, strides = geometry
+    positions = np.arange(size + 1)
+    steps = [step * positions.itemsize for step in strides]
+    return as_strided(positions[offset:], shape, steps).copy()
+
+
+def _check_path(expected: Array, value: Any) -> Any:
+    """Raise OtherPath unless truth values or whole numbers are what they were in the trace."""
+    if not np.array_equal(value, expected):
+        raise OtherPath
+    return np.zeros(())
+
+
+def _to_double(x: Tensor) -> Tensor:
+    """Return floats of fewer digits in float64, as the numbers that one would write for them."""
+    if x.dtype is torch.bfloat16:
+        x = x.float()
+    text = x.detach().numpy().astype("U32")
+    return torch.tensor(text.astype(float))
+
+
+def _user_lines() -> tuple[Line, ...]:
+    """Return the line of the user's file that runs, and those that have called it."""
+    lines = []
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code is not Traced.trace.__code__:
+        file = frame.f_code.co_filename
+        if not file.startswith((TORCH, PACKAGE)):
+            lines.append((file, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(lines)
+
+
+def _line_in_words(lines: tuple[Line, ...]) -> str:
+    """Return words for the user's line, with its text."""
+    if not lines:
+        return "a step of PyTorch"
+    file, number = lines[0]
+    return f"line {number} of {file}, `{linecache.getline(file, number).strip()}`"
+
+
+class Tracer(TorchDispatchMode):
+    """Writes down the operations of PyTorch on tensors that depend on the inputs.
+
+    Operations on other tensors are run by PyTorch, and their results are constants.
+
+    Attributes
+    ----------
+    steps : list of Step
+        The operations.
+    guards : list of Variable
+        Truth values and whole numbers on which the path of the function depends.
+    guard_values : list of ndarray
+        Their values on this path.
+    constants : list of (number or ndarray, lines)
+        The constants of the program.
+    held : dict
+        What is constant in the gradient, by the line that makes it so.
+    is_forward : bool
+        Whether the gradient has not been asked for yet.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[Step] = []
+        self.guards: list[Variable] = []
+        self.guard_values: list[Array] = []
+        self.constants: list[tuple[Any, tuple[Line, ...]]] = []
+        self.held: dict[Line, str] = {}
+        self.is_forward = True
+        self._memories: dict[int, Memory] = {}
+        self._lines: dict[int, tuple[Line, ...]] = {}  # by the node of autograd
+        self._doubles: dict[int, tuple[Tensor, Tensor]] = {}  # of float32 constants
+        self._composite: Any = None  # the operation that is decomposed
+
+    # --- what tensors hold
+
+    def add(self, tensor: Tensor) -> Variable:
+        """Return a new variable, which a new tensor holds."""
+        variable = Variable()
+        storage = tensor.untyped_storage()
+        self._memories[storage._cdata] = Memory(storage, {_geometry(tensor): variable})
+        return variable
+
+    def depends(self, tensor: Tensor) -> bool:
+        """Return whether the numbers of a tensor depend on the inputs."""
+        try:
+            return tensor.untyped_storage()._cdata in self._memories
+        except (NotImplementedError, RuntimeError):
+            return True  # tensors of torch.func have no storage
+
+    def value(self, tensor: Tensor) -> Any:
+        """Return the variable that holds a tensor, or a copy of its numbers if it is constant."""
+        memory = self._memories.get(tensor.untyped_storage()._cdata)
+        if memory is None:
+            return tensor.detach().numpy().copy()
+        geometry = _geometry(tensor)
+        if geometry not in memory.values:
+            flat = self._flat(memory, tensor)
+            size = memory.storage.nbytes() // tensor.element_size()
+            view = partial(_at_positions, _positions(geometry, size))
+            memory.values[geometry] = self._add_step(view, (flat,))
+        return memory.values[geometry]
+
+    def _flat(self, memory: Memory, tensor: Tensor) -> Any:
+        """Return the variable that holds all numbers of the memory of a tensor, as a vector."""
+        if memory.flat is None:
+            size = memory.storage.nbytes() // tensor.element_size()
+            geometry, whole = next(iter(memory.values.items()))
+            positions = _positions(geometry, size).ravel()
+            order = np.full(size, -1)
+            order[positions] = np.arange(positions.size)
+            memory.flat = self._add_step(partial(_at_positions, order), (whole,))
+        return memory.flat
+
+    def _write(self, target: Tensor, result: Tensor) -> None:
+        """Overwrite a tensor by a result, and note that it holds the variable of the result."""
+        value = self.value(result)
+        storage = target.untyped_storage()
+        size = storage.nbytes() // target.element_size()
+        geometry = _geometry(target)
+        memory = Memory(storage, {geometry: value})
+        positions = _positions(geometry, size)
+        if positions.size < size:
+            flat = torch.as_strided(target, (size,), (1,), 0).numpy().copy()
+            if self.depends(target):
+                flat = self._flat(self._memories[storage._cdata], target)
+            new = np.arange(size)
+            new[positions] = size + np.arange(positions.size).reshape(positions.shape)
+            memory.flat = self._add_step(partial(_at_positions, new), (flat, value))
+        self._memories[storage._cdata] = memory
+        target.copy_(result)
+
+    def _add_step(self, rule: Callable[..., Any], inputs: tuple[Any, ...]) -> Variable:
+        """Add a step with one result, and return its variable."""
+        variable = Variable()
+        self.steps.append(Step(rule, inputs, (variable,), self._where()))
+        return variable
+
+    def _where(self) -> tuple[Line, ...]:
+        """Return the user's lines; in a backward pass of PyTorch those of its forward pass."""
+        lines = _user_lines()
+        node = torch._C._current_autograd_node()
+        if node is None:
+            self._lines.setdefault(torch.autograd._get_sequence_nr() - 1, lines)
+        elif not lines:
+            lines = self._lines.get(node._sequence_nr(), ())
+        return lines
+
+    # --- operations
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        args, kwargs = tree_map(self._as_double, (args, kwargs or {}))
+        return self._call(func, args, kwargs)
+
+    def _as_double(self, x: Any) -> Any:
+        """Return float64 for dtypes of floats, and for constant tensors of them."""
+        if isinstance(x, torch.dtype) and x.is_floating_point:
+            return torch.float64
+        is_short = isinstance(x, Tensor) and x.is_floating_point()
+        if not is_short or x.dtype is torch.float64:
+            return x
+        if id(x) not in self._doubles:
+            self._doubles[id(x)] = x, _to_double(x)
+        return self._doubles[id(x)][1]
+
+    def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operation, and add a step for it if its result depends on the inputs."""
+        name = func.name().removeprefix("aten::")
+        packet = name.partition(".")[0]
+        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+        if packet in CONSTANT or not any(map(self.depends, tensors)):
+            result = func(*args, **kwargs)
+            if "empty" in packet and result.is_floating_point():
+                result.fill_(UNINITIALIZED)
+            return result
+        is_check = packet.startswith(("_assert", "_linalg_check"))
+        if torch.Tag.inplace_view in func.tags or is_check:
+            return func(*args, **kwargs)
+        if packet in ("_local_scalar_dense", "is_nonzero", "equal", "nonzero"):
+            return self._read(func, packet, args)
+        if packet in ("index", "index_put", "masked_select"):
+            self._fix_masks(args[1])
+        if func._schema.is_mutable:
+            return self._overwrite(func, args, kwargs)
+        if func.is_view:
+            return self._view(func, args, kwargs)
+        if not any(x.is_floating_point() for x in tensors):
+            return self._apply(func, func, args, kwargs)
+        if func._can_decompose():
+            return self._decompose(func, func.decompose, args, kwargs)
+        rule = _find_rule(func, name, packet, kwargs)
+        if rule is not None:
+            return self._apply(func, rule, args, kwargs)
+        if func in decomposition_table:
+            return self._decompose(func, decomposition_table[func], args, kwargs)
+        missing = (self._composite or func).name()
+        raise NotTraceable(
+            f"{_line_in_words(self._where())}: PyTorch's operation {missing} has no rule here. Add "
+            f'one by exactgrad.torch.rule("{missing}", numpy_function)'
+        )
+
+    def _decompose(
+        self, func: Any, formula: Callable[..., Any], args: Any, kwargs: Any
+    ) -> Any:
+        """Return what an operation returns by a formula of others, which are traced."""
+        outer = self._composite
+        self._composite = outer or func
+        with self:
+            result = formula(*args, **kwargs)
+        self._composite = outer
+        return result
+
+    def _apply(
+        self, func: Any, rule: Callable[..., Any], args: Any, kwargs: Any
+    ) -> Any:
+        """Run an operation, and add the step of its rule."""
+        leaves, spec = tree_flatten((args, kwargs))
+        leaves = [self.value(x) if isinstance(x, Tensor) else x for x in leaves]
+        result = func(*args, **kwargs)
+        kept = []
+        results = [result]
+        if not isinstance(result, Tensor):
+            kept = [i for i, x in enumerate(result) if isinstance(x, Tensor)]
+            results = [result[i] for i in kept]
+        lines = self._where()
+        if any(x.is_complex() for x in results):
+            raise NotTraceable(
+                f"{_line_in_words(lines)}: complex numbers have no exact form"
+            )
+        self.constants += [
+            (x, lines) for x in leaves if _is_array(x) or isinstance(x, float | int)
+        ]
+        inputs = tuple(x for x in leaves if type(x) is Variable)
+        operation = Operation(func, rule, leaves, spec, kept)
+        outputs = tuple(map(self.add, results))
+        self.steps.append(Step(operation, inputs, outputs, lines))
+        if self.is_forward and func.name().removeprefix("aten::") in STEPWISE:
+            self.held[lines[0]] = "has derivative 0 wherever it does not jump"
+        return result
+
+    def _view(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operation whose result shares the memory of its argument."""
+        result = func(*args, **kwargs)
+        lines = self._where()
+        text = _line_in_words(lines)
+        if self.is_forward and re.search(r"detach|\.data\b|no_grad", text):
+            self.held[lines[0]] = "is held constant in the gradient"
+        if any(x.dtype is not args[0].dtype for x in tree_leaves(result)):
+            raise NotTraceable(f"{text}: a view of another dtype has no exact form")
+        return result
+
+    def _overwrite(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operation that overwrites its first argument, as one that does not."""
+        name = func._schema.name.removeprefix("aten::").removesuffix("_")
+        packet = getattr(torch.ops.aten, name, None)
+        overloads = [getattr(packet, x) for x in packet.overloads()] if packet else []
+        types = [str(x.type) for x in func._schema.arguments]
+        functional = next(
+            (
+                op
+                for op in overloads
+                if [str(x.type) for x in op._schema.arguments] == types
+                and not op._schema.is_mutable
+            ),
+            None,
+        )
+        writes = [bool(x.alias_info) for x in func._schema.arguments]
+        if functional is None or sum(writes) > 1 or not writes[0]:
+            raise NotTraceable(
+                f"{_line_in_words(self._where())}: {func.name()} writes into tensors in a way that "
+                "is not known here; write its result into a new tensor"
+            )
+        result = self._call(functional, args, kwargs)
+        self._write(args[0], result)
+        return args[0]
+
+    # --- what Python reads
+
+    def _fix(self, tensor: Tensor) -> None:
+        """Bind the program to the path on which truth values or whole numbers are as they are."""
+        value = self.value(tensor)
+        if type(value) is Variable:
+            expected = tensor.detach().numpy().copy()
+            self.guards.append(self._add_step(partial(_check_path, expected), (value,)))
+            self.guard_values.append(expected)
+
+    def _fix_masks(self, indices: Any) -> None:
+        """Bind the program to the masks among indices: shapes depend on them."""
+        for index in tree_leaves(indices):
+            if isinstance(index, Tensor) and index.dtype is torch.bool:
+                self._fix(index)
+
+    def _read(self, func: Any, packet: str, args: Any) -> Any:
+        """Run an operation that Python or the shape of its result depends on."""
+        if packet == "nonzero":
+            self._fix(self._call(torch.ops.aten.ne.Scalar, (args[0], 0), {}))
+        elif packet == "equal":
+            self._fix(self._call(torch.ops.aten.eq.Tensor, args, {}))
+        elif args[0].is_floating_point():
+            raise NotTraceable(
+                f"{_line_in_words(self._where())}: a number is read from a tensor, which has no "
+                "derivative in Python: keep it a tensor"
+            )
+        else:
+            self._fix(args[0])
+        return func(*args)
+
+
+class Reads(TorchFunctionMode):
+    """Refuses to let numbers that depend on the inputs leave PyTorch, as x.numpy() does."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__()
+        self.tracer = tracer
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in READS and self.tracer.depends(args[0]):
+            raise NotTraceable(
+                f"{_line_in_words(_user_lines())}: the numbers of a tensor are read outside of "
+                "PyTorch, where they have no derivatives: use PyTorch's functions"
+            )
+        if func is torch.nn.functional.scaled_dot_product_attention:
+            # PyTorch multiplies both factors by the root of the scale, which is rounded
+            return _attention(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Return `torch.nn.functional.scaled_dot_product_attention` by its formula."""
+    if enable_gqa:
+        n_repeats = query.shape[-3] // key.shape[-3]
+        key, value = (x.repeat_interleave(n_repeats, -3) for x in (key, value))
+    if scale is None:
+        scale = 1 / query.shape[-1] ** 0.5
+    scores = query @ key.mT * scale
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if attn_mask is not None and attn_mask.dtype is torch.bool:
+        scores = scores.masked_fill(~attn_mask, -torch.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    weights = torch.softmax(scores, -1)
+    return torch.dropout(weights, dropout_p, True) @ value
+
+
+def _find_rule(
+    func: Any, name: str, packet: str, kwargs: Any
+) -> Callable[..., Any] | None:
+    """Return the NumPy function for an operation called `name`, or None."""
+    if packet == "_to_copy":
+        dtype = kwargs.get("dtype") or torch.float64
+        is_number = "float" if dtype.is_floating_point else "int"
+        packet = f"to {'bool' if dtype is torch.bool else is_number}"
+    for key in (name, packet):
+        if key in RULES:
+            return RULES[key]
+        if key in SHOWN:
+            return partial(SHOWN[key], func)
+    return None
+
+
+@contextmanager
+def _tracing(tracer: Tracer) -> Iterator[None]:
+    """Let a tracer see what PyTorch does, in float64 and with the random numbers of one seed."""
+    default = torch.get_default_dtype()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        torch.set_default_dtype(torch.float64)
+        try:
+            with Reads(tracer), tracer:
+                yield
+        finally:
+            torch.set_default_dtype(default)
+
+
+class Traced:
+    """A function of NumPy arrays: the programs of a function of tensors, one for each path.
+
+    Parameters
+    ----------
+    function : callable
+        Called with a tracer and the `leaves`; returns a list of tensors.
+    leaves : list
+        The arguments of the function. Arrays of NumPy become tensors.
+    moving : list of int
+        Which of the leaves are inputs of the program; the others are constants of it.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], leaves: list[Any], moving: list[int]
+    ) -> None:
+        self.function = function
+        self.leaves = leaves
+        self.moving = moving
+        self.held: dict[Line, str] = {}
+        self._programs: list[Callable[..., tuple[Any, ...]]] = []
+        self._add_program([leaves[i] for i in moving])
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        for program in self._programs:
+            try:
+                return _copy_in_proof(program)(*arrays)
+            except OtherPath:
+                continue
+        floats = [x.floats if type(x) is Exact else x for x in arrays]
+        return _copy_in_proof(self._add_program(floats))(*arrays)
+
+    def trace(
+        self, arrays: Sequence[Array]
+    ) -> tuple[Tracer, list[Variable], list[Tensor]]:
+        """Return a tracer that has seen a run, the inputs of the program and the results."""
+        tracer = Tracer()
+        leaves = [torch.tensor(x) if _is_array(x) else x for x in self.leaves]
+        for i, x in zip(self.moving, arrays, strict=True):
+            leaves[i] = torch.tensor(x)
+        inputs = [tracer.add(leaves[i]) for i in self.moving]
+        with _tracing(tracer):
+            results = self.function(tracer, leaves)
+            return tracer, inputs, results
+
+    def _add_program(self, arrays: Sequence[Array]) -> Callable[..., tuple[Any, ...]]:
+        """Return the program of the path that the function takes for some arrays.
+
+        NotTraceable is raised if it has no exact form.
+        """
+        tracer, inputs, results = self.trace(arrays)
+        self._check_constants(tracer, arrays)
+        outputs = [tracer.value(x) for x in results]
+        program = to_function(
+            Program((*inputs,), tracer.steps, (*outputs, *tracer.guards))
+        )
+        with np.errstate(all="ignore"):
+            numbers = program(*arrays)
+        for x, number in zip(results, numbers, strict=False):
+            right = x.detach().numpy()
+            scale = np.abs(right[np.isfinite(right)]).max(initial=1e-300)
+            if np.shape(number) != right.shape or not np.allclose(
+                number, right, RTOL, RTOL * scale, equal_nan=True
+            ):
+                raise NotTraceable(
+                    "the program that was read from this function gives other numbers than "
+                    "PyTorch: a rule is wrong, or PyTorch has lost all digits"
+                )
+        self.held |= tracer.held
+        self._programs.append(program)
+        return program
+
+    def _check_constants(self, tracer: Tracer, arrays: Sequence[Array]) -> None:
+        """Raise NotTraceable if constants of a program change with its inputs."""
+        rng = np.random.default_rng(0)
+        moved = [x * (1 + 1e-6 * rng.standard_normal(np.shape(x))) for x in arrays]
+        second, _, _ = self.trace(moved)
+        paths = zip(tracer.guard_values, second.guard_values, strict=False)
+        if not all(np.array_equal(x, y) for x, y in paths):
+            return
+        first = tracer.constants
+        pairs = zip(first, second.constants, strict=False)
+        changed = [
+            lines for (x, lines), (y, _) in pairs if not np.array_equal(x, y, True)
+        ]
+        if changed or len(first) != len(second.constants):
+            raise NotTraceable(
+                f"{_line_in_words(changed[0] if changed else ())}: a constant of the function "
+                "changes from call to call: it is computed outside of PyTorch, or drawn by a "
+                "random generator that is not PyTorch's own. Pass it as an argument"
+            )
+
+
+# --- proofs
+
+
+def _to_leaf(x: Any) -> Any:
+    """Return a tensor as an array, with floats in float64; other values as they are."""
+    if isinstance(x, Tensor):
+        x = (_to_double(x) if x.is_floating_point() else x).detach().numpy()
+    return np.array(x, float) if _is_float(x) else x
+
+
+def _gradient_program(
+    f: Callable[..., Any], theta: Any, data: tuple[Any, ...], fixed: Any = ()
+) -> tuple[Callable[..., Any], Traced]:
+    """Return a function of NumPy arrays for a value and its gradient, and what it calls.
+
+    Parameters
+    ----------
+    f : callable
+        Function of theta and the data that returns a tensor of one number.
+    theta, data : any
+        Structures whose leaves are arrays or other objects.
+    fixed : str, int or several of them, optional
+        As in `exactgrad.prove`.
+    """
+    leaves, spec = tree_flatten((theta, data))
+    n_theta = len(tree_leaves(theta))
+    is_fixed = [False] * n_theta
+    conditions = parse_fixed(argument_names(f, len(data)), fixed)
+    for x, condition in zip(data, conditions, strict=True):
+        is_fixed += [condition is FIXED] * len(tree_leaves(x))
+    is_moving = [
+        _is_float(x) and not fixed for x, fixed in zip(leaves, is_fixed, strict=True)
+    ]
+    moving = [i for i, moves in enumerate(is_moving) if moves]
+
+    def value_and_gradients(tracer: Tracer, tensors: list[Any]) -> list[Tensor]:
+        variables = [x.requires_grad_() for x in tensors[:n_theta]]
+        theta, data = tree_unflatten(tensors, spec)
+        value = f(theta, *data)
+        if not isinstance(value, Tensor) or value.shape:
+            got = getattr(value, "shape", type(value).__name__)
+            raise ValueError(
+                f"f must return a tensor of one number, with shape (); got {got}"
+            )
+        tracer.is_forward = False
+        if not value.requires_grad:
+            return [value, *map(torch.zeros_like, variables)]
+        gradients = torch.autograd.grad(
+            value, variables, allow_unused=True, materialize_grads=True
+        )
+        return [value, *gradients]
+
+    traced = Traced(value_and_gradients, leaves, moving)
+
+    def value_and_grad(theta: Any, *data: Any) -> Any:
+        arrays, structure = tree_flatten((theta, data))
+        value, *gradients = traced(*(arrays[i] for i in moving))[: 1 + n_theta]
+        filled = [*gradients, *arrays[n_theta:]]
+        return value, tree_unflatten(filled, structure)[0]
+
+    with suppress(ValueError, TypeError):
+        value_and_grad.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]
+    return value_and_grad, traced
+
+
+def prove(f: Callable[..., Any], theta: Any, *data: Any, **options: Any) -> Proof:
+    """Prove or refute that autograd's gradient of a function of PyTorch is its derivative.
+
+    Parameters
+    ----------
+    f : callable
+        Function of theta and the data that returns a tensor of one number. Its gradient is what
+        `torch.autograd.grad` returns, with the backward passes written by hand in it.
+    theta : tensor or ndarray, or a dict, tuple or list of them
+        The point, floats of any number of digits: it chooses the path.
+    *data
+        Further arguments. Tensors and arrays of floats are data, for all of which the proof is;
+        whole numbers, numbers of Python and everything else are constants.
+    **options
+        `blocks`, `coordinate`, `n_points`, `seed` and `fixed`: as in `exactgrad.prove`.
+
+    Returns
+    -------
+    Proof
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has a wrong type or is out of range, or if f returns anything but a tensor of
+        one number. What f itself raises is raised too.
+    """
+    check_callable("f", f)
+    theta, data = tree_map(_to_leaf, (theta, data))
+    try:
+        program, traced = _gradient_program(f, theta, data, options.get("fixed", ()))
+    except NotTraceable as error:
+        size = sum(map(np.size, tree_leaves(theta)))
+        return Proof(Verdict.NOT_TRACEABLE, size, reason=str(error))
+    arrays = tree_map(lambda x: x if _is_array(x) else 0, data)
+    proof = proofs.prove(program, theta, *arrays, **options)
+    if proof.verdict is not Verdict.REFUTED or not traced.held:
+        return proof
+    notes = [f"{_line_in_words((x,))} {what}" for x, what in traced.held.items()]
+    return with_fields(proof, why=lambda: [*proof.why(), *notes])
+
+
+def prove_vjp(forward: Any, *arguments: Any, **options: Any) -> Proof:
+    """Prove or refute a backward pass written by hand: a pair of functions, or a `Function`.
+
+    Parameters
+    ----------
+    forward : callable, or subclass of torch.autograd.Function
+        Function of the inputs that returns (out, saved): a tensor or a tuple of them, and anything
+        that the backward pass needs.
+    *arguments
+        The function ``backward(saved, grad_out)``, unless `forward` is a class, and the inputs.
+        It takes cotangents of the structure of `out`, and returns the gradients of the inputs: one,
+        or a tuple with None for those without. Inputs of floats are tensors or arrays; all others
+        are constants.
+    **options
+        `n_points` and `seed`: as in `exactgrad.prove`.
+
+    Returns
+    -------
+    Proof
+        A proof for all cotangents. It says which inputs of floats have no gradient. Inputs that
+        require a gradient have one, of 0 if it is None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has a wrong type. What the functions raise is raised too.
+    """
+    inputs = arguments
+    function = forward
+    if isinstance(forward, type) and issubclass(forward, torch.autograd.Function):
+        names = [*inspect.signature(forward.forward).parameters][-len(inputs) :]
+    else:
+        check_callable("forward", forward)
+        backward, *inputs = arguments
+        check_callable("backward", backward)
+        function = _as_function(forward, backward)
+        names = argument_names(forward, len(inputs), skipped=0)
+    if len(set(names)) != len(inputs):
+        names = [f"input {i}" for i in range(len(inputs))]
+    leaves = [_to_leaf(x) for x in inputs]
+    requires = [isinstance(x, Tensor) and x.requires_grad for x in inputs]
+    tensors = [torch.tensor(x) if _is_array(x) else x for x in leaves]
+    variables = {
+        i: x.requires_grad_() for i, x in enumerate(tensors) if _is_float(leaves[i])
+    }
+    outputs = _float_tensors(function.apply(*tensors))
+    if not any(requires):
+        value = sum(x.sum() for x in outputs)
+        gradients = torch.autograd.grad(value, [*variables.values()], allow_unused=True)
+        pairs = dict(zip(variables, gradients, strict=True))
+        requires = [pairs.get(i) is not None for i in range(len(inputs))]
+    theta = {names[i]: x for i, x in enumerate(leaves) if requires[i]}
+    others = {names[i]: x for i, x in enumerate(leaves) if not requires[i]}
+
+    def apply(theta: Any, others: Any) -> Any:
+        given = theta | others
+        return function.apply(*(given[name] for name in names))
+
+    program = _weighted(apply)
+    proof = prove(program, theta, others, _cotangents(outputs), **options)
+    without = [names[i] for i in variables if not requires[i]]
+    if not proof or not without:
+        return proof
+    reason = f"{proof.reason}; " * bool(proof.reason)
+    return with_fields(proof, reason=f"{reason}{', '.join(without)} without a gradient")
+
+
+def _as_function(forward: Any, backward: Any) -> Any:
+    """Return a `torch.autograd.Function` of a forward and a backward pass."""
+
+    class Pair(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *inputs: Any) -> Any:
+            out, ctx.saved = forward(*inputs)
+            ctx.is_one = isinstance(out, Tensor)
+            return out if ctx.is_one else tuple(out)
+
+        @staticmethod
+        def backward(ctx: Any, *grad_out: Any) -> Any:
+            return backward(ctx.saved, grad_out[0] if ctx.is_one else grad_out)
+
+    return Pair
+
+
+def _float_tensors(out: Any) -> list[Tensor]:
+    """Return the tensors of a result that have gradients."""
+    return [x for x in tree_leaves(out) if isinstance(x, Tensor) and x.requires_grad]
+
+
+def _cotangents(outputs: list[Tensor]) -> list[Array]:
+    """Return random cotangents of the outputs of a function."""
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(tuple(x.shape)) for x in outputs]
+
+
+def _weighted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the sum of the products of a function's outputs and their cotangents."""
+
+    def value(theta: Any, others: Any, grad_out: Any) -> Any:
+        pairs = zip(_float_tensors(function(theta, others)), grad_out, strict=True)
+        return sum((x * u).sum() for x, u in pairs)
+
+    return value
+
+
+def prove_same(
+    f: Callable[..., Any], g: Callable[..., Any], *inputs: Any, **options: Any
+) -> Proof:
+    """Prove or refute that two functions have the same values and the same gradients.
+
+    Parameters
+    ----------
+    f, g : callable
+        Functions of the inputs that return a tensor or a tuple of them, such as a kernel and its
+        plain form. Tensors without a gradient are left out.
+    *inputs
+        Tensors or arrays of floats vary; all others are constants.
+    **options
+        `seed`: as in `exactgrad.prove_same`.
+
+    Returns
+    -------
+    Proof
+        A proof that, for all cotangents, the products of the values with them are the same, and the
+        gradients by all inputs that autograd returns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If f or g cannot be called, or if their values have different shapes.
+    """
+    check_callable("f", f)
+    check_callable("g", g)
+    leaves, spec = tree_flatten(tree_map(_to_leaf, inputs))
+    theta = {i: x for i, x in enumerate(leaves) if _is_float(x)}
+    others = {i: x for i, x in enumerate(leaves) if i not in theta}
+
+    def applied(function: Callable[..., Any]) -> Callable[..., Any]:
+        def apply(theta: Any, others: Any) -> Any:
+            given = theta | others
+            return function(
+                *tree_unflatten([given[i] for i in range(len(given))], spec)
+            )
+
+        return apply
+
+    variables = {i: torch.tensor(x, requires_grad=True) for i, x in theta.items()}
+    plain = {i: torch.tensor(x) if _is_array(x) else x for i, x in others.items()}
+    grad_out = _cotangents(_float_tensors(applied(f)(variables, plain)))
+    programs = []
+    try:
+        for function in (f, g):
+            loss = _weighted(applied(function))
+            programs.append(_gradient_program(loss, theta, (others, grad_out))[0])
+    except NotTraceable as error:
+        return Proof(Verdict.NOT_TRACEABLE, 0, reason=str(error), of_values=True)
+    arrays = tree_map(lambda x: x if _is_array(x) else 0, (others, grad_out))
+    return proofs.prove_same(*programs, theta, *arrays, **options)
