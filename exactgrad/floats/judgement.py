@@ -130,21 +130,6 @@ class Judge(NamedTuple):
     def _is_far(self, results: Array, exact: Array, cost: Any) -> Array:
         """Return whether each result is farther from the exact one than allowed.
 
-<<<<<<< HEAD
-        A result may overflow if the exact one does, or nearly does. No number is near nan.
-        """
-        with np.errstate(all="ignore"):
-            allowed = self.factor * (self.rounding(exact) + cost)  # D66
-            allowed = allowed + N_TINY * self.limits.tiny
-            overflows = ~(abs(exact) + allowed < self.limits.largest)
-            is_close = abs(computed - exact) <= allowed
-        return ~(is_close | (overflows & ~(abs(computed) < self.limits.largest)))
-
-    def digits_lost(self, computed: Array, exact: Array, beside: Array) -> Array:
-        """Return the digits that each result loses; 0 if it is as near as may be expected.
-
-=======
->>>>>>> main
         Parameters
         ----------
         results, exact : ndarray of shape (n,)
@@ -152,5 +137,5 @@ class Judge(NamedTuple):
         cost : ndarray of shape (n,) or float
             What the rounding of the input costs.
         """
-        allowed = self.factor * (self._rounding(exact) + cost)
+        allowed = self.factor * (self._rounding(exact) + cost)  # D66
         return self.limits.is_far(results, exact, allowed)
