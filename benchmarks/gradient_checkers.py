@@ -7,8 +7,9 @@ Every backward pass of the galleries of PyTorch and JAX is checked twice, as it 
 is wrong, by `torch.autograd.gradcheck` or `jax.test_util.check_grads` and by `exactgrad`, each with
 the settings that people use, at random inputs and at inputs that are written down quickly (zeros,
 ones, 0 1 2 ..., one-hot rows). gradcheck gets the function itself, of which it compares the whole
-Jacobian; the others get a scalar loss. A check accuses if it returns False, raises, or finds no
-derivative (NaN); `exactgrad` accuses if it refutes.
+Jacobian; the others get a scalar loss. `exactgrad` accuses if it refutes, and has no verdict where
+it says so, such as at a kink or a tie. The others accuse if they return False or raise; they have
+no verdict if there is no value, as of a singular matrix.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ class Checker(NamedTuple):
     """One row of the table: a checker with its settings.
 
     `accuses` takes a program of the gallery and its inputs, theta first, and returns whether the
-    checker says that the gradient is wrong.
+    checker says that the gradient is wrong, or None if it has no verdict.
     """
 
     name: str
     settings: str
     framework: str
     dtype: str
-    accuses: Callable[..., bool]
+    accuses: Callable[..., bool | None]
 
 
 def at_inputs(kind: str, value: NDArray[Any]) -> NDArray[Any]:
@@ -124,16 +125,18 @@ def check_grads(loss: Any, theta: Any, *data: Any) -> bool:
 # --- exactgrad
 
 
-def exactgrad(framework: str) -> Callable[..., bool]:
+def exactgrad(framework: str) -> Callable[..., bool | None]:
     """Return a check by `exactgrad.torch` or `exactgrad.jax`."""
 
-    def accuses(program: Any, *inputs: Any) -> bool:
+    def accuses(program: Any, *inputs: Any) -> bool | None:
         prover = import_module(f"exactgrad.{framework}")
         if isinstance(program, tuple):
             proof = prover.prove_vjp(*program, *inputs)
         else:
             proof = prover.prove(program, *inputs)
-        return str(proof.verdict) == "refuted"
+        if proof:
+            return False
+        return True if proof.verdict == "refuted" else None
 
     return accuses
 
@@ -164,13 +167,15 @@ def gallery(framework: str) -> list[Any]:
     return JAX
 
 
-def check(checker: Checker, program: Any, inputs: Sequence[Any]) -> tuple[bool, float]:
-    """Return whether a checker accuses, and the seconds of processor time that it takes."""
+def check(checker: Checker, program: Any, inputs: Sequence[Any]) -> tuple[bool | None, float]:
+    """Return whether a checker accuses (None: no verdict), and its seconds of processor time."""
     start_time = time.process_time()
+    accused: bool | None = True  # an exception is how checks and PyTorch say that it is wrong
     try:
         accused = checker.accuses(program, *inputs)
-    except Exception:
-        accused = True  # how gradcheck, check_grads and autograd say that something is wrong
+    except Exception as error:
+        if "LinAlgError" in type(error).__name__ or checker.name == "exactgrad":
+            accused = None
     return accused, time.process_time() - start_time
 
 
@@ -212,8 +217,8 @@ def table(results: Sequence[dict[str, Any]]) -> str:
     """Return the table of README, one row for each checker, its settings and kind of inputs."""
     return "\n".join([
         "| checker | settings | of | floats | inputs | mistakes seen | right ones accused "
-        "| told apart | seconds, median | most |",
-        "|---|---|---|---|---|---:|---:|---:|---:|---:|",
+        "| no verdict | told apart | seconds, median | most |",
+        "|---|---|---|---|---|---:|---:|---:|---:|---:|---:|",
         *map(row, results),
     ])  # fmt: skip
 
@@ -228,9 +233,10 @@ def row(result: dict[str, Any]) -> str:
         result["framework"],
         result["dtype"],
         result["inputs"],
-        f"{sum(result['seen'])} of {n}",
-        f"{sum(result['accused'])} of {n}",
-        f"{sum(seen and not accused for seen, accused in pairs)} of {n}",
+        f"{result['seen'].count(True)} of {n}",
+        f"{result['accused'].count(True)} of {n}",
+        f"{(result['seen'] + result['accused']).count(None)} of {2 * n}",
+        f"{pairs.count((True, False))} of {n}",
         f"{statistics.median(result['seconds']):.2g}",
         f"{max(result['seconds']):.2g}",
     ]

@@ -257,7 +257,8 @@ def prove(
         With 2 the function returns (value, gradient, second) or (value, second), where `second` is
         the Hessian, of shape ``theta.shape + theta.shape``, or its product with a vector, which has
         the structure of theta and is the first of the `arguments`. The gradient is proved first,
-        and then `second`; without a gradient it is proved from the value.
+        and then `second`; without a gradient it is proved from the value. `blocks` and `coordinate`
+        are not used.
 
     Returns
     -------

@@ -15,7 +15,7 @@ from __future__ import annotations
 import dis
 import linecache
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -23,14 +23,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..fields.finite import BatchedPrime, Prime
+from ..fields.digits import NoSeries
+from ..fields.finite import Prime
 from ..structures import copy_leaves
 from ..trace.arrays import Exact
 from ..trace.copies import Copies, in_own_context
 from ..verdict.errors import WrongDerivative
-from ..verdict.runs import ProofProblem
+from ..verdict.runs import ProofProblem, TraceError
 from .repairs import Repair, repairs
-from .steps import Operation, Site, Trace
+from .steps import N_CHANNELS, Operation, Site, Trace
 from .words import in_words
 
 __all__ = ["explanation"]
@@ -38,7 +39,7 @@ __all__ = ["explanation"]
 Array = NDArray[Any]
 MAX_THETA_SIZE = 256  # largest length of theta for which a line is looked for
 # Number of seeds tried for a trace: a square root exists for half of all random numbers
-MAX_TRACES = 8
+MAX_TRACES = 4
 # Largest number of repairs tried that change shapes: each takes a run of its own
 MAX_RESHAPING = 64
 
@@ -73,11 +74,10 @@ class Search:
         self.trace = trace
         self.is_forward = trace.slopes != 0
         self.is_cleared = self._cleared()
-        moves = trace.moves != 0
-        wrong = trace.excess != 0
         places = self._places()
         n_moved = [
-            int((moves[place.steps].any(axis=0) & wrong).sum()) for place in places
+            int((trace.moves[place.steps].any(axis=0) & trace.is_wrong).sum())
+            for place in places
         ]
         suspects = [
             place for place, n in zip(places, n_moved, strict=True) if n == max(n_moved)
@@ -87,10 +87,8 @@ class Search:
         self.uncleared = [
             s for s in self.backward if not self.is_cleared[s.steps].all()
         ]
-        direction = Prime(trace.seed).random_function(
-            "theta", np.arange(trace.theta.size)[:, None]
-        )
-        self.along = np.repeat(direction, BatchedPrime.n_channels, axis=1)
+        direction = trace.direction(trace.theta.size)[:, None]
+        self.along = np.repeat(direction, N_CHANNELS, axis=1)
 
     def _cleared(self) -> Array:
         """Return whether each step's result is known to be right.
@@ -100,20 +98,28 @@ class Search:
         """
         trace = self.trace
         field = Prime(trace.seed)
+        multiply = np.multiply if trace.in_floats else field.mul
+        add = np.add.reduce if trace.in_floats else partial(field.sum, axis=0)
         by_theta = trace.right.tobytes()
-        cotangents = set[tuple[int, int]]()
-        numbers = set[bytes]()
-        for k in np.flatnonzero(self.is_forward):
-            cotangents.add((trace.steps[k].residues.size, int(trace.slopes[k])))
-            numbers.add(trace.steps[k].residues.tobytes())
-        is_cleared = []
-        for step in trace.steps:
-            size = step.residues.size
-            product = field.mul(step.residues, trace.direction(size))
-            is_cotangent = (size, int(field.sum(product, 0))) in cotangents
-            content = step.residues.tobytes()
-            is_cleared.append(is_cotangent or content in numbers or content in by_theta)
-        return np.array(is_cleared, bool)
+        products = trace.rounded(
+            np.array(
+                [
+                    add(multiply(step.residues, trace.direction(step.residues.size)))
+                    for step in trace.steps
+                ]
+            )
+        )
+        sizes = [step.residues.size for step in trace.steps]
+        contents = [trace.rounded(step.residues).tobytes() for step in trace.steps]
+        forward = np.flatnonzero(self.is_forward).tolist()
+        cotangents = {(sizes[k], trace.slopes[k]) for k in forward}
+        numbers = {contents[k] for k in forward}
+        is_cleared = [
+            (size, product) in cotangents or content in numbers or content in by_theta
+            for size, product, content in zip(sizes, products, contents, strict=True)
+        ]
+        is_zero = [not step.residues.any() for step in trace.steps]
+        return np.array(is_cleared, bool) & ~np.array(is_zero, bool)
 
     def _places(self) -> list[Suspect]:
         """Return the steps of each place that moves the gradient, and of each call to it.
@@ -121,7 +127,7 @@ class Search:
         A place is named by the call of its function if the function has other calls with steps that
         move value or gradient.
         """
-        moves = (self.trace.moves != 0).any(axis=1)
+        moves = self.trace.moves.any(axis=1)
         steps_at: dict[tuple[Any, ...], list[int]] = {}
         for k in np.flatnonzero(self.is_forward | moves).tolist():
             step = self.trace.steps[k]
@@ -183,16 +189,16 @@ class Search:
         except Exception:
             # the function cannot use a result of another shape
             return np.zeros(len(trials), bool)
-        keeps_value = evaluation.value.primal[0] == self.trace.value
-        return ((evaluation.excess() == 0) & keeps_value)[: len(trials)]
+        return self.trace.is_right(evaluation)[: len(trials)]
 
     def _successes(self, suspects: list[Suspect]) -> list[Trial]:
         """Return the repairs that make all derivatives right, the likeliest first."""
         trials = self._trials(suspects)
         alone = [trial for trial in trials if trial.reshapes]
         together = [trial for trial in trials if not trial.reshapes]
-        size = BatchedPrime.n_channels
-        batches = [together[i : i + size] for i in range(0, len(together), size)]
+        batches = [
+            together[i : i + N_CHANNELS] for i in range(0, len(together), N_CHANNELS)
+        ]
         batches += [[trial] for trial in alone[:MAX_RESHAPING]]
         successes = [
             trial
@@ -300,21 +306,28 @@ def _location(site: Site) -> str:
 def _blamed_line(problem: ProofProblem, theta: Array, wrong: Array) -> str:
     """Return a sentence on the line that makes derivatives wrong at theta (D,), or "".
 
-    `wrong`, bool (D,), marks the wrong derivatives. Seeds are tried until a trace confirms that the
-    other derivatives are right, and a repair is found or all square roots exist.
+    `wrong`, bool (D,), marks the wrong derivatives. Seeds are tried until all square roots exist;
+    then floats, in which they do, and all laws hold. A trace has to confirm that the other
+    derivatives are right.
     """
     suspicion = ""
-    for i in range(MAX_TRACES):
-        trace = Trace(problem, theta, MAX_TRACES * problem.seed + i)
-        if trace.excess[~wrong].any():
+    is_valid = False
+    for i in range(MAX_TRACES + 1):
+        in_floats = i == MAX_TRACES
+        if is_valid and not in_floats:
+            continue
+        try:
+            trace = Trace(problem, theta, MAX_TRACES * problem.seed + i, in_floats)
+        except (NoSeries, TraceError):
+            continue
+        is_valid = trace.is_valid
+        if (trace.is_wrong != wrong).any():
             continue
         search = Search(trace)
         repair = search.repair()
         if repair:
             return repair
         suspicion = suspicion or search.suspicion()
-        if trace.is_valid:
-            break
     return suspicion
 
 

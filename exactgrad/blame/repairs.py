@@ -50,7 +50,7 @@ def repairs(operation: Operation) -> Iterator[Repair]:
         x = arrays[0]
         yield Repair("left out", partial(_broadcast, x, result), 2)
         function = partial(operation.function, **operation.options)
-        yield Repair("of minus its argument", lambda: function(-x), 2)
+        yield Repair("of minus its argument", lambda: function(-x), 1)
     if result.ndim > 1:
         yield Repair("transposed", lambda: result.T.reshape(result.shape), 2)
     yield Repair("with the other sign", lambda: -result, 1)

@@ -1,9 +1,9 @@
-"""Run a function operation by operation, and with operations changed, in one prime field (D44).
+"""Run a function operation by operation, and with operations changed (D44).
 
 A *step* is one operation of NumPy that the user's function has applied to exact numbers. All steps
 that the same place in the code runs, such as in a loop, have one *site*. The derivatives along 64
-directions, or 64 changed versions of the function, are computed at once: each channel of
-`BatchedPrime` holds one of them.
+directions, or 64 changed versions of the function, are computed at once: each channel of the field
+holds one of them.
 """
 
 from __future__ import annotations
@@ -21,18 +21,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..fields.finite import BatchedPrime, Prime
+from ..fields.finite import BatchedPrime, Field, Prime
+from ..fields.floats import Floats
 from ..trace.arrays import Exact
 from ..trace.copies import GlobalNames
 from ..verdict.runs import Evaluation, ProofProblem, run
 
-__all__ = ["Operation", "Site", "Step", "Trace", "WatchedPrime"]
+__all__ = ["N_CHANNELS", "Operation", "Site", "Step", "Trace"]
 
 Array = NDArray[Any]
 MAX_STEPS = 2000  # largest number of operations of a function whose steps are examined
-MAX_HEADER = (
-    20  # lines, decorators included, within which the name of a function is looked for
-)
+# Number of lines, decorators included, within which the name of a function is looked for
+MAX_HEADER = 20
+N_CHANNELS = (
+    BatchedPrime.n_channels
+)  # number of versions of a function that one run computes
+TINY_SHARE = 1e-9  # floats that are smaller than this share of the largest count as 0
+# Largest difference of derivatives that count as equal in floats, relative to their terms
+RIGHT_RTOL = 1e-9
 # Beginnings of the paths of library files, whose operations belong to the line that calls them
 LIBRARY_PREFIXES = (
     np.__path__[0],
@@ -85,45 +91,6 @@ class Step(NamedTuple):
     residues: Array  # numbers of the result (size,)
 
 
-class WatchedPrime(BatchedPrime):
-    """The integers modulo a prime in 64 channels, with a function that watches all operations.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the prime and of all random numbers.
-    watch : callable
-        Called with each `Operation` of the user's function when it has run; returns its result,
-        which may be changed.
-    """
-
-    def __init__(self, seed: int, watch: Callable[[Operation], Exact]) -> None:
-        super().__init__(seed)
-        self.watch = watch
-        self.is_inside = (
-            False  # whether an operation runs, whose own operations are no steps
-        )
-
-    def apply(
-        self,
-        name: str,
-        operation: Callable[..., Any],
-        inputs: tuple[Any, ...],
-        options: dict[str, Any],
-    ) -> Any:
-        """Return ``operation(*inputs, **options)`` after `watch` has seen it."""
-        if self.is_inside:
-            return operation(*inputs, **options)
-        self.is_inside = True
-        try:
-            result = operation(*inputs, **options)
-            if type(result) is Exact and not _is_view(result, inputs):
-                result = self.watch(Operation(name, operation, inputs, options, result))
-        finally:
-            self.is_inside = False
-        return result
-
-
 def _is_view(result: Exact, inputs: Iterable[Any]) -> bool:
     """Return whether the result of an operation shares memory with one of its inputs."""
     return not result.residues.flags.writeable or any(
@@ -149,7 +116,7 @@ def _sites() -> tuple[Site, ...]:
 
 
 class Trace:
-    """The steps of a function at a random point, and their effects on value and gradient.
+    """The steps of a function at one point, and their effects on value and gradient.
 
     Parameters
     ----------
@@ -159,66 +126,91 @@ class Trace:
         The point at which the gradient is refuted.
     seed : int
         Seed of the prime, the random numbers and the random directions.
+    in_floats : bool
+        Whether the steps are computed in floats at theta, which obey all laws. By default they are
+        residues at a random point.
 
     Attributes
     ----------
     steps : list of Step
         The n steps in the order in which they run.
-    value : int
+    value : number
         The value of the function.
-    right : array of int, shape (D,)
+    right : array, shape (D,)
         The right derivatives.
-    excess : array of int, shape (D,)
-        The hand-written derivatives minus the right ones.
-    slopes : array of int, shape (n,)
+    is_wrong : bool array, shape (D,)
+        Whether each hand-written derivative differs from the right one.
+    slopes : array, shape (n,)
         Derivatives of the value by a change of each step's result in a random direction.
-    moves : array of int, shape (n, D)
-        Derivatives of the hand-written gradient by the same changes.
+    moves : bool array, shape (n, D)
+        Whether the same change influences each hand-written derivative.
     is_valid : bool
-        Whether all square roots that the function takes exist at the random point.
+        Whether all square roots that the function takes exist at the point.
     """
 
-    def __init__(self, problem: ProofProblem, theta: Array, seed: int) -> None:
+    def __init__(
+        self,
+        problem: ProofProblem,
+        theta: Array,
+        seed: int,
+        in_floats: bool = False,
+    ) -> None:
         self.problem = problem
         self.theta = theta
         self.seed = seed
+        self.in_floats = in_floats
         self.steps: list[Step] = []
         self.is_valid = True
         self._directions: dict[int, Array] = {}
-        n_channels = BatchedPrime.n_channels
-        self.right = np.zeros(theta.size, np.int64)
-        self.excess = np.zeros(theta.size, np.int64)
+        by_hand = list[Array]()
         slopes = list[Array]()
         moves = list[Array]()
         # a channel for each coordinate of theta, then one for each step
-        for start in count(0, n_channels):
-            along = np.zeros((theta.size, n_channels), np.int64)
-            coordinates = np.arange(start, min(start + n_channels, theta.size))
-            along[coordinates, coordinates - start] = 1
+        for start in count(0, N_CHANNELS):
+            along = np.eye(theta.size, N_CHANNELS, -start)
             watch = partial(self._perturb, start - theta.size)
-            evaluation = self.run(along, watch)
-            field = evaluation.value.field
-            self.value = int(evaluation.value.primal[0, 0])
-            slope = evaluation.value.tangent[0]
-            by_hand = evaluation.grad.primal[coordinates, 0]
-            first = len(coordinates)
-            self.right[coordinates] = slope[:first]
-            self.excess[coordinates] = field.sub(by_hand, slope[:first])
-            slopes.append(slope[first:])
-            moves.append(evaluation.grad.tangent.T[first:])
-            if start + n_channels >= theta.size + len(self.steps):
+            evaluation = self.run(along.astype(self._field().dtype), watch)
+            by_hand.append(evaluation.grad.primal[start : start + N_CHANNELS, 0])
+            slopes.append(evaluation.value.tangent[0])
+            moves.append(evaluation.grad.tangent.T)
+            if start + N_CHANNELS >= theta.size + len(self.steps):
                 break
-        self.slopes = np.concatenate(slopes)[: len(self.steps)]
-        self.moves = np.concatenate(moves)[: len(self.steps)]
+        self.value = evaluation.value.primal[0, 0]
+        last = theta.size + len(self.steps)
+        all_slopes = self.rounded(np.concatenate(slopes))
+        self.right = all_slopes[: theta.size]
+        self.is_wrong = self.rounded(np.concatenate(by_hand)) != self.right
+        self.slopes = all_slopes[theta.size : last]
+        self.moves = self.rounded(np.concatenate(moves)[theta.size : last]) != 0
+
+    def _field(self) -> Field:
+        """Return the field for one run, whose numbers have 64 channels."""
+        if self.in_floats:
+            return Floats(self.seed, N_CHANNELS)
+        return BatchedPrime(self.seed)
+
+    def rounded(self, numbers: Array) -> Array:
+        """Return numbers such that those that are equal but for rounding are equal.
+
+        Residues are returned as they are, floats with seven digits or, if they are far below the
+        largest, as 0.
+        """
+        if not self.in_floats:
+            return numbers
+        largest = np.abs(numbers).max(initial=0.0, where=np.isfinite(numbers))
+        is_tiny = np.abs(numbers) <= TINY_SHARE * largest
+        return np.where(is_tiny, 0.0, numbers).astype(np.float32)
 
     def direction(self, size: int) -> Array:
         """Return the random direction (size,) of all results of `size` numbers; [1] for size 1."""
-        if size == 1:
-            return np.ones(1, np.int64)
         if size not in self._directions:
             positions = np.arange(size)[:, None]
-            direction = Prime(self.seed).random_function("direction", positions)
-            self._directions[size] = direction[:, 0]
+            residues = Prime(self.seed).random_function("direction", positions)[:, 0]
+            if size == 1:
+                residues = np.ones(1, np.int64)
+            elif self.in_floats:
+                residues = residues / residues.max()
+            self._directions[size] = residues
         return self._directions[size]
 
     def _perturb(self, start: int, k: int, operation: Operation) -> Exact:
@@ -227,20 +219,20 @@ class Trace:
         The steps of the first run are recorded.
         """
         result = operation.result
-        if start <= 0 and k == len(self.steps):
+        if k == len(self.steps) < MAX_STEPS:
             numbers = result.primal[..., 0].ravel().copy()
             self.steps.append(Step(operation.name, _sites(), numbers))
-            if k == MAX_STEPS:
-                raise ValueError("the function has too many steps")
         channel = k - start
-        if 0 <= channel < BatchedPrime.n_channels:
+        if 0 <= channel < N_CHANNELS:
             tangent = result.tangent[..., channel]
             direction = self.direction(result.size).reshape(result.shape)
-            tangent[...] = result.field.add(tangent, direction)
+            tangent[...] = result.field.add(tangent[..., None], direction[..., None])[
+                ..., 0
+            ]
         return result
 
     def run(self, along: Array, watch: Callable[[int, Operation], Exact]) -> Evaluation:
-        """Run the function on the exact numbers of this trace.
+        """Run the function on the numbers of this trace.
 
         Parameters
         ----------
@@ -252,14 +244,39 @@ class Trace:
         Raises
         ------
         ValueError
-            If the function runs other steps than in the first run.
+            If the function runs other steps than in the first run, or too many.
         """
         indices = count()
-        field = WatchedPrime(
-            self.seed, lambda operation: watch(next(indices), operation)
-        )
+
+        def apply(
+            name: str,
+            function: Callable[..., Any],
+            inputs: tuple[Any, ...],
+            options: dict[str, Any],
+        ) -> Any:
+            result = function(*inputs, **options)
+            if type(result) is not Exact or _is_view(result, inputs):
+                return result
+            operation = Operation(name, function, inputs, options, result)
+            return watch(next(indices), operation)
+
+        field = self._field()
+        field.watch = apply
         evaluation = run(self.problem, self.theta, field, along)
         if next(indices) != len(self.steps):
             raise ValueError("two runs of the same function are different")
         self.is_valid &= not field.n_substituted
         return evaluation
+
+    def is_right(self, evaluation: Evaluation) -> Array:
+        """Return whether, in each channel, value and right derivatives belong together.
+
+        The value has to be that of the first run, and its derivative along the direction of the
+        channel the hand-written one.
+        """
+        values = np.append(evaluation.value.primal[0], self.value)
+        is_same = self.rounded(values)[:-1] == self.rounded(values)[-1]
+        if not self.in_floats:
+            return is_same & (evaluation.excess() == 0)
+        size = np.abs(evaluation.terms).sum(0) + np.abs(evaluation.value.tangent[0])
+        return is_same & (np.abs(evaluation.excess()) <= RIGHT_RTOL * size)

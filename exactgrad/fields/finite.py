@@ -264,6 +264,9 @@ class Field:
         Results of comparisons, and signs of the roots of recorded squares.
     squares : list of RecordedSquare
         Squares that were computed, whose roots are known up to the sign.
+    watch : callable, optional
+        Called for each operation of the user's function in its place, with the arguments of
+        `apply`; returns the result. By default there is none.
     evaluation : optional
         The value that the function returned; None before.
     n_roots : int
@@ -321,6 +324,7 @@ class Field:
         # maps (number, its type) to the exact scalar that `lift` makes of it
         self.exact_constants: dict[Any, Any] = {}
         self.evaluation: Any = None
+        self.watch: Callable[..., Any] | None = None
         self.path: list[Array] = []
         self.squares: list[RecordedSquare] = []
         self.n_roots = 0
@@ -364,7 +368,7 @@ class Field:
         inputs: tuple[Any, ...],
         options: dict[str, Any],
     ) -> Any:
-        """Return ``operation(*inputs, **options)``; fields that watch a run override this method.
+        """Return ``operation(*inputs, **options)``, or what `watch` returns instead.
 
         Parameters
         ----------
@@ -377,7 +381,15 @@ class Field:
         options : dict
             The keyword arguments.
         """
-        return operation(*inputs, **options)
+        watch = self.watch
+        if watch is None:
+            return operation(*inputs, **options)
+        # the operations of which this one consists are not watched
+        self.watch = None
+        try:
+            return watch(name, operation, inputs, options)
+        finally:
+            self.watch = watch
 
     def comparisons(self) -> Array:
         """Return the results of all comparisons of the run in their order, as one bool vector."""

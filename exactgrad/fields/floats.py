@@ -58,7 +58,7 @@ class Floats(Field):
     dtype = float
     is_decimal = True
     max_symbolic_size = 0
-    n_channels: int  # type: ignore[misc]
+    n_channels: int
 
     def __init__(self, seed: int, n_channels: int = N_ROUNDINGS) -> None:
         super().__init__(seed)

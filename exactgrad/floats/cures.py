@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-__all__ = ["cure_of"]
+__all__ = ["cure_of", "returned_part", "statements_at"]
 
 MODULES = {"np", "numpy", "math", "scipy", "special", "jnp", "torch"}
 TRANSPARENT = {"copy", "array", "asarray", "reshape", "ravel", "float", "squeeze"}
@@ -231,26 +231,17 @@ def cure_of(file: str, line: int, position: int) -> str:
     position : int
         Position of the result in a tuple that the line returns; -1 for other lines.
     """
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:
-        return ""
-    spans = [node for node in ast.walk(tree) if _spans(node, line)]
-    functions = [node for node in spans if isinstance(node, ast.FunctionDef)]
+    function, statements = statements_at(file, line)
     assigned = {
         target.id: node.value
-        for node in ast.walk(functions[-1] if functions else tree)
+        for node in ast.walk(function)
         if isinstance(node, ast.Assign) and node.lineno <= line
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    nodes: list[Any] = [node for node in spans if not hasattr(node, "body")]
-    if position >= 0:
-        nodes = [
-            node.value.elts[position]
-            for node in nodes
-            if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple)
-        ]
+    nodes = [
+        returned_part(statement, position) or statement for statement in statements
+    ]
     terms = [
         term
         for node in nodes
@@ -266,11 +257,47 @@ def cure_of(file: str, line: int, position: int) -> str:
     return ""
 
 
-def _spans(node: ast.AST, line: int) -> bool:
-    """Return whether a node is a statement that a line belongs to."""
-    if not isinstance(node, ast.stmt):
-        return False
-    return node.lineno <= line <= (node.end_lineno or line)
+def statements_at(file: str, line: int) -> tuple[ast.AST, list[Any]]:
+    """Return the function of a line, or the file's module, and the statements in this line.
+
+    Outside of functions they are the bodies of lambdas, if there are any.
+
+    Parameters
+    ----------
+    file : str
+        The path of the source file.
+    line : int
+        The number of the line.
+    """
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        tree = ast.Module([], [])
+    nodes = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    statements: list[Any] = [node for node in nodes if not hasattr(node, "body")]
+    lambdas = [
+        node.body
+        for statement in statements
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Lambda)
+        and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    if lambdas and not functions:
+        return tree, lambdas
+    return [tree, *functions][-1], statements
+
+
+def returned_part(statement: ast.AST, position: int) -> ast.expr | None:
+    """Return the expression at a position of the tuple that a statement returns, or None."""
+    value = statement.value if isinstance(statement, ast.Return) else None
+    if position < 0 or not isinstance(value, ast.Tuple):
+        return None
+    return value.elts[position]
 
 
 def _is_shifted(term: Term) -> bool:

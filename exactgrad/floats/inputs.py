@@ -50,12 +50,16 @@ class Drawer(NamedTuple):
                 break
             with np.errstate(over="ignore"):
                 theta = self._draw_theta(turn)
-            sizes = np.abs(theta[theta != 0])
-            is_inside = (self.domain[0] <= theta) & (theta <= self.domain[1])
-            is_sized = (self.sizes[0] <= sizes) & (sizes <= self.sizes[1])
-            if is_inside.all() and is_sized.all():
+            if self.accepts(theta):
                 n_points += 1
                 yield Point(theta, self._draw_data(theta))
+
+    def accepts(self, theta: Array) -> bool:
+        """Return whether all numbers of theta are in the domain and of the sizes asked for."""
+        sizes = np.abs(theta[theta != 0])
+        is_inside = (self.domain[0] <= theta) & (theta <= self.domain[1])
+        is_sized = (self.sizes[0] <= sizes) & (sizes <= self.sizes[1])
+        return bool(is_inside.all() and is_sized.all())
 
     def _draw_theta(self, turn: int) -> Array:
         """Return numbers (D,) of the format, of the sort whose turn it is."""
@@ -74,7 +78,7 @@ class Drawer(NamedTuple):
             many_sizes,
             many_sizes * np.sign(noise),
             np.full(n, self._size() * sign),
-            np.full(n, edges[0]),
+            np.full(n, edges[0] * self.rng.choice([0, 1])),
             one_hot * self.rng.choice([self._size() * sign, edges[0]]),
             edges,
             center * (1 + self.rng.choice(distances, n) * np.sign(noise)),

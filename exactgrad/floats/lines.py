@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from types import FrameType
 from typing import Any
 
@@ -12,6 +13,7 @@ from ..blame.steps import LIBRARY_PREFIXES
 from ..trace.arrays import Exact
 from ..trace.copies import GlobalNames
 from ..verdict.runs import TraceError
+from .cures import returned_part, statements_at
 from .judgement import Judge
 from .numbers import Point, RealNumbers, is_float_leaf, to_floats
 
@@ -119,6 +121,8 @@ def line_of_loss(
         _record(judge, point, RealNumbers(judge.limits, k, judge.by_norm), n_digits)
         for k in range(N_BESIDE)
     ]
+    position = 1 - is_value
+    needed = _names_behind(*computed.events[-1], position)
     for i, line in enumerate(computed.events):
         if exact.events[i : i + 1] != [line]:
             return *computed.events[i - 1], -1
@@ -130,12 +134,45 @@ def line_of_loss(
                 judge, computed.values[i].get(path), right, sides, path, digits
             )
         ]
-        wrong_part = ("return", 1 - is_value)
-        if wrong_part in lost:
-            return *line, 1 - is_value
-        if lost:
+        if ("return", position) in lost:
+            return *line, position
+        if any(path[0] in needed.get(line, path) for path in lost):
             return *line, -1
     return *computed.events[-1], -1
+
+
+def _names_behind(file: str, line: int, position: int) -> dict[Line, set[str]]:
+    """Return the names of variables that a part of the result depends on, for each line.
+
+    The lines are those of the function that returns the result in a tuple, else there are none.
+
+    Parameters
+    ----------
+    file, line : str, int
+        The line that returns.
+    position : int
+        Position of the part in the tuple.
+    """
+    function, statements = statements_at(file, line)
+    parts = [part for x in statements if (part := returned_part(x, position))]
+    names = {name for part in parts for name in _names(part)}
+    assignments = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.For)
+    ]
+    for node in assignments * len(assignments):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if any(names & _names(target) for target in targets):
+            names |= _names(node.iter if isinstance(node, ast.For) else node.value)
+    first = getattr(function, "lineno", 0)
+    last = getattr(function, "end_lineno", 0)
+    return {(file, k): names for k in range(first, last + 1) if parts}
+
+
+def _names(node: ast.AST) -> set[str]:
+    """Return the names of variables in an expression."""
+    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
 
 def _has_lost(

@@ -127,16 +127,18 @@ class RealNumbers(Digits):
         if self.by_norm:
             sizes = np.full_like(sizes, sizes.max())
         positions = self.n_numbers + np.arange(floats.size)
+        rng = np.random.default_rng([self.seed // 2, self.n_numbers])
         self.n_numbers += floats.size
-        signs = 1 - 2 * (positions >> self.seed // 2 & 1)  # of neighbours, or of pairs
-        if self.seed >= 4:
-            signs = np.random.default_rng([self.seed // 2, *positions]).choice(
-                [-1, 1], floats.size
-            )
+        codes = rng.integers(2, size=floats.size)
+        if (
+            self.seed < 6
+        ):  # any two of four neighbours change alike by one and unlike by another
+            codes = (positions, positions >> 1, positions ^ positions >> 1)[
+                self.seed // 2
+            ]
+        signs = (1 - 2 * (codes & 1)) * (1 - 2 * (self.seed & 1))
         changes = sizes * self.eps + Decimal(self.limits.tiny)
-        return numbers + changes * (signs * (1 - self.seed % 2 * 2)).reshape(
-            sizes.shape
-        )
+        return numbers + changes * signs.reshape(sizes.shape)
 
     def _from_float(self, x: float) -> Array:
         """Return the number whose rounding gives x (1,) or, if there are limits, one beside it.

@@ -211,13 +211,12 @@ def stability(
     drawer = Drawer(first, limits, rng, positions, domain, sizes, count(1))
     losses = [(point, judge.loss(point)) for point in drawer.points(n_inputs)]
     judged = [(point, loss) for point, loss in losses if loss is not None]
-    failed = [(point, loss) for point, loss in judged if loss.digits.any()]
     return Stability(
         dtype_name,
         len(losses),
         n_undefined=len(losses) - len(judged),
-        n_failed=len(failed),
-        failures=find_failures(judge, first, failed),
+        n_failed=sum(bool(loss.digits.any()) for _, loss in judged),
+        failures=find_failures(judge, drawer, judged),
         stable_range=_stable_range(judged, flat),
         seconds=time.process_time() - start,
     )

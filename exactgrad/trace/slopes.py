@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..fields.dual import DualField
-from ..structures import copy_leaves, leaves, map_leaves
+from ..structures import Tree, copy_leaves, leaves, map_leaves
 from .arrays import Exact, lift
 from .makers import ACTIVE_FIELD
 
@@ -35,58 +35,63 @@ def slope_along(f: Function, theta: Any, direction: Any, *arguments: Any) -> Any
     *arguments
         Further arguments of f.
     """
-    given = theta, direction, arguments
-    numbers = [leaf for _, leaf in leaves(given, "") if type(leaf) is Exact]
+    tree = Tree.of(theta, "theta")
+    point = tree.flatten(theta)
+    along = tree.flatten(direction)
+    leaf_values = [leaf for _, leaf in leaves((point, along, arguments), "")]
+    numbers = [leaf for leaf in leaf_values if type(leaf) is Exact]
     if not numbers:
-        return _difference(f, theta, direction, arguments)
+        return _difference(f, tree, point, along, arguments)
     field = numbers[0].field
     duals = DualField(field)
 
-    def to_dual(x: Any, slope: Any = None) -> Any:
-        if slope is None and type(x) is not Exact:
+    def to_dual(x: Any, second: Any = None) -> Any:
+        if type(x) is not Exact:
             return x
-        x = lift(x, field)
-        second = None if slope is None else lift(slope, field).residues
-        return Exact(
-            duals, duals.join(x.residues, second), x.floats, None, x.large_terms
-        )
+        residues = duals.join(x.residues, second)
+        return Exact(duals, residues, x.floats, None, x.large_terms)
 
+    dual_point = to_dual(lift(point, field), lift(along, field).residues)
     try:
         ACTIVE_FIELD.set(None)
-        floats = _difference(f, *map_leaves(given, lambda x: getattr(x, "floats", x)))
+        given = map_leaves((point, along, arguments), _floats_of)
+        floats = _difference(f, tree, *given)
         ACTIVE_FIELD.set(duals)
-        slopes = _in_order(direction)
-        point = map_leaves(theta, lambda x: to_dual(x, next(slopes)))
-        value = lift(f(point, *map_leaves(arguments, to_dual)), duals)
+        value = f(tree.unflatten(dual_point), *map_leaves(arguments, to_dual))
+        residues = lift(value, duals).residues
     finally:
         ACTIVE_FIELD.set(field)
-    return Exact(field, duals.parts(value.residues)[1], floats)
+    return Exact(field, duals.parts(residues)[1], floats)
 
 
-def _in_order(values: Any) -> Iterator[Any]:
-    """Yield the leaves of a structure in the order in which `map_leaves` changes them."""
-    return (leaf for _, leaf in leaves(values, ""))
+def _floats_of(x: Any) -> Any:
+    """Return the floats of an exact array, and anything else as it is."""
+    return x.floats if type(x) is Exact else x
 
 
 def _difference(
-    f: Function, theta: Any, direction: Any, arguments: tuple[Any, ...]
+    f: Function, tree: Tree, point: Any, along: Any, arguments: tuple[Any, ...]
 ) -> Any:
     """Return the derivative of f along a direction by central differences of floats.
 
     Parameters
     ----------
-    f, theta, direction, arguments
-        As in `slope_along`, with floats.
+    f : callable
+        As in `slope_along`.
+    tree : Tree
+        The structure of theta.
+    point, along : ndarray, shape (D,)
+        Theta and the direction, flattened.
+    arguments : tuple
+        Further arguments of f.
     """
-    pairs = zip(_in_order(theta), _in_order(direction), strict=True)
-    rates = [np.max(np.abs(u) / np.maximum(np.abs(x), MIN_SIZE)) for x, u in pairs]
-    h = DIFFERENCE_STEP / (max(rates) or 1.0)
+    rate = np.max(np.abs(along) / np.maximum(np.abs(point), MIN_SIZE))
+    h = DIFFERENCE_STEP / (rate or 1.0)
 
     def value(n_steps: int) -> Any:
-        slopes = _in_order(direction)
-        moved = map_leaves(theta, lambda x: x + n_steps * h * next(slopes))
+        moved = tree.unflatten(point + n_steps * h * along)
         return np.asarray(f(moved, *copy_leaves(arguments)), float)
 
     near = value(1) - value(-1)
-    far = value(2) - value(-2)
-    return (8 * near - far) / (12 * h)
+    wide = value(2) - value(-2)
+    return (8 * near - wide) / (12 * h)

@@ -113,6 +113,7 @@ def semiring_logsumexp():
     "y = log z - logit of the label + c (log z)^2, z = sum exp(logits)",
     ("1 + 2 * c * log_z", "1 + c * log_z"),
     "factor 2 of the square forgotten",
+    verdict="proved for these data",  # targets that sum to 1
 )
 def cross_entropy_with_z_loss():
     def forward(logits, targets, c):
@@ -1106,7 +1107,7 @@ def straight_through_codebook():
 @shown(
     "TD(lambda) with constant targets",
     "google-deepmind/rlax: rlax/_src/value_learning.py at 0ecdabd2",
-    "y = sum (target[t] - v[t])^2, target[t] = r + g ((1 - l) v[t+1] + l target[t+1])",
+    "y = sum (target[t] - v[t])^2 / 2, target[t] = r + g ((1 - l) v[t+1] + l target[t+1])",
     ("td = stop_gradient(targets) - v[:-1]", "td = targets - v[:-1]"),
     "the targets depend on the values too: a semi-gradient",
     verdict="refuted",

@@ -13,6 +13,7 @@ from gallery.programs import source_of  # noqa: E402
 from gallery.torch_programs import TORCH  # noqa: E402
 
 from benchmarks.mutants import mutants  # noqa: E402
+from exactgrad import torch as prover  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +66,6 @@ def test_the_right_pass_is_what_autograd_computes_and_the_wrong_one_is_not(
 
 @passes()
 def test_a_right_pass_is_proved_and_a_wrong_one_refuted_with_its_reason(backward_pass):
-    prover = pytest.importorskip("exactgrad.torch")
     assert proof_of(backward_pass, prover).verdict == "proved"
     proof = proof_of(backward_pass, prover, wrong=True)
     assert proof.verdict == "refuted"
@@ -96,7 +96,6 @@ def mutated_builders(backward_pass):
 
 @passes()
 def test_no_random_change_of_a_backward_pass_that_changes_numbers_is_proved(backward_pass):
-    prover = pytest.importorskip("exactgrad.torch")
     truth = derivatives(*backward_pass.make())
     n_proofs = 0
     for build in mutated_builders(backward_pass):
@@ -116,6 +115,21 @@ def test_no_random_change_of_a_backward_pass_that_changes_numbers_is_proved(back
             assert proof.verdict == "proved"
         if n_proofs == MUTANTS_PER_PASS:
             break
+
+
+@pytest.mark.skipif(not torch.__version__.startswith("2.13"), reason="a bug of PyTorch 2.13")
+def test_local_response_normalisation_is_that_of_pytorch_and_repaired_that_of_its_definition():
+    item = next(item for item in TORCH if item.build.__name__ == "cross_map_lrn")
+    constants = {"alpha": 0.5, "beta": 0.75, "k": 1}
+    loss, (x,), weights = item.make(wrong=True)
+    images = x[None, :, :, None].clone().requires_grad_()
+    value = torch.nn.CrossMapLRN2d(3, **constants)(images)[0, :, :, 0]
+    torch.testing.assert_close(value, loss.apply(x))
+    (slope,) = torch.autograd.grad((value * weights).sum(), images)
+    torch.testing.assert_close(slope.ravel(), derivatives(loss, (x,), weights))
+    repaired, *_ = item.make()
+    defined = torch.nn.functional.local_response_norm(images, 3, **constants)[0, :, :, 0]
+    torch.testing.assert_close(defined, repaired.apply(x))
 
 
 def test_there_are_enough_passes():
