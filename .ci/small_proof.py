@@ -5,25 +5,29 @@ from importlib import import_module
 
 
 def forward(x, w):
+    """Return x w and what the backward pass needs."""
     return x * w, (x, w)
 
 
 def backward(saved, grad_out):
+    """Return the gradients by x and w."""
     x, w = saved
     return grad_out * w, grad_out * x
 
 
 def backward_with_a_mistake(saved, grad_out):
-    x, w = saved
+    """Return the gradient by w with w where x belongs."""
+    _, w = saved
     return grad_out * w, grad_out * w
 
 
 if __name__ == "__main__":
     framework = sys.argv[1]
-    array = import_module("jax.numpy").array if framework == "jax" else import_module("torch").tensor
+    module, name = {"jax": ("jax.numpy", "array"), "torch": ("torch", "tensor")}[framework]
+    array = getattr(import_module(module), name)
     prove_vjp = import_module(f"exactgrad.{framework}").prove_vjp
     inputs = array([0.5, -1.5]), array([2.0, 0.25])
-    for name, verdict in ((backward, "proved"), (backward_with_a_mistake, "refuted")):
-        proof = prove_vjp(forward, name, *inputs)
+    for function, verdict in ((backward, "proved"), (backward_with_a_mistake, "refuted")):
+        proof = prove_vjp(forward, function, *inputs)
         print(proof)
         assert proof.verdict == verdict
