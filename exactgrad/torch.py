@@ -3,6 +3,8 @@
 A function of tensors is run once by PyTorch, in float64. A `Tracer` sees each operation of ATen
 that the function and the backward pass call, hand-written or not, and writes it down as a step on
 NumPy arrays. `exactgrad.prove` then proves that program, whose lines are those of the user's file.
+Operations that have no rule here are replaced by others, as PyTorch's own table of decompositions
+says; how a kernel in C++ rounds is not proved.
 
 >>> import torch
 >>> class Square(torch.autograd.Function):
@@ -37,6 +39,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -586,7 +589,9 @@ READS = {
     "__array__",
     "__deepcopy__",
     "__dlpack__",
+    "__format__",
     "__reduce_ex__",
+    "__repr__",
     "data_ptr",
     "numpy",
     "tolist",
@@ -756,7 +761,7 @@ def _is_in_function() -> bool:
 
 def _line_in_words(lines: tuple[Line, ...]) -> str:
     """Return words for the user's line, with its text."""
-    if not lines:
+    if lines in ((), (NO_LINE,)):
         return "a step of PyTorch"
     file, number = lines[0]
     return f"line {number} of {file}, `{linecache.getline(file, number).strip()}`"
@@ -775,8 +780,6 @@ class Tracer(TorchDispatchMode):
         Truth values and whole numbers on which the path of the function depends.
     guard_values : list of ndarray
         Their values on this path.
-    constants : list of (number or ndarray, lines)
-        The constants of the program.
     held : dict
         What is constant in the gradient, by the line that makes it so.
     is_forward : bool
@@ -788,7 +791,6 @@ class Tracer(TorchDispatchMode):
         self.steps: list[Step] = []
         self.guards: list[Variable] = []
         self.guard_values: list[Array] = []
-        self.constants: list[tuple[Any, tuple[Line, ...]]] = []
         self.held: dict[Line, str] = {}
         self.is_forward = True
         self._memories: dict[int, Memory] = {}
@@ -809,13 +811,16 @@ class Tracer(TorchDispatchMode):
         """Return whether the numbers of a tensor depend on the inputs."""
         try:
             return tensor.untyped_storage()._cdata in self._memories
-        except (NotImplementedError, RuntimeError):
-            return True  # tensors of torch.func have no storage
+        except NotImplementedError:
+            # a sparse tensor, which is constant, or one of torch.func
+            return tensor.layout is torch.strided
 
     def value(self, tensor: Tensor) -> Any:
         """Return the variable that holds a tensor, or a copy of its numbers if it is constant."""
         memory = self._memories.get(tensor.untyped_storage()._cdata)
         if memory is None:
+            if tensor.layout is not torch.strided:
+                raise NotTraceable(f"{self.words()}: a sparse tensor has no exact form")
             return tensor.detach().numpy().copy()
         geometry = _geometry(tensor)
         if geometry not in memory.values:
@@ -904,7 +909,7 @@ class Tracer(TorchDispatchMode):
             if "empty" in packet and result.is_floating_point():
                 result.fill_(UNINITIALIZED)
             return result
-        is_check = packet.startswith(("_assert", "_linalg_check"))
+        is_check = packet.startswith(("_assert", "_linalg_check", "_has_same_storage"))
         if torch.Tag.inplace_view in func.tags or is_check:
             return func(*args, **kwargs)
         if packet in READING:
@@ -958,9 +963,6 @@ class Tracer(TorchDispatchMode):
             raise NotTraceable(
                 f"{_line_in_words(lines)}: complex numbers have no exact form"
             )
-        self.constants += [
-            (x, lines) for x in leaves if _is_array(x) or isinstance(x, float | int)
-        ]
         inputs = tuple(x for x in leaves if type(x) is Variable)
         operation = Operation(func, rule, leaves, spec, kept)
         outputs = tuple(map(self.add, results))
@@ -1009,6 +1011,19 @@ class Tracer(TorchDispatchMode):
             "write its result into a new tensor"
         )
 
+    def constants(self, outputs: Sequence[Any]) -> list[tuple[Any, tuple[Line, ...]]]:
+        """Return the constants that the outputs of the program depend on, each with its lines."""
+        found = [(x, (NO_LINE,)) for x in outputs if type(x) is not Variable]
+        needed = {x for x in (*outputs, *self.guards) if type(x) is Variable}
+        for step in reversed(self.steps):
+            if needed.isdisjoint(step.outputs):
+                continue
+            needed.update(x for x in step.inputs if type(x) is Variable)
+            values = getattr(step.rule, "leaves", step.inputs)
+            numbers = (x for x in values if _is_array(x) or isinstance(x, float | int))
+            found += [(x, step.lines) for x in numbers]
+        return found
+
     # --- what Python reads
 
     def _fix(self, tensor: Tensor) -> None:
@@ -1054,9 +1069,11 @@ class Reads(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         name = getattr(func, "__name__", "")
-        if name in ("__repr__", "__format__") and self.tracer.depends(args[0]):
+        is_user = sys._getframe(1).f_code.co_filename != __file__
+        is_read = is_user and name in READS and self.tracer.depends(args[0])
+        if is_read and name in ("__repr__", "__format__"):
             return f"tensor of shape {tuple(args[0].shape)}"
-        if name in READS and self.tracer.depends(args[0]):
+        if is_read:
             raise NotTraceable(
                 f"{_line_in_words(_user_lines())}: the numbers of a tensor are read outside of "
                 "PyTorch, where they have no derivatives: use PyTorch's functions"
@@ -1111,7 +1128,18 @@ def _find_rule(
 def _tracing(tracer: Tracer) -> Iterator[None]:
     """Let a tracer see what PyTorch does, in float64 and with the random numbers of one seed."""
     default = torch.get_default_dtype()
-    with torch.random.fork_rng(devices=[]), sdpa_kernel(SDPBackend.MATH):
+    run_engine = torch.autograd._engine_run_backward
+
+    def run_backward(*args: Any, **kwargs: Any) -> Any:
+        # PyTorch leaves the mode while an overridable function runs, such as torch.autograd.grad
+        with Reads(tracer):
+            return run_engine(*args, **kwargs)
+
+    with (
+        torch.random.fork_rng(devices=[]),
+        sdpa_kernel(SDPBackend.MATH),
+        patch.object(torch.autograd, "_engine_run_backward", run_backward),
+    ):
         torch.manual_seed(0)
         torch.set_default_dtype(torch.float64)
         try:
@@ -1172,8 +1200,8 @@ class Traced:
         NotTraceable is raised if it has no exact form.
         """
         tracer, inputs, results = self.trace(arrays)
-        self._check_constants(tracer, arrays)
         outputs = [tracer.value(x) for x in results]
+        self._check_constants(tracer, outputs, arrays)
         program = to_function(
             Program((*inputs,), tracer.steps, (*outputs, *tracer.guards))
         )
@@ -1194,22 +1222,23 @@ class Traced:
         self._programs.append(program)
         return program
 
-    def _check_constants(self, tracer: Tracer, arrays: Sequence[Array]) -> None:
-        """Raise NotTraceable if constants of a program change with its inputs."""
+    def _check_constants(
+        self, tracer: Tracer, outputs: list[Any], arrays: Sequence[Array]
+    ) -> None:
+        """Raise NotTraceable if constants that the outputs depend on change with the inputs."""
         rng = np.random.default_rng(0)
         moved = [x * (1 + 1e-6 * rng.standard_normal(np.shape(x))) for x in arrays]
-        second, _, _ = self.trace(moved)
+        second, _, results = self.trace(moved)
         paths = zip(tracer.guard_values, second.guard_values, strict=False)
         if not all(np.array_equal(x, y) for x, y in paths):
             return
-        first = tracer.constants
-        pairs = zip(first, second.constants, strict=False)
-        changed = [
-            lines for (x, lines), (y, _) in pairs if not np.array_equal(x, y, True)
-        ]
-        if changed or len(first) != len(second.constants):
+        first = tracer.constants(outputs)
+        again = second.constants([second.value(x) for x in results])
+        pairs = zip(first, again, strict=False)
+        changed = [lines for (x, lines), (y, _) in pairs if not np.array_equal(x, y)]
+        if changed or len(first) != len(again):
             raise NotTraceable(
-                f"{_line_in_words(changed[0] if changed else ())}: a constant of the function "
+                f"{_line_in_words(changed[-1] if changed else ())}: a constant of the function "
                 "changes from call to call: it is computed outside of PyTorch, or drawn by a "
                 "random generator that is not PyTorch's own. Pass it as an argument"
             )
@@ -1266,10 +1295,10 @@ def _gradient_program(
         one = torch.ones(())
         inputs = (tracer.value(variables[0]),)
         tracer.steps.append(Step(_exact_one, inputs, (tracer.add(one),)))
-        # `torch.autograd.grad` would switch `Reads` off
-        torch.autograd.backward(value, one, inputs=variables)
-        pairs = ((x, x.grad) for x in variables)
-        return [value, *(torch.zeros_like(x) if d is None else d for x, d in pairs)]
+        gradients = torch.autograd.grad(
+            value, variables, one, allow_unused=True, materialize_grads=True
+        )
+        return [value, *gradients]
 
     traced = Traced(value_and_gradients, leaves, moving)
 
