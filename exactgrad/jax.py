@@ -833,6 +833,18 @@ def _lines(source_info: Any) -> tuple[Line, ...]:
     return tuple(lines)
 
 
+def _columns(source_info: Any, lines: tuple[Line, ...]) -> tuple[int, int]:
+    """Return where the expression of an operation begins and ends in the first of its lines."""
+    codes, offsets = source_info.traceback.raw_frames()
+    for code, offset in zip(codes, offsets, strict=True):
+        if lines and code.co_filename == lines[0][0]:
+            first, last, start, end = [*code.co_positions()][offset // 2]
+            if first == last == lines[0][1] and end:
+                return start, end
+            break
+    return 0, 0
+
+
 class Reader:
     """Translates traces of JAX to programs.
 
@@ -904,7 +916,8 @@ class Reader:
 
         for equation in jaxpr.eqns:
             arguments = [*map(value_of, equation.invars)]
-            called = (*_lines(equation.source_info), *lines)
+            here = _lines(equation.source_info)
+            called = (*here, *lines)
             function = None
             if not _is_random(equation, arguments):
                 function = self._called_trace(equation)
@@ -916,7 +929,10 @@ class Reader:
                 outputs = [Variable() for _ in equation.outvars]
                 operation, functions = self._operation(equation, called)
                 arguments = [*functions, *arguments]
-                steps.append(Step(operation, (*arguments,), (*outputs,), called))
+                columns = _columns(equation.source_info, here)
+                steps.append(
+                    Step(operation, (*arguments,), (*outputs,), called, columns)
+                )
             values.update(zip(equation.outvars, outputs, strict=True))
         return [value_of(atom) for atom in jaxpr.outvars]
 
