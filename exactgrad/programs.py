@@ -24,7 +24,7 @@ from itertools import groupby
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-__all__ = ["Line", "Program", "Step", "Variable", "to_function"]
+__all__ = ["NO_LINE", "Line", "Program", "Step", "Variable", "to_function"]
 
 Line = tuple[str, int]  # the path of a file and the number of a line in it
 # The line of the outermost function, and of steps without lines: it is not the user's
