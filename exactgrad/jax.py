@@ -16,7 +16,7 @@ import linecache
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from math import inf, nan, prod
 from pathlib import Path
@@ -316,16 +316,17 @@ def _slices(starts: Any, sizes: Any, shape: Any) -> tuple[slice, ...]:
 def _dot_general(x: Any, y: Any, dimension_numbers: Any) -> Any:
     """Return the sums of products over contracted axes, for each entry of the batch axes."""
     contracted, batch = dimension_numbers
-    matrices, shapes = [], []
+    matrices: list[Any] = []
+    sizes: list[Any] = []
     for array, summed, axes in zip((x, y), contracted, batch, strict=True):
-        own = [k for k in range(array.ndim) if k not in (*summed, *axes)]
-        shapes.append([array.shape[k] for k in own])
+        free = [k for k in range(array.ndim) if k not in (*summed, *axes)]
+        sizes.append([array.shape[k] for k in free])
         n_summed = prod(array.shape[k] for k in summed)
-        matrix = np.transpose(array, (*axes, *own, *summed))
+        matrix = np.transpose(array, (*axes, *free, *summed))
         stacked = [array.shape[k] for k in axes]
-        matrices.append(np.reshape(matrix, (*stacked, prod(shapes[-1]), n_summed)))
+        matrices.append(np.reshape(matrix, (*stacked, prod(sizes[-1]), n_summed)))
     out = np.matmul(matrices[0], np.swapaxes(matrices[1], -1, -2))
-    return np.reshape(out, (*stacked, *shapes[0], *shapes[1]))
+    return np.reshape(out, (*stacked, *sizes[0], *sizes[1]))
 
 
 def _broadcast(x: Any, *_: Any, shape: Any, broadcast_dimensions: Any) -> Any:
@@ -1010,9 +1011,10 @@ def _lines_of_backward_rules() -> Iterator[None]:
         code = frame.f_code
         if event != "call" or code.co_filename.startswith(LIBRARY_PREFIXES):
             return
-        place = code.co_filename, code.co_qualname, frame.f_lineno
-        recorded = source_info_util.current().traceback.frames
-        if place not in ((x.file_name, x.function_name, x.line_num) for x in recorded):
+        position = code.co_filename, code.co_qualname, frame.f_lineno
+        recorded = source_info_util.current().traceback
+        frames = recorded.frames if recorded else ()
+        if position not in [(x.file_name, x.function_name, x.line_num) for x in frames]:
             # JAX asks Python for the lines if the traceback is false, and ignores None
             names = source_info_util.current_name_stack()
             source_info_util.user_context(False, name_stack=names).__enter__()
@@ -1163,43 +1165,68 @@ def prove(f: Function, theta: Any, *data: Any, **options: Any) -> Proof:
     def claim(reader: Reader) -> Function:
         function = reader.to_numpy(trace, names)
 
-        def value_and_grad(theta: Any, *data: Any) -> Any:
+        def run(theta: Any, *data: Any) -> Any:
             value, *gradient = function(*_arrays([theta, *data]))
             return value, _like(theta, gradient)
 
-        return _with_parameters(value_and_grad, f)
+        return _with_parameters(run, f)
 
     reader = Reader()
-    proof = proofs.prove(claim(reader), *arguments.floats, **options)
+    value_and_grad = claim(reader)
+    proof = proofs.prove(value_and_grad, *arguments.floats, **options)
     if proof.verdict is Verdict.REFUTED and reader.stops:
-        held = proofs.prove(claim(Reader(True)), *arguments.floats, **options)
-        if held:
-            return _with_sentence(proof, _held_constant(reader.stops))
-    if not proof:
-        return proof
+        with_constants = claim(Reader(holds_constant=True))
+        if proofs.prove(with_constants, *arguments.floats, **options):
+            return _with_sentence(proof, _name_stops(reader.stops))
     primal = Reader()
-    first = primal.to_numpy(value_trace, names)
-    if not primal.is_custom:
+    function = primal.to_numpy(value_trace, names)
+    if not proof or not primal.is_custom:
         return proof
-    second = claim(Reader())
-    same = proofs.prove_same(
-        lambda *floats: first(*_arrays(floats))[0],
-        lambda *floats: second(*floats)[0],
-        *arguments.floats,
-        seed=options.get("seed", 0),
-        fixed=options.get("fixed", ()),
+    failure = _compare_values(
+        lambda *floats: function(*_arrays(floats))[0],
+        lambda *floats: value_and_grad(*floats)[0],
+        arguments.floats,
+        {name: options[name] for name in ("seed", "fixed") if name in options},
     )
-    if same:
-        return proof
+    return proof if failure is None else failure
+
+
+def _compare_values(
+    primal: Function, forward: Function, floats: list[Any], options: dict[str, Any]
+) -> Proof | None:
+    """Return None if a function and its forward rules have the same values, else the failed proof.
+
+    Parameters
+    ----------
+    primal, forward : callable
+        Functions of the dicts in `floats` that return the value, without and with forward rules.
+    floats : list of dict
+        The float64 arrays of each argument, theta first. Values are also compared at other thetas,
+        of other signs and sizes, where comparisons take other paths.
+    options : dict
+        Keyword arguments of `exactgrad.prove_same`.
+    """
+    theta, *data = floats
+    rng = np.random.default_rng(0)
+    negative = {name: -x for name, x in theta.items()}
+    scaled = [
+        {name: x * rng.standard_normal(x.shape) for name, x in theta.items()}
+        for _ in range(4)
+    ]
     sentence = "the forward rule of a custom derivative returns another value than the function"
-    if same.verdict is Verdict.REFUTED:
-        return _with_sentence(same, sentence)
-    return with_fields(same, reason=f"{sentence}, or so it seems: {same.reason}")
+    for point in (theta, negative, *scaled):
+        proof = proofs.prove_same(primal, forward, point, *data, **options)
+        if proof.verdict is Verdict.REFUTED:
+            return _with_sentence(proof, sentence)
+        if point is theta and not proof:
+            return with_fields(proof, reason=f"perhaps {sentence}: {proof.reason}")
+    return None
 
 
 def _with_parameters(function: Function, named: Function) -> Function:
     """Return `function` with the signature of another, whose parameters a proof then names."""
-    function.__signature__ = inspect.signature(named)  # type: ignore[attr-defined]
+    with suppress(TypeError, ValueError):  # functions in C have no signature
+        function.__signature__ = inspect.signature(named)  # type: ignore[attr-defined]
     return function
 
 
@@ -1208,15 +1235,15 @@ def _with_sentence(proof: Proof, sentence: str) -> Proof:
     return with_fields(proof, why=lambda: [*proof.why(), sentence])
 
 
-def _held_constant(stops: Sequence[Line]) -> str:
+def _name_stops(stops: Sequence[Line]) -> str:
     """Return a sentence that names the lines which call ``stop_gradient``."""
-    places = [
+    locations = [
         f"line {line} of {Path(file).name}, `{linecache.getline(file, line).strip()}`"
         for file, line in dict.fromkeys(stops)
     ]
     return (
         "it is the gradient if what jax.lax.stop_gradient holds constant is constant: "
-        + ", ".join(places)
+        + ", ".join(locations)
     )
 
 

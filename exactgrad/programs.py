@@ -78,9 +78,9 @@ class Statement(NamedTuple):
         """The inputs of the step, or the variables that the called function takes."""
         if not self.is_call:
             return self.steps[0].inputs
-        own = {variable for step in self.steps for variable in step.outputs}
+        computed = {variable for step in self.steps for variable in step.outputs}
         used = _variables(value for step in self.steps for value in step.inputs)
-        return tuple(variable for variable in used if variable not in own)
+        return tuple(variable for variable in used if variable not in computed)
 
 
 def to_function(program: Program) -> Callable[..., tuple[Any, ...]]:
@@ -153,7 +153,7 @@ class Writer:
     def _new_name(self) -> str:
         """Return a new name for a local variable, which no other function uses either."""
         self._n_names += 1
-        return f"_{self._n_names}"
+        return f"_step_{self._n_names}"
 
     def first_lines(self, lines: tuple[Line, ...]) -> tuple[Line, ...]:
         """Return `lines` with those inside of an assignment replaced by its first line."""

@@ -290,6 +290,17 @@ def _arctan2(y: Exact, x: Exact) -> Exact:
     return select(is_left, angle + np.where(is_upper, math.pi, -math.pi), angle)
 
 
+def _logaddexp(x: Exact, y: Exact) -> Exact:
+    """Return log(e^x + e^y); if decimals decide, by way of the larger number.
+
+    Its power may be too large for a decimal.
+    """
+    if not x.field.decimals_decide:
+        return log(exp(x) + exp(y))
+    larger: Exact = UFUNCS["maximum"](x, y)
+    return larger + log(exp(x - larger) + exp(y - larger))
+
+
 def polygamma(order: int) -> Callable[[Any], Exact]:
     """Return the exact version of log Gamma, digamma, or a derivative of digamma, by `order`.
 
@@ -357,7 +368,7 @@ NUMPY_FORMULAS: Handlers = {
     "expm1": _expm1,
     "hypot": lambda x, y: sqrt(x * x + y * y),
     "log1p": _log1p,
-    "logaddexp": lambda x, y: log(exp(x) + exp(y)),
+    "logaddexp": _logaddexp,
     "sinh": lambda x: (exp(x) - exp(-x)) / 2,
     "tanh": _tanh,
 }

@@ -511,6 +511,15 @@ def test_a_forward_rule_with_another_value_is_refuted():
     assert verdict(other, normal(3)) is Verdict.REFUTED
 
 
+def test_a_forward_rule_with_another_value_on_another_path_is_refuted():
+    def forward(x):
+        return jnp.where(x > 0, x * x, x * x + 1), x
+
+    f = custom(lambda x: x * x, forward, lambda x, d: (2 * x * d,))
+    for theta in (np.array([0.5, 0.2]), np.array([-0.5, -0.2]), np.array([0.5, -0.2])):
+        assert verdict(f, theta) is Verdict.REFUTED
+
+
 def test_a_gradient_that_is_right_at_this_theta_only_is_refuted():
     here = normal(3)
     assert verdict(square(lambda x, d: (2 * here * d,)), here) is not Verdict.PROVED

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from exactgrad.floats.shrinking import shrink
 
 THETA = np.array([0.9, -0.4, 1.3])
 ONE = np.array([0.5])
+ROOT = Path(__file__).parents[2]
 FORMATS = ("float64", "float32")
 
 
@@ -412,6 +415,15 @@ def test_a_formula_over_several_lines_is_followed_backwards(tmp_path):
     assert cure_of(str(path), 3, -1) == ""
 
 
+def test_entries_of_an_argument_are_different_numbers(tmp_path):
+    path = tmp_path / "formula.py"
+    path.write_text(
+        "def f(t):\n    d = t[0] * t[3] - t[1] * t[2]\n    r = np.sqrt(t[0] ** 2 + t[1] * t[1])\n"
+    )
+    assert cure_of(str(path), 2, -1) == ""
+    assert cure_of(str(path), 3, -1) == "np.hypot(t[0], t[1])"
+
+
 def test_shrinking_keeps_what_fails():
     from exactgrad.floats.numbers import Point
 
@@ -458,3 +470,14 @@ def test_the_command_says_where_digits_are_lost(tmp_path, capsys):
     command = ["--floats", f"{path}::careful", "--theta", "2", "--dtype", "float32"]
     assert main(command) == 0
     assert capsys.readouterr().out.startswith("stable: float32")
+
+
+def test_the_page_prints_what_it_shows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "stability.md").read_text("utf-8")
+    code, shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL).groups()
+    Path("softplus.py").write_text(code)
+    exec(compile(code, "softplus.py", "exec"), {"__name__": "softplus"})
+    assert capsys.readouterr().out == shown
+    command = re.search(r"```sh\nexactgrad (.*?)\n", page)[1]
+    assert main(command.split()) == 1
