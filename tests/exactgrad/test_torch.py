@@ -1,8 +1,12 @@
 """PyTorch programs are read as they are: rules, autograd.Function, memory, paths, and attacks."""
 
+import contextlib
 import copy
+import io
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -551,3 +555,15 @@ def test_invalid_arguments_are_refused():
 def test_the_package_does_not_import_torch():
     code = "import exactgrad, sys; exactgrad.prove; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_page_prints_what_it_shows(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "prove.md").read_text("utf-8")
+    example = r"```python\n(import numpy as np\nimport torch\n.*?)```\n\n```text\n(.*?)```"
+    code, shown = re.search(example, page, re.DOTALL).groups()
+    file = tmp_path / "swish.py"
+    file.write_text(code)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, str(file), "exec"), {"__name__": "page"})
+    assert output.getvalue() == shown
