@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -348,6 +349,30 @@ def test_a_function_with_a_state_says_so():
     assert "different numbers for the same input" in str(result)
 
 
+def test_a_function_without_a_value_says_so():
+    result = stability(lambda x: np.log(-1 - np.abs(x)), ONE, n_inputs=20)
+    assert not result
+    assert "no value in exact numbers" in str(result)
+
+
+def test_a_theta_at_which_the_loss_has_overflown_is_no_measure():
+    result = stability(naive_softplus, 1000 * np.abs(THETA), n_inputs=10)
+    assert result.stable_range is None
+    assert result.worst.computed == np.inf
+
+
+def test_a_function_in_c_and_a_partial_one_are_judged():
+    assert stability(np.log1p, ONE, n_inputs=40)
+    failure = stability(partial(naive_softplus), THETA, n_inputs=40).worst
+    assert "np.log(1 + e)" in failure.line
+
+    class Wrapped:
+        def __call__(self, x):
+            return np.exp(np.log1p(x)) - 1
+
+    assert not stability(Wrapped(), ONE, n_inputs=80, domain=(-0.5, 1.0))
+
+
 def test_what_the_function_raises_at_theta_is_raised():
     def function(x):
         raise RuntimeError("no")
@@ -413,6 +438,15 @@ def test_a_formula_over_several_lines_is_followed_backwards(tmp_path):
     assert cure_of(str(path), 5, 0) == "np.logaddexp(0, x)"
     assert cure_of(str(path), 5, 1) == ""
     assert cure_of(str(path), 3, -1) == ""
+
+
+def test_entries_of_an_argument_are_different_numbers(tmp_path):
+    path = tmp_path / "formula.py"
+    path.write_text(
+        "def f(t):\n    d = t[0] * t[3] - t[1] * t[2]\n    r = np.sqrt(t[0] ** 2 + t[1] * t[1])\n"
+    )
+    assert cure_of(str(path), 2, -1) == ""
+    assert cure_of(str(path), 3, -1) == "np.hypot(t[0], t[1])"
 
 
 def test_shrinking_keeps_what_fails():
