@@ -39,10 +39,10 @@ __all__ = ["explanation"]
 Array = NDArray[Any]
 MAX_THETA_SIZE = 256  # largest length of theta for which a line is looked for
 # Number of seeds tried for a trace: a square root exists for half of all random numbers
-MAX_TRACES = 4
+MAX_TRACES = 2
 # Largest number of repairs tried that change shapes: each takes a run of its own
 MAX_RESHAPING = 64
-MAX_BATCHES = 64  # largest number of runs for other repairs, which test 64 each
+MAX_BATCHES = 24  # largest number of runs for other repairs, which test 64 each
 
 
 class Suspect(NamedTuple):
@@ -274,10 +274,13 @@ class Search:
 
     def suspicion(self) -> str:
         """Return a sentence on the line to look at if there is no repair; "" if none is found."""
-        for suspect in self.uncleared:
-            if not any(self.trace.steps[k].residues.any() for k in suspect.steps):
-                return f"{_location(suspect.site)}: it is 0"
-        for suspect in self.uncleared:
+        # what is computed before the first right cotangent are factors, and seldom wrong
+        follows = np.zeros(len(self.is_forward), bool)
+        for k, step in enumerate(self.trace.steps):
+            is_right = self.is_cleared[k] and not self.is_forward[k]
+            follows[k] = is_right or follows[list(step.sources)].any()
+        late = [s for s in self.uncleared if follows[s.steps].any()]
+        for suspect in late or self.uncleared:
             return _location(suspect.site)
         for suspect in self.backward[-1:]:
             last = suspect.steps[-1]
