@@ -41,7 +41,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.lib.stride_tricks import as_strided
+from torch import Tensor
 from torch._decomp import decomposition_table
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -52,9 +54,10 @@ with suppress(ImportError):
 from . import proofs
 from .arguments import check_callable
 from .fields.finite import Untraceable
-from .programs import Line, Program, Step, Variable, to_function
+from .programs import NO_LINE, Line, Program, Step, Variable, to_function
 from .proofs import Proof, Verdict, with_fields
-from .trace.arrays import KINK_MESSAGE, Exact, comparison_of
+from .structures import flatten_theta
+from .trace.arrays import KINK_MESSAGE, Exact, lift
 from .trace.arrays import of_floats as on_path
 from .trace.copies import ACTIVE_COPIES
 from .trace.functions import SPECIAL, polygamma
@@ -63,9 +66,10 @@ from .verdict.data import FIXED, argument_names, parse_fixed
 __all__ = ["prove", "prove_same", "prove_vjp", "rule"]
 
 Array = np.ndarray[Any, Any]
-Tensor = torch.Tensor
 TORCH = str(Path(torch.__file__).parent)
 PACKAGE = str(Path(__file__).parent)
+APPLY_CODE = torch.autograd.Function.apply.__func__.__code__
+ATOL = 1e-13  # what is left of a difference of equal numbers
 RTOL = 1e-7  # of the largest number: the program has to give PyTorch's own numbers
 UNINITIALIZED = 0.7390851332151607  # what torch.empty holds in a trace
 
@@ -102,18 +106,10 @@ def _variance(
     return _of_axes(np.var)(x, dim, keepdim, ddof=correction)
 
 
-def _stepwise(function: Callable[..., Any], jump: float) -> Callable[..., Any]:
-    """Return np.floor or the like for exact numbers: constants that depend on the path.
-
-    The function jumps at whole numbers plus `jump`, where nothing is proved.
-    """
-
-    def of_numbers(x: Any) -> Any:
-        if type(x) is Exact:
-            comparison_of(np.equal)(x, np.floor(x.floats) + jump)
-        return on_path(function)(x)
-
-    return of_numbers
+def _to_int(x: Any) -> Any:
+    """Return floats without their fractions as integers, which are constants on the path."""
+    np.trunc(x)  # it refuses whole numbers, at which the result jumps
+    return on_path(np.trunc)(x).astype(int)
 
 
 def _special(
@@ -232,13 +228,15 @@ def _linear(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Return what an operation that is linear in all floats returns, by its matrix."""
     data = [x for x in tree_leaves((args, kwargs)) if _is_float(x)]
     sizes = [x.size for x in data]
-    columns = []
-    for unit in torch.eye(sum(sizes), dtype=torch.float64):
+
+    def of_unit(unit: Tensor) -> Tensor:
         parts = zip(unit.split(sizes), data, strict=True)
         shaped = [part.reshape(x.shape) for part, x in parts]
         new_args, new_kwargs = _with_tensors((args, kwargs), shaped)
-        columns.append(op(*new_args, **new_kwargs))
-    matrix = torch.stack(columns, -1).numpy()
+        return op(*new_args, **new_kwargs)
+
+    rows = torch.func.vmap(of_unit)(torch.eye(sum(sizes), dtype=torch.float64))
+    matrix = np.moveaxis(rows.numpy(), 0, -1)
     return matrix @ np.concatenate([np.reshape(x, -1) for x in data])
 
 
@@ -321,6 +319,12 @@ def _max_pool_backward(grad: Any, x: Any, *settings: Any) -> Any:
     return _sum_at(positions.ravel(), grad, x.shape)
 
 
+def _unfold_backward(grad: Any, sizes: Any, dim: int, size: int, step: int) -> Any:
+    """Return the cotangent, of shape `sizes`, of an array of which windows were taken."""
+    positions = torch.arange(int(np.prod(sizes))).reshape(sizes).unfold(dim, size, step)
+    return _sum_at(positions.flatten().numpy(), grad, sizes)
+
+
 def _pad(x: Any, pad: Any, value: float = 0) -> Any:
     """Return x with a constant around it, or without its edges where `pad` is negative."""
     op = torch.ops.aten.constant_pad_nd.default
@@ -340,8 +344,6 @@ def _scatter_number(x: Any, dim: int, index: Any, value: float) -> Any:
     return _moved(torch.ops.aten.scatter.src, x, dim, index, values)
 
 
-_floor = _stepwise(np.floor, 0.0)
-_trunc = _stepwise(np.trunc, 0.0)
 # Rules by the name of an operation, with its overload where that matters
 RULES: dict[str, Callable[..., Any]] = {
     "add": lambda x, y, alpha=1: x + (y if alpha == 1 else alpha * y),
@@ -349,7 +351,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "rsub": lambda x, y, alpha=1: y - (x if alpha == 1 else alpha * x),
     "mul": lambda x, y: x * y,
     "div": lambda x, y: x / y,
-    "floor_divide": lambda x, y: _floor(x / y),
     "neg": lambda x: -x,
     "abs": np.abs,
     "reciprocal": lambda x: 1 / x,
@@ -392,12 +393,13 @@ RULES: dict[str, Callable[..., Any]] = {
     "polygamma": _polygamma,
     "sign": np.sign,
     "sgn": np.sign,
-    "floor": _floor,
-    "ceil": _stepwise(np.ceil, 0.0),
-    "trunc": _trunc,
-    "round": _stepwise(np.round, 0.5),
-    "remainder": lambda x, y: x - _floor(x / y) * y,
-    "fmod": lambda x, y: x - _trunc(x / y) * y,
+    "floor": np.floor,
+    "floor_divide": np.floor_divide,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "round": lambda x, decimals=0: np.round(x, decimals),
+    "remainder": np.remainder,
+    "fmod": np.fmod,
     "hardshrink_backward": _shrink_backward,
     "softshrink_backward": _shrink_backward,
     "maximum": np.maximum,
@@ -416,7 +418,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "masked_fill": lambda x, mask, value: np.where(mask, value, x),
     "clone": lambda x: x,
     "to float": lambda x: x,
-    "to int": lambda x: _trunc(x).astype(int),
+    "to int": _to_int,
     "to bool": lambda x: np.not_equal(x, 0),
     "copy": lambda x, source, *_: np.broadcast_to(source, x.shape),
     "isnan": np.isnan,
@@ -454,9 +456,12 @@ RULES: dict[str, Callable[..., Any]] = {
     "linalg_cholesky_ex": _cholesky,
     "linalg_solve_triangular": _solve_triangular,
     "linalg_inv_ex": lambda x, check_errors=False: (np.linalg.inv(x), 0),
+    "_linalg_det": lambda x: (np.linalg.det(x), x.swapaxes(-1, -2), 0),
+    "_linalg_slogdet": lambda x: (*np.linalg.slogdet(x), x.swapaxes(-1, -2), 0),
     "_linalg_solve_ex": _solve,
     "linalg_lu_solve": _lu_solve,
     "constant_pad_nd": _pad,
+    "unfold_backward": _unfold_backward,
     "max_pool2d_with_indices_backward": _max_pool_backward,
     "convolution": _convolution,
     "convolution_backward": _convolution_backward,
@@ -516,14 +521,12 @@ SHOWN = {
     "im2col": _linear,
     "index_add": _linear,
     "max_pool3d_with_indices_backward": _linear,
-    "put": _linear,
     "reflection_pad1d_backward": _linear,
     "reflection_pad2d_backward": _linear,
     "replication_pad1d_backward": _linear,
     "replication_pad2d_backward": _linear,
     "scatter_add": _linear,
     "trace": _linear,
-    "unfold_backward": _linear,
     "upsample_bilinear2d": _linear,
     "upsample_bilinear2d_backward": _linear,
     "upsample_linear1d": _linear,
@@ -569,6 +572,14 @@ IGNORED = {
     "memory_format",
     "non_blocking",
     "pin_memory",
+}
+# What Python or the shapes of results depend on: an operation with its arguments, or None
+READING: dict[str, Any] = {
+    "_local_scalar_dense": None,
+    "is_nonzero": None,
+    "allclose": lambda *args: (torch.ops.aten.isclose.default, args),
+    "equal": lambda *args: (torch.ops.aten.eq.Tensor, args),
+    "nonzero": lambda x: (torch.ops.aten.ne.Scalar, (x, 0)),
 }
 # Methods of tensors by which numbers leave PyTorch
 READS = {
@@ -710,6 +721,11 @@ def _check_path(expected: Array, value: Any) -> Any:
     return np.zeros(())
 
 
+def _exact_one(x: Any) -> Any:
+    """Return the number 1, exact if x is."""
+    return lift(1.0, x.field) if type(x) is Exact else np.ones(())
+
+
 def _to_double(x: Tensor) -> Tensor:
     """Return floats of fewer digits in float64, as the numbers that one would write for them."""
     if x.dtype is torch.bfloat16:
@@ -721,13 +737,21 @@ def _to_double(x: Tensor) -> Tensor:
 def _user_lines() -> tuple[Line, ...]:
     """Return the line of the user's file that runs, and those that have called it."""
     lines = []
-    frame = sys._getframe(2)
+    frame: Any = sys._getframe(2)
     while frame is not None and frame.f_code is not Traced.trace.__code__:
         file = frame.f_code.co_filename
         if not file.startswith((TORCH, PACKAGE)):
             lines.append((file, frame.f_lineno))
         frame = frame.f_back
     return tuple(lines)
+
+
+def _is_in_function() -> bool:
+    """Return whether the forward pass of a `torch.autograd.Function` runs."""
+    frame: Any = sys._getframe(2)
+    while frame.f_code not in (Traced.trace.__code__, APPLY_CODE):
+        frame = frame.f_back
+    return frame.f_code is APPLY_CODE
 
 
 def _line_in_words(lines: tuple[Line, ...]) -> str:
@@ -837,14 +861,19 @@ class Tracer(TorchDispatchMode):
         return variable
 
     def _where(self) -> tuple[Line, ...]:
-        """Return the user's lines; in a backward pass of PyTorch those of its forward pass."""
+        """Return the user's lines; in a backward pass of PyTorch none."""
+        lines = _user_lines()
+        if torch._C._current_autograd_node() is None:
+            self._lines.setdefault(torch.autograd._get_sequence_nr() - 1, lines)
+        return lines or (NO_LINE,)
+
+    def words(self) -> str:
+        """Return words for the user's line; of the forward pass in a backward one of PyTorch."""
         lines = _user_lines()
         node = torch._C._current_autograd_node()
-        if node is None:
-            self._lines.setdefault(torch.autograd._get_sequence_nr() - 1, lines)
-        elif not lines:
+        if node is not None and not lines:
             lines = self._lines.get(node._sequence_nr(), ())
-        return lines
+        return _line_in_words(lines)
 
     # --- operations
 
@@ -878,8 +907,8 @@ class Tracer(TorchDispatchMode):
         is_check = packet.startswith(("_assert", "_linalg_check"))
         if torch.Tag.inplace_view in func.tags or is_check:
             return func(*args, **kwargs)
-        if packet in ("_local_scalar_dense", "is_nonzero", "equal", "nonzero"):
-            return self._read(func, packet, args)
+        if packet in READING:
+            return self._read(func, READING[packet], args)
         if packet in ("index", "index_put", "masked_select"):
             self._fix_masks(args[1])
         if func._schema.is_mutable:
@@ -897,7 +926,7 @@ class Tracer(TorchDispatchMode):
             return self._decompose(func, decomposition_table[func], args, kwargs)
         missing = (self._composite or func).name()
         raise NotTraceable(
-            f"{_line_in_words(self._where())}: PyTorch's operation {missing} has no rule here. Add "
+            f"{self.words()}: PyTorch's operation {missing} has no rule here. Add "
             f'one by exactgrad.torch.rule("{missing}", numpy_function)'
         )
 
@@ -938,6 +967,9 @@ class Tracer(TorchDispatchMode):
         self.steps.append(Step(operation, inputs, outputs, lines))
         if self.is_forward and func.name().removeprefix("aten::") in STEPWISE:
             self.held[lines[0]] = "has derivative 0 wherever it does not jump"
+        is_held = self.is_forward and not torch.is_grad_enabled()
+        if is_held and not _is_in_function():
+            self.held[lines[0]] = "is held constant in the gradient"
         return result
 
     def _view(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -967,14 +999,15 @@ class Tracer(TorchDispatchMode):
             None,
         )
         writes = [bool(x.alias_info) for x in func._schema.arguments]
-        if functional is None or sum(writes) > 1 or not writes[0]:
-            raise NotTraceable(
-                f"{_line_in_words(self._where())}: {func.name()} writes into tensors in a way that "
-                "is not known here; write its result into a new tensor"
-            )
-        result = self._call(functional, args, kwargs)
-        self._write(args[0], result)
-        return args[0]
+        if functional is not None and writes[0] and sum(writes) == 1:
+            self._write(args[0], self._call(functional, args, kwargs))
+            return args[0]
+        if func in decomposition_table:
+            return self._decompose(func, decomposition_table[func], args, kwargs)
+        raise NotTraceable(
+            f"{self.words()}: {func.name()} writes into tensors in a way that is not known here; "
+            "write its result into a new tensor"
+        )
 
     # --- what Python reads
 
@@ -992,15 +1025,17 @@ class Tracer(TorchDispatchMode):
             if isinstance(index, Tensor) and index.dtype is torch.bool:
                 self._fix(index)
 
-    def _read(self, func: Any, packet: str, args: Any) -> Any:
-        """Run an operation that Python or the shape of its result depends on."""
-        if packet == "nonzero":
-            self._fix(self._call(torch.ops.aten.ne.Scalar, (args[0], 0), {}))
-        elif packet == "equal":
-            self._fix(self._call(torch.ops.aten.eq.Tensor, args, {}))
+    def _read(self, func: Any, path: Any, args: Any) -> Any:
+        """Run an operation that Python or the shape of its result depends on.
+
+        `path` returns the truth values that it depends on, or is None: they are the argument.
+        """
+        if path is not None:
+            op, inputs = path(*args)
+            self._fix(self._call(op, inputs, {}))
         elif args[0].is_floating_point():
             raise NotTraceable(
-                f"{_line_in_words(self._where())}: a number is read from a tensor, which has no "
+                f"{self.words()}: a number is read from a tensor, which has no "
                 "derivative in Python: keep it a tensor"
             )
         else:
@@ -1019,6 +1054,8 @@ class Reads(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         name = getattr(func, "__name__", "")
+        if name in ("__repr__", "__format__") and self.tracer.depends(args[0]):
+            return f"tensor of shape {tuple(args[0].shape)}"
         if name in READS and self.tracer.depends(args[0]):
             raise NotTraceable(
                 f"{_line_in_words(_user_lines())}: the numbers of a tensor are read outside of "
@@ -1034,7 +1071,7 @@ def _attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    attn_mask: Tensor | None = None,
+    attn_mask: Any = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
@@ -1044,17 +1081,14 @@ def _attention(
     if enable_gqa:
         n_repeats = query.shape[-3] // key.shape[-3]
         key, value = (x.repeat_interleave(n_repeats, -3) for x in (key, value))
-    if scale is None:
-        scale = 1 / query.shape[-1] ** 0.5
-    scores = query @ key.mT * scale
+    scores = query @ key.mT * (scale or 1 / query.shape[-1] ** 0.5)
     if is_causal:
         attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
     if attn_mask is not None and attn_mask.dtype is torch.bool:
         scores = scores.masked_fill(~attn_mask, -torch.inf)
     elif attn_mask is not None:
         scores = scores + attn_mask
-    weights = torch.softmax(scores, -1)
-    return torch.dropout(weights, dropout_p, True) @ value
+    return torch.dropout(torch.softmax(scores, -1), dropout_p, True) @ value
 
 
 def _find_rule(
@@ -1077,7 +1111,7 @@ def _find_rule(
 def _tracing(tracer: Tracer) -> Iterator[None]:
     """Let a tracer see what PyTorch does, in float64 and with the random numbers of one seed."""
     default = torch.get_default_dtype()
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), sdpa_kernel(SDPBackend.MATH):
         torch.manual_seed(0)
         torch.set_default_dtype(torch.float64)
         try:
@@ -1148,8 +1182,9 @@ class Traced:
         for x, number in zip(results, numbers, strict=False):
             right = x.detach().numpy()
             scale = np.abs(right[np.isfinite(right)]).max(initial=1e-300)
+            atol = RTOL * scale + ATOL
             if np.shape(number) != right.shape or not np.allclose(
-                number, right, RTOL, RTOL * scale, equal_nan=True
+                number, right, RTOL, atol, equal_nan=True
             ):
                 raise NotTraceable(
                     "the program that was read from this function gives other numbers than "
@@ -1227,10 +1262,14 @@ def _gradient_program(
         tracer.is_forward = False
         if not value.requires_grad:
             return [value, *map(torch.zeros_like, variables)]
-        gradients = torch.autograd.grad(
-            value, variables, allow_unused=True, materialize_grads=True
-        )
-        return [value, *gradients]
+        # with a 1 of its own PyTorch would compute, and round, products of constants
+        one = torch.ones(())
+        inputs = (tracer.value(variables[0]),)
+        tracer.steps.append(Step(_exact_one, inputs, (tracer.add(one),)))
+        # `torch.autograd.grad` would switch `Reads` off
+        torch.autograd.backward(value, one, inputs=variables)
+        pairs = ((x, x.grad) for x in variables)
+        return [value, *(torch.zeros_like(x) if d is None else d for x, d in pairs)]
 
     traced = Traced(value_and_gradients, leaves, moving)
 
@@ -1273,6 +1312,7 @@ def prove(f: Callable[..., Any], theta: Any, *data: Any, **options: Any) -> Proo
     """
     check_callable("f", f)
     theta, data = tree_map(_to_leaf, (theta, data))
+    flatten_theta(theta)  # for its errors
     try:
         program, traced = _gradient_program(f, theta, data, options.get("fixed", ()))
     except NotTraceable as error:
@@ -1313,10 +1353,10 @@ def prove_vjp(forward: Any, *arguments: Any, **options: Any) -> Proof:
     TypeError, ValueError
         If an argument has a wrong type. What the functions raise is raised too.
     """
-    inputs = arguments
-    function = forward
-    if isinstance(forward, type) and issubclass(forward, torch.autograd.Function):
-        names = [*inspect.signature(forward.forward).parameters][-len(inputs) :]
+    inputs: Sequence[Any] = arguments
+    function: Any = forward
+    if inspect.isclass(forward) and issubclass(forward, torch.autograd.Function):
+        names = [*inspect.signature(function.forward).parameters][-len(inputs) :]
     else:
         check_callable("forward", forward)
         backward, *inputs = arguments

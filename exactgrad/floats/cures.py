@@ -62,6 +62,10 @@ CURES = {
     "1 - expit(X)": "expit(-X)",
     "exp(X) / (1 + exp(X))": "np.where(X > 0, 1, e) / (1 + e) with e = np.exp(-np.abs(X))",
     "1 - erf(X)": "erfc(X)",
+    "1 + erf(X)": "erfc(-X)",
+    "1 - tanh(X) ** 2": "1 / np.cosh(X) ** 2",
+    "1 - tanh(X)": "2 / (1 + np.exp(2 * X))",
+    "1 + tanh(X)": "2 / (1 + np.exp(-2 * X))",
     # squares and roots
     "mean(X ** 2) - mean(X) ** 2": "np.mean((X - np.mean(X)) ** 2)",
     "sum(X ** 2) - sum(X) ** 2 / Y": "np.sum((X - np.mean(X)) ** 2)",
@@ -141,6 +145,9 @@ def to_term(node: Any, assigned: dict[str, Any], depth: int = 0) -> Term:
 
     text = ast.unparse(node)
     head, operands = _head_and_operands(node)
+    base = getattr(node, "value", None)
+    if isinstance(base, ast.Name) and base.id in assigned:
+        return convert(base)  # an entry of a local variable
     if head in TRANSPARENT and operands:
         return convert(operands[0])
     if isinstance(node, ast.Name) and node.id in assigned and depth < MAX_DEPTH:
@@ -160,7 +167,7 @@ def _head_and_operands(node: Any) -> tuple[str, list[Any]]:
         return OPERATORS[type(node.op)], [node.left, node.right]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return "neg", [node.operand]
-    if isinstance(node, ast.Subscript):
+    if isinstance(node, ast.Subscript) and not isinstance(node.value, ast.Name):
         return "copy", [node.value]
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return str(float(node.value)), []

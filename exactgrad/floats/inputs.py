@@ -103,8 +103,8 @@ class Drawer(NamedTuple):
     def _draw_data(self, theta: Array) -> tuple[Any, ...]:
         """Return the given data or, half of the time, others of the same signs.
 
-        Arrays of numbers between 0 and 1, such as masks and probabilities, keep their values. An
-        array of the size of `theta` may get numbers next to those of theta.
+        Arrays of numbers between 0 and 1, such as masks and probabilities, keep their values. A
+        vector of the size of `theta` may get numbers next to those of theta.
         """
         is_near = self.rng.random() < 0.5
 
@@ -112,8 +112,8 @@ class Drawer(NamedTuple):
             array = np.asarray(value, float) if is_float_leaf(value) else np.zeros(1)
             if ((array >= 0) & (array <= 1)).all() and array.ndim:
                 return value
-            drawn = array * self._size()
-            if array.size == theta.size and is_near:
+            drawn = array * 10 ** self.rng.uniform(*DENSE_EXPONENTS)
+            if array.size == theta.size and array.ndim < 2 and is_near:
                 steps = self.rng.choice(ULPS, array.shape) * self.limits.eps
                 drawn = theta.astype(float).reshape(array.shape) * (1 + steps)
             return like_leaf(value, self._in_format(drawn))

@@ -1,4 +1,4 @@
-"""Measure the digits that a function loses, beyond what the rounding of its input costs."""
+"""Measure the digits that a function loses, beyond what the rounding of its input costs (D66)."""
 
 from __future__ import annotations
 
@@ -137,5 +137,5 @@ class Judge(NamedTuple):
         cost : ndarray of shape (n,) or float
             What the rounding of the input costs.
         """
-        allowed = self.factor * (self._rounding(exact) + cost)
+        allowed = self.factor * (self._rounding(exact) + cost)  # D66
         return self.limits.is_far(results, exact, allowed)

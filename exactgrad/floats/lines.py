@@ -203,17 +203,15 @@ def _has_lost(
     beside = [
         side[path] for side in sides if path in side and side[path].shape == right.shape
     ]
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         cost = np.nan_to_num(abs(np.array([right, *beside]) - right), nan=0.0).max(
             axis=0
         )
-    unit = judge.limits.eps * abs(right) + cost
-    is_lost = judge.limits.is_far(result, right, judge.factor * unit) & np.isfinite(
-        right
-    )
-    return bool(
-        (is_lost & (judge.limits.digits_lost(result, right, unit) >= digits)).any()
-    )
+        unit = judge.limits.eps * abs(right) + cost
+        allowed = judge.factor * unit
+    is_lost = judge.limits.is_far(result, right, allowed) & np.isfinite(right)
+    is_lost &= judge.limits.digits_lost(result, right, unit) >= digits
+    return bool(is_lost.any())
 
 
 def _record(

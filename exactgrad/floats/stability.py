@@ -137,8 +137,8 @@ def stability(
     theta : ndarray, or a dict, tuple or list of arrays
         The first input, float64. Others of its structure are drawn.
     *data
-        Further arguments. Floats and arrays of them are scaled at half of the inputs, with the same
-        signs; arrays of numbers between 0 and 1 and whole numbers keep their values.
+        Further arguments. Floats and arrays of them are scaled at half of the inputs, by 1e-3 to
+        1e3; arrays of numbers between 0 and 1 and whole numbers keep their values.
     dtype : {'float64', 'float32', 'float16'}
         The format, to which theta and the data are cast. By default float64.
     fixed : str, int, or several of them, optional

@@ -415,6 +415,15 @@ def test_a_formula_over_several_lines_is_followed_backwards(tmp_path):
     assert cure_of(str(path), 3, -1) == ""
 
 
+def test_entries_of_an_argument_are_different_numbers(tmp_path):
+    path = tmp_path / "formula.py"
+    path.write_text(
+        "def f(t):\n    d = t[0] * t[3] - t[1] * t[2]\n    r = np.sqrt(t[0] ** 2 + t[1] * t[1])\n"
+    )
+    assert cure_of(str(path), 2, -1) == ""
+    assert cure_of(str(path), 3, -1) == "np.hypot(t[0], t[1])"
+
+
 def test_shrinking_keeps_what_fails():
     from exactgrad.floats.numbers import Point
 
