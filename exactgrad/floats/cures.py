@@ -154,9 +154,7 @@ def to_term(node: Any, assigned: dict[str, Any], depth: int = 0) -> Term:
         earlier = {key: assigned[key] for key in assigned if key != node.id}
         return to_term(assigned[node.id], earlier, depth + 1)
     parts = tuple(map(convert, operands))
-    if head == "*" and parts[0] == parts[1]:
-        return Term("**", (parts[0], Term("2.0")), text)
-    if head == "square":
+    if head == "square" or (head == "*" and parts[0] == parts[1]):
         return Term("**", (parts[0], Term("2.0")), text)
     return Term(head, parts, text)
 
@@ -171,8 +169,6 @@ def _head_and_operands(node: Any) -> tuple[str, list[Any]]:
         return "copy", [node.value]
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return str(float(node.value)), []
-    if isinstance(node, ast.Tuple):
-        return "tuple", node.elts
     if not isinstance(node, ast.Call):
         return ast.unparse(node), []
     function = node.func
@@ -201,19 +197,21 @@ def matches(
         What letters stand for already.
     """
     if len(pattern.head) == 1 and pattern.head.isupper():
-        known = bound.get(pattern.head, term)
-        return {**bound, pattern.head: term} if known == term else None
+        if bound.get(pattern.head, term) != term:
+            return None
+        return {**bound, pattern.head: term}
     if pattern.head != term.head or len(pattern.parts) != len(term.parts):
         return None
-    orders = (
-        [term.parts, term.parts[::-1]] if pattern.head in COMMUTATIVE else [term.parts]
-    )
+    orders = [term.parts]
+    if pattern.head in COMMUTATIVE:
+        orders.append(term.parts[::-1])
     for parts in orders:
-        found: dict[str, Term] | None = bound
+        letters: dict[str, Term] | None = bound
         for inner, part in zip(pattern.parts, parts, strict=True):
-            found = None if found is None else matches(inner, part, found)
-        if found is not None:
-            return found
+            if letters is not None:
+                letters = matches(inner, part, letters)
+        if letters is not None:
+            return letters
     return None
 
 
@@ -317,11 +315,9 @@ def _substitute(cure: str, bound: dict[str, Term]) -> str:
 
     def expression(letter: re.Match[str]) -> str:
         text = bound[letter[0]].text
-        return (
-            text
-            if re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^][]*\])?", text)
-            else f"({text})"
-        )
+        if re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^][]*\])?", text):
+            return text
+        return f"({text})"
 
     text = re.sub(r"\b[A-Z]\b", expression, cure)
     return re.sub(r"(\w)\(\(([^()]*)\)\)", r"\1(\2)", text)

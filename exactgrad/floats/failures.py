@@ -21,7 +21,7 @@ from .shrinking import shrink
 __all__ = ["Failure", "find_failures"]
 
 Array = NDArray[Any]
-Kind = tuple[bool, ...]  # whether results are values, and whether they are finite
+Category = tuple[bool, ...]  # whether results are values, and whether they are finite
 N_BESIDE_WHILE_SHRINKING = 4  # fewer roundings are tried, and all of them at the end
 MAX_SHRINKING_RUNS = 60  # inputs that are tried to make a failing one simpler
 MANY_DIGITS = 4  # losses that differ by fewer digits are about equal
@@ -92,7 +92,7 @@ def to_text(values: Any) -> str:
 def find_failures(
     judge: Judge, drawer: Drawer, losses: list[tuple[Point, Loss]]
 ) -> tuple[Failure, ...]:
-    """Return a failure of each kind, made small, the one that loses most digits first.
+    """Return a failure of each category, made small, the one that loses most digits first.
 
     A failure is of the value or of a derivative, which is a number or infinite or nan.
 
@@ -106,20 +106,22 @@ def find_failures(
         The points that were tried, and the losses there.
     """
     failures = []
-    for kind in product((True, False), repeat=2):
-        cases = [(point, _digits(judge, loss, kind)) for point, loss in losses]
+    for category in product((True, False), repeat=2):
+        cases = [(point, _digits(judge, loss, category)) for point, loss in losses]
         failed = [(point, digits) for point, digits in cases if digits.any()]
         if failed:
             point, digits = min(failed, key=lambda case: _complexity(*case))
             least = digits.max() / 2
             failures.append(
-                _failure(judge, _shrunk(judge, drawer, point, kind, least), kind)
+                _failure(
+                    judge, _shrunk(judge, drawer, point, category, least), category
+                )
             )
     return tuple(sorted(failures, key=lambda failure: -failure.digits_lost))
 
 
-def _digits(judge: Judge, loss: Loss | None, kind: Kind) -> Array:
-    """Return the digits (n,) lost by results of one kind, 0 for other results and without a loss.
+def _digits(judge: Judge, loss: Loss | None, category: Category) -> Array:
+    """Return the digits (n,) lost by results of one category; 0 for others and without a loss.
 
     Parameters
     ----------
@@ -127,20 +129,20 @@ def _digits(judge: Judge, loss: Loss | None, kind: Kind) -> Array:
         Knows which results are values.
     loss : Loss or None
         The loss at a point.
-    kind : tuple of bool
+    category : tuple of bool
         Whether the results are values, and whether they are finite.
     """
     if loss is None:
         return np.zeros(1)
     is_value = np.arange(len(loss.digits)) < judge.n_values
-    is_chosen = (is_value == kind[0]) & (np.isfinite(loss.computed) == kind[1])
+    is_chosen = (is_value == category[0]) & (np.isfinite(loss.computed) == category[1])
     return np.where(is_chosen, loss.digits, 0.0)
 
 
 def _shrunk(
-    judge: Judge, drawer: Drawer, point: Point, kind: Kind, least: float
+    judge: Judge, drawer: Drawer, point: Point, category: Category, least: float
 ) -> Point:
-    """Return the simplest point found at which results of a kind lose `least` digits or more.
+    """Return the simplest point found at which results of a category lose `least` digits or more.
 
     Parameters
     ----------
@@ -150,7 +152,7 @@ def _shrunk(
         Accepts points of the domain, and has the caller's point.
     point : Point
         The point at which the search begins.
-    kind : tuple of bool
+    category : tuple of bool
         Whether the results are values, and whether they are finite.
     least : float
         Number of digits.
@@ -159,7 +161,7 @@ def _shrunk(
     def still_fails(simpler: Point, n_beside: int = N_BESIDE_WHILE_SHRINKING) -> bool:
         if not drawer.accepts(simpler.theta):
             return False
-        digits = _digits(judge, judge.loss(simpler, n_beside), kind)
+        digits = _digits(judge, judge.loss(simpler, n_beside), category)
         return bool(digits.max() >= least)
 
     small = shrink(point, drawer.first.data, still_fails, MAX_SHRINKING_RUNS)
@@ -177,11 +179,11 @@ def _complexity(point: Point, digits: Array) -> tuple[Any, ...]:
     )
 
 
-def _failure(judge: Judge, point: Point, kind: Kind) -> Failure:
-    """Return the failure at a point: of results of one kind the worst, and its line."""
+def _failure(judge: Judge, point: Point, category: Category) -> Failure:
+    """Return the failure at a point: of results of one category the worst, and its line."""
     loss = judge.loss(point)
     assert loss is not None
-    lost = _digits(judge, loss, kind)
+    lost = _digits(judge, loss, category)
     i = int(lost.argmax())
     tree = judge.program.tree
     name = f"value[{i}]" if judge.n_values > 1 else "value"

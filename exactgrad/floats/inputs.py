@@ -45,11 +45,11 @@ class Drawer(NamedTuple):
         """Yield the first point and `n_inputs` - 1 others, fewer if the domain is hard to hit."""
         yield self.first
         n_points = 1
-        for turn in range(n_inputs * MAX_DRAWS_PER_INPUT):
+        for draw_index in range(n_inputs * MAX_DRAWS_PER_INPUT):
             if n_points == n_inputs:
                 break
             with np.errstate(over="ignore"):
-                theta = self._draw_theta(turn)
+                theta = self._draw_theta(draw_index)
             if self.accepts(theta):
                 n_points += 1
                 yield Point(theta, self._draw_data(theta))
@@ -61,8 +61,8 @@ class Drawer(NamedTuple):
         is_sized = (self.sizes[0] <= sizes) & (sizes <= self.sizes[1])
         return bool(is_inside.all() and is_sized.all())
 
-    def _draw_theta(self, turn: int) -> Array:
-        """Return numbers (D,) of the format, of the sort whose turn it is."""
+    def _draw_theta(self, draw_index: int) -> Array:
+        """Return numbers (D,) of the format, of the sort whose draw_index it is."""
         first = self.first.theta.astype(float)
         n = first.size
         noise = self.rng.standard_normal(n)
@@ -70,7 +70,7 @@ class Drawer(NamedTuple):
         edges = self.rng.choice(self.limits.edges(), n) * self.rng.choice([-1, 1], n)
         many_sizes = np.array([self._size() for _ in range(n)])
         distances = (*np.multiply(ULPS, self.limits.eps), *DISTANCES)
-        center = edges[0] if turn % 3 else first
+        center = edges[0] if draw_index % 3 else first
         one_hot = np.arange(n) == self.rng.integers(n)
         sorts = (
             first * self._size() * sign,
@@ -86,7 +86,7 @@ class Drawer(NamedTuple):
             noise * self.rng.choice([0.0, -0.0, 1.0], n),
             self.rng.choice([edges[0], self._size() * sign], n),
         )
-        return self._in_format(sorts[turn % len(sorts)])
+        return self._in_format(sorts[draw_index % len(sorts)])
 
     def _size(self) -> float:
         """Return a positive number: half of them near 1, half over the whole format."""

@@ -66,10 +66,10 @@ class Judge(NamedTuple):
             if k == n_beside or not (is_lost & (is_finite | (k < N_SIDES))).any():
                 break
             field = RealNumbers(self.limits, k, self.by_norm)
-            beside = self._decimals(point, field, n_digits)
-            has_sides &= np.isfinite(beside)
+            neighbour_results = self._decimals(point, field, n_digits)
+            has_sides &= np.isfinite(neighbour_results)
             with np.errstate(invalid="ignore"):
-                cost = np.fmax(cost, abs(beside - exact))
+                cost = np.fmax(cost, abs(neighbour_results - exact))
         unit = self._rounding(exact) + cost
         digits = self.limits.digits_lost(computed, exact, unit)
         return Loss(computed, exact, np.where(is_lost, digits, 0.0))

@@ -101,7 +101,7 @@ def line_of_loss(
 
     Floats and decimals are observed side by side, until they take another branch. The last number
     is the position in a tuple that the line returns, or -1. If no result has lost digits, the line
-    is the last one.
+    is the last one; if no line was observed, as of a function in C, the file is "".
 
     Parameters
     ----------
@@ -117,16 +117,22 @@ def line_of_loss(
     _, n_digits = judge.exact_results(point)
     computed = _record(judge, point, None, n_digits)
     exact = _record(judge, point, RealNumbers(), n_digits)
-    beside = [
+    neighbour_results = [
         _record(judge, point, RealNumbers(judge.limits, k, judge.by_norm), n_digits)
         for k in range(N_BESIDE)
     ]
+    if not computed.events:
+        return "", 0, -1
     position = 1 - is_value
     needed = _names_behind(*computed.events[-1], position)
     for i, line in enumerate(computed.events):
         if exact.events[i : i + 1] != [line]:
             return *computed.events[i - 1], -1
-        sides = [run.values[i] for run in beside if run.events[i : i + 1] == [line]]
+        sides = [
+            run.values[i]
+            for run in neighbour_results
+            if run.events[i : i + 1] == [line]
+        ]
         lost = [
             path
             for path, right in exact.values[i].items()
@@ -200,13 +206,13 @@ def _has_lost(
     """
     if result is None or result.shape != right.shape:
         return False
-    beside = [
+    neighbour_results = [
         side[path] for side in sides if path in side and side[path].shape == right.shape
     ]
     with np.errstate(invalid="ignore", over="ignore"):
-        cost = np.nan_to_num(abs(np.array([right, *beside]) - right), nan=0.0).max(
-            axis=0
-        )
+        cost = np.nan_to_num(
+            abs(np.array([right, *neighbour_results]) - right), nan=0.0
+        ).max(axis=0)
         unit = judge.limits.eps * abs(right) + cost
         allowed = judge.factor * unit
     is_lost = judge.limits.is_far(result, right, allowed) & np.isfinite(right)

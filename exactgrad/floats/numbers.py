@@ -50,13 +50,15 @@ class Format(NamedTuple):
 
     def edges(self) -> Array:
         """Return the numbers at which formulas overflow, underflow or round to 1, (n,)."""
-        usual = (1e-3, 0.5, 1 - self.eps, 1.0, 1 + self.eps, 2.0)
+        ordinary = (1e-3, 0.5, 1 - self.eps, 1.0, 1 + self.eps, 2.0)
         squares = np.sqrt([self.tiny, self.eps, self.largest])
         rounds_to_1 = np.multiply((0.5, 0.97, 1.03, 2.0), -np.log(self.eps))
         underflows = np.multiply((0.99, 1.1), -np.log(self.tiny))
         overflows = np.multiply((0.999, 1.001, 2.0), np.log(self.largest))
         extremes = (self.tiny, self.eps, 0.5 / self.eps)
-        return np.hstack([usual, squares, rounds_to_1, underflows, overflows, extremes])
+        return np.hstack(
+            [ordinary, squares, rounds_to_1, underflows, overflows, extremes]
+        )
 
     def is_far(self, results: Array, exact: Array, allowed: Any) -> Array:
         """Return whether each result is farther from the exact one than allowed.
@@ -275,10 +277,10 @@ class Program(NamedTuple):
         StructureError
             If a gradient has another structure than theta, or if nothing is returned.
         """
-        value, *others = returned if isinstance(returned, tuple) else (returned,)
+        value, *gradients = returned if isinstance(returned, tuple) else (returned,)
         if value is None:
             raise StructureError(
                 "the function must return a value, or a value and its gradient; got None: "
                 "return the value"
             )
-        return [value, *(self.tree.flatten(x, "the gradient") for x in others[:1])]
+        return [value, *(self.tree.flatten(x, "the gradient") for x in gradients[:1])]

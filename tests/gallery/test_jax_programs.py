@@ -24,6 +24,19 @@ def passes():
     return pytest.mark.parametrize("backward_pass", JAX, ids=lambda item: item.build.__name__)
 
 
+def as_loss(program, *inputs):
+    """Return a function and its arguments, theta first; of a pair a weighted sum of its outputs."""
+    if not isinstance(program, tuple):
+        return program, *inputs
+    function = jax_programs.custom(*program)
+
+    def loss(inputs):
+        outputs, _ = ravel_pytree(function(*inputs))
+        return outputs @ np.arange(1, outputs.size + 1)
+
+    return loss, inputs
+
+
 def derivatives(loss, theta, *data):
     """Return the derivatives of the loss by all numbers of theta, one after the other."""
     return np.asarray(ravel_pytree(jax.grad(loss)(theta, *data))[0])
@@ -45,13 +58,15 @@ def test_the_right_pass_is_what_autodiff_computes_and_the_wrong_one_is_not(
     backward_pass, monkeypatch
 ):
     with jax.enable_x64(True):
-        right, wrong = (derivatives(*backward_pass.make(wrong)) for wrong in (False, True))
+        right, wrong = (
+            derivatives(*as_loss(*backward_pass.make(wrong))) for wrong in (False, True)
+        )
         # without rules of their own, functions are differentiated as they are written
         monkeypatch.setattr(jax_programs, "custom", lambda f, _: lambda *inputs: f(*inputs)[0])
         monkeypatch.setattr(jax_programs, "custom_jvp", lambda value, _: value)
         monkeypatch.setattr(jax_programs, "stop_gradient", lambda x: x)
-        truth = forward_derivatives(*backward_pass.make())
-        truth_of_wrong = forward_derivatives(*backward_pass.make(wrong=True))  # of its own value
+        truth = forward_derivatives(*as_loss(*backward_pass.make()))
+        truth_of_wrong = forward_derivatives(*as_loss(*backward_pass.make(wrong=True)))
     size = np.abs(truth).max() + 1e-300
     np.testing.assert_allclose(right, truth, rtol=0, atol=TOLERANCE * size)
     is_seen = np.abs(wrong - truth_of_wrong).max() > TOLERANCE * size
@@ -67,13 +82,14 @@ def test_the_right_pass_is_proved(backward_pass):
 
 @passes()
 def test_the_wrong_pass_is_refuted_for_a_reason(backward_pass):
+    jax.clear_caches()  # which hold the lines that called functions of JAX first
     proof = proof_of(backward_pass, exactgrad.jax, wrong=True)
     assert proof.verdict == "refuted", proof
     assert backward_pass.reason in str(proof)
 
 
 def test_the_line_that_is_named_is_the_changed_one_in_most():
-    jax.clear_caches()  # which hold the lines that called functions of JAX first
+    jax.clear_caches()
     lines = [result_of(item, exactgrad.jax, True).line == item.wrong_line for item in JAX]
     assert sum(lines) >= LEAST_LINES
 
