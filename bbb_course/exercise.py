@@ -326,6 +326,8 @@ class Formula(Exercise):
     extremes: tuple[tuple[Any, ...], ...]
     # arguments at which answers differ that agree at random ones: ties, zeros, near a singularity
     edge_cases: tuple[tuple[Any, ...], ...] = ()
+    # size below which lost digits count in absolute terms, as for logarithms that pass through 0
+    floor: float = 0.0
 
     @cached_property
     def source(self) -> str:
@@ -384,6 +386,7 @@ def formula(
     sizes: Mapping[str, int] | None = None,
     extremes: Sequence[tuple[Any, ...]] = (),
     edge_cases: Sequence[tuple[Any, ...]] = (),
+    floor: float = 0.0,
     **arguments: Argument,
 ) -> Callable[[Answer], Formula]:
     """Return a decorator that makes an exercise of its right answer.
@@ -405,6 +408,8 @@ def formula(
         Arguments at which floats overflow unless one takes care, each with the right value last.
     edge_cases : sequence of tuple
         Arguments at which wrong answers differ that agree at random ones: ties, zeros.
+    floor : float
+        Size of the value below which lost digits count in absolute terms.
     **arguments : Argument
         Arguments of the answer, by name.
     """
@@ -426,6 +431,7 @@ def formula(
             sizes={**SIZES, **(sizes or {})},
             extremes=tuple(extremes),
             edge_cases=tuple(edge_cases),
+            floor=floor,
         )
 
     return formula_of

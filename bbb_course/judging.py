@@ -28,7 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exactgrad import Proof, prove, prove_same
+from exactgrad import Failure as LostDigits
+from exactgrad import Proof, prove, prove_same, stability
 
 from .exercise import (
     NAMES,
@@ -59,9 +60,12 @@ MAX_DIGIT_ERROR = 1e-4  # a smaller relative error looks like lost digits
 MIN_SIZE = 0.01  # smaller blocks do not tell a common factor
 FACTOR_TOLERANCE = 1e-6
 N_SMALL_CASES = 12  # small cases of each size
+N_STABILITY_INPUTS = 100  # at which a right formula is searched for lost digits
+MAX_LOST_DIGITS = 3.0  # twelve of sixteen digits must be right
 N_LARGE = 40  # rows, weights or draws: more than a hard-coded loop or table has
 MAX_SHOWN = N_LARGE  # longer arrays are shown by their shape
 SIMPLEST = {"real": (0.0, 1.0), "logit": (0.0, 1.0), "positive": (1.0,)}
+OVERFLOWS = "the formula is right, but floats overflow or cancel"
 BY_ARGUMENTS = "what it returns may depend on its arguments only, not on earlier calls"
 
 
@@ -229,7 +233,11 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
         comparisons = [raises] * len(comparisons)
     wrong = [i for i, comparison in enumerate(comparisons) if not comparison.same]
     if not wrong:
-        return _overflow(exercise, answer) or _passed(exercise, answer, comparisons)
+        return (
+            _unstable(exercise, answer)
+            or _overflow(exercise, answer)
+            or _passed(exercise, answer, comparisons)
+        )
     findings = []
     for i in wrong:
         message = _diagnosis(exercise, answer, i)
@@ -745,9 +753,77 @@ def _overflow(exercise: Formula, answer: Answer) -> Verdict | None:
             case = {name: _shown(value) for name, value in names}
             name = exercise.returns[0]
             case |= _both(name, ours, right)
-            head = "the formula is right, but floats overflow or cancel"
-            return Verdict(exercise.name, False, "wrong", head, cases={name: case})
+            lost = _lost_digits(exercise, answer, arguments[0], 1)
+            findings = (Finding(name, _advice(lost)),) if lost is not None else ()
+            return Verdict(
+                exercise.name, False, "wrong", OVERFLOWS, findings, cases={name: case}
+            )
     return None
+
+
+def _lost_digits(
+    exercise: Formula, answer: Answer, theta: Array, n_inputs: int
+) -> LostDigits | None:
+    """Return the input between the exercise's extremes at which most digits are lost, or None.
+
+    An answer that cannot run on exact numbers has none: it is compared at the extremes alone.
+
+    Parameters
+    ----------
+    exercise : Formula
+        An exercise of one argument that has extremes.
+    answer : callable
+        The student's function.
+    theta : ndarray
+        The first input, whose shape the others have.
+    n_inputs : int
+        Number of inputs, 1 for `theta` alone.
+    """
+    extremes = np.concatenate([np.ravel(extreme[0]) for extreme in exercise.extremes])
+    domain = float(np.min(extremes)), float(np.max(extremes))
+    try:
+        with redirect_stdout(_Silence()):
+            return stability(
+                answer,
+                theta,
+                domain=domain,
+                n_inputs=n_inputs,
+                max_loss=MAX_LOST_DIGITS,
+                floor=exercise.floor,
+            ).worst
+    except Exception:  # what an answer does with exact numbers is unknown
+        return None
+
+
+def _advice(lost: LostDigits) -> str:
+    """Return how many digits are lost, in which line, and what to write instead."""
+    says = f"of sixteen digits it loses {lost.digits_lost:.0f}"
+    if lost.line:
+        says += f"; look at {lost.line}"
+    if lost.cure:
+        says += f"; write {lost.cure}"
+    return says
+
+
+def _unstable(exercise: Formula, answer: Answer) -> Verdict | None:
+    """Return a verdict if a right formula loses digits, with line and cure, else None."""
+    if not exercise.extremes:
+        return None
+    # of one row or weight, so that the input can be read; one sample has no neighbour
+    sizes = {**dict.fromkeys(exercise.letters, 1), "S": 2}
+    (theta,) = replace(exercise, sizes=sizes).draw(PROOF_SEEDS[0])
+    lost = _lost_digits(exercise, answer, theta, N_STABILITY_INPUTS)
+    if lost is None:
+        return None
+    (argument,) = exercise.arguments
+    name = exercise.returns[0]
+    number = lost.name.replace("value", name)  # such as share[1]
+    numbers = _both(number, np.asarray(lost.computed), np.asarray(lost.exact))
+    case = {argument: _shown(lost.theta), **numbers}
+    findings = (Finding(name, _advice(lost)),)
+    return Verdict(
+        exercise.name, False, "wrong", OVERFLOWS, findings, cases={name: case}
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

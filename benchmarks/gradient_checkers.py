@@ -186,25 +186,29 @@ def measure(checker: Checker, kind: str) -> dict[str, Any]:
         to_array = to_tensor(checker.dtype)
     elif checker.dtype == "float32":
         to_array = to_single
-    seen, accused, seconds = [], [], []
     passes = gallery(checker.framework)
+    verdicts, seconds = [], []
     for backward_pass in [*passes[:N_WARM_UP], *passes]:
-        for is_wrong, verdicts in [(False, accused), (True, seen)]:
+        for is_wrong in (False, True):
             program, *inputs = backward_pass.make(is_wrong)
             verdict, duration = check(checker, program, convert(inputs, kind, to_array))
             verdicts.append(verdict)
             seconds.append(duration)
-    n = len(passes)
+    right, wrong = verdicts[2 * N_WARM_UP :: 2], verdicts[2 * N_WARM_UP + 1 :: 2]
+    titles = [backward_pass.title for backward_pass in passes]
     return {
         "checker": checker.name,
         "settings": checker.settings,
         "framework": checker.framework,
         "dtype": checker.dtype,
         "inputs": kind,
-        "titles": [backward_pass.title for backward_pass in passes],
-        "seen": seen[-n:],
-        "accused": accused[-n:],
-        "seconds": seconds[-2 * n :],
+        "n_passes": len(passes),
+        "not_seen": [title for title, accused in zip(titles, wrong, strict=True) if not accused],
+        "accused": [title for title, accused in zip(titles, right, strict=True) if accused],
+        "n_without_verdict": (right + wrong).count(None),
+        "n_told_apart": list(zip(right, wrong, strict=True)).count((False, True)),
+        "median_seconds": round(statistics.median(seconds[2 * N_WARM_UP :]), 4),
+        "max_seconds": round(max(seconds[2 * N_WARM_UP :]), 4),
     }
 
 
@@ -225,20 +229,19 @@ def table(results: Sequence[dict[str, Any]]) -> str:
 
 def row(result: dict[str, Any]) -> str:
     """Return a row of the table."""
-    n = len(result["titles"])
-    pairs = list(zip(result["seen"], result["accused"], strict=True))
+    n = result["n_passes"]
     cells = [
         result["checker"],
         f"`{result['settings']}`" if "=" in result["settings"] else result["settings"],
         result["framework"],
         result["dtype"],
         result["inputs"],
-        f"{result['seen'].count(True)} of {n}",
-        f"{result['accused'].count(True)} of {n}",
-        f"{(result['seen'] + result['accused']).count(None)} of {2 * n}",
-        f"{pairs.count((True, False))} of {n}",
-        f"{statistics.median(result['seconds']):.2g}",
-        f"{max(result['seconds']):.2g}",
+        f"{n - len(result['not_seen'])} of {n}",
+        f"{len(result['accused'])} of {n}",
+        f"{result['n_without_verdict']} of {2 * n}",
+        f"{result['n_told_apart']} of {n}",
+        f"{result['median_seconds']:.2g}",
+        f"{result['max_seconds']:.2g}",
     ]
     return "| " + " | ".join(cells) + " |"
 

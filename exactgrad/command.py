@@ -1,6 +1,7 @@
 """Prove a gradient from the command line: ``exactgrad file.py::function --theta 3``.
 
-The exit status is 0 if it is proved, 1 if it is not, 2 if the question makes no sense.
+The exit status is 0 if it is proved, 1 if it is not, 2 if the question makes no sense. With
+``--floats`` the question is whether the function loses digits in floats.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from .floats.stability import MAX_LOSS, stability
 from .proofs import prove
 
 __all__ = ["add_arguments", "main", "run"]
@@ -72,12 +74,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data", help="a .npz file with further arguments, by their names"
     )
     parser.add_argument(
+        "--floats",
+        action="store_true",
+        help="look for inputs at which digits are lost in floats, instead of a proof",
+    )
+    parser.add_argument(
+        "--dtype", choices=[*MAX_LOSS], default="float64", help="of --floats"
+    )
+    parser.add_argument(
         "--seed", type=int, default=0, help="of random numbers, 0 or more"
     )
 
 
 def run(options: argparse.Namespace) -> int:
     """Prove the gradient of the function that `options` name, and print the proof.
+
+    With ``--floats`` print its stability in floats instead.
 
     Parameters
     ----------
@@ -87,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
     Returns
     -------
     int
-        The exit status: 0 if the gradient is proved, else 1.
+        The exit status: 0 if the gradient is proved or if no digits are lost, else 1.
 
     Raises
     ------
@@ -106,11 +118,22 @@ def run(options: argparse.Namespace) -> int:
     named = _load(options.data, ".npz") if options.data else {}
     arguments = _in_order(function, theta, positional, named)
     try:
-        proof = prove(function, theta, *arguments, seed=options.seed)
+        result = _answer(options, function, theta, arguments)
     except TypeError as error:
         raise ValueError(str(error)) from error
-    print(proof)
-    return 0 if proof else 1
+    print(result)
+    return 0 if result else 1
+
+
+def _answer(
+    options: argparse.Namespace, function: Any, theta: Any, arguments: Sequence[Any]
+) -> Any:
+    """Return the proof or the stability, as `options` ask, of a function of these arguments."""
+    if not options.floats:
+        return prove(function, theta, *arguments, seed=options.seed)
+    return stability(
+        function, theta, *arguments, dtype=options.dtype, seed=options.seed
+    )
 
 
 def _import_function(text: str) -> Callable[..., Any]:

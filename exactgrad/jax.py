@@ -16,8 +16,9 @@ import linecache
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import dropwhile
 from math import inf, nan, prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +34,7 @@ from numpy.typing import NDArray
 from . import proofs
 from .arguments import check_callable
 from .fields.finite import Untraceable
-from .programs import Line, Program, Step, Variable, to_function
+from .programs import NO_LINE, Line, Program, Step, Variable, to_function
 from .proofs import Proof, Verdict, with_fields
 from .trace.arrays import Exact, lift
 from .trace.functions import SPECIAL, polygamma
@@ -60,36 +61,44 @@ LIBRARY_PREFIXES = (
 # --- the operations of JAX as functions of NumPy arrays
 
 
-def _pick(positions: Array, x: Any, padding: Any = 0) -> Any:
-    """Return the numbers of x at flat positions; `padding`, a number, at positions of -1."""
-    flat = np.ravel(x)
-    if positions.size and positions.min() < 0:
-        flat = np.concatenate([flat, np.ravel(padding)])
+def _pick(positions: Array, *arrays: Any) -> Any:
+    """Return the numbers at positions in the flat arrays, which follow one another.
+
+    The last array is what -1 stands for: a number for what is outside of the arrays before it.
+    """
+    flat = np.ravel(arrays[0])
+    if not np.isin(positions, np.arange(flat.size)).all():
+        flat = np.concatenate([*map(np.ravel, arrays)])
     return flat[positions]
 
 
-def _padded_positions(shape: Sequence[int], padding: Any) -> Array:
-    """Return the flat positions of an array after padding; -1 where there is padding.
+def _moving(primitive: Any, n_arrays: int = 1) -> Function:
+    """Return the rule of an operation of JAX that only moves numbers.
+
+    JAX moves the positions of the numbers.
 
     Parameters
     ----------
-    shape : sequence of int
-        The shape of the array.
-    padding : sequence
-        For each axis the numbers of entries that are added before, behind and between the others.
-        The first two may be negative.
+    primitive : Primitive
+        The operation.
+    n_arrays : int
+        Number of leading arguments whose numbers it moves; the others are indices. By default 1.
     """
-    positions = np.arange(prod(shape)).reshape(shape)
-    for axis, (low, high, interior) in enumerate(padding):
-        rows = np.moveaxis(positions, axis, 0)
-        n_dilated = len(rows) + max(len(rows) - 1, 0) * interior
-        padded = np.full((n_dilated, *rows.shape[1:]), -1)
-        padded[:: interior + 1] = rows
-        widths = [(max(low, 0), max(high, 0)), *[(0, 0)] * (rows.ndim - 1)]
-        padded = np.pad(padded, widths, constant_values=-1)
-        padded = padded[max(-low, 0) : len(padded) - max(-high, 0)]
-        positions = np.moveaxis(padded, 0, axis)
-    return positions
+
+    def move(*values: Any, **parameters: Any) -> Any:
+        arrays = values[:n_arrays]
+        stops = np.cumsum([np.size(x) for x in arrays])
+        numbers = [
+            np.arange(stop - np.size(x), stop).reshape(np.shape(x))
+            for x, stop in zip(arrays, stops, strict=True)
+        ]
+        with jax.enable_x64(True):
+            positions = primitive.bind(
+                *map(jnp.asarray, [*numbers, *values[n_arrays:]]), **parameters
+            )
+        return _pick(np.asarray(positions), *arrays)
+
+    return move
 
 
 def _window_positions(
@@ -113,30 +122,18 @@ def _window_positions(
     base_dilation, window_dilation : sequence of int, optional
         Distance along each axis between entries of the array, and of a window. By default 1.
     """
-    ones = [1] * len(shape)
-    dilation = [d - 1 for d in base_dilation or ones]
-    pads = [(*ends, d) for ends, d in zip(padding, dilation, strict=True)]
-    positions = _padded_positions(shape, pads)
-    spacing = window_dilation or ones
-    sizes = [
-        (n - (k - 1) * d - 1) // s + 1
-        for n, k, d, s in zip(positions.shape, window, spacing, strides, strict=True)
-    ]
-    entries = []
-    for offset in np.ndindex(*window):
-        starts = [i * d for i, d in zip(offset, spacing, strict=True)]
-        index = [
-            slice(start, start + (n - 1) * s + 1, s)
-            for start, n, s in zip(starts, sizes, strides, strict=True)
-        ]
-        entries.append(positions[tuple(index)])
-    return np.stack(entries)
+    with jax.enable_x64(True):
+        numbers = jnp.arange(1.0, prod(shape) + 1).reshape(1, 1, *shape)
+        patches = jax.lax.conv_general_dilated_patches(
+            numbers, window, strides, padding, base_dilation, window_dilation
+        )
+    return np.asarray(patches[0]).astype(int) - 1
 
 
-def _reduce_window(reduce: Function, padding: float) -> Function:
+def _reduce_window(reduce: Function, outside: float) -> Function:
     """Return the rule that reduces each window by a NumPy function, such as np.max.
 
-    `padding` is the number that stands for what is outside of the array.
+    `outside` is the number that stands for what is outside of the array.
     """
 
     def of_windows(
@@ -157,7 +154,6 @@ def _reduce_window(reduce: Function, padding: float) -> Function:
         )
         return reduce(_pick(positions, x, outside), axis=0)
 
-    outside = padding
     return of_windows
 
 
@@ -212,7 +208,7 @@ def _select_and_gather_add(
         base_dilation,
         window_dilation,
     )
-    return _pick(_chosen_positions(operand, select_prim, windows), tangents)
+    return _pick(_chosen_positions(operand, select_prim, windows), tangents, 0)
 
 
 def _convolve(
@@ -247,7 +243,7 @@ def _convolve(
         )
         positions = np.moveaxis(positions, 0, 2)  # batch, channels, window, space
         n_rows, _, _, *space = positions.shape
-        patches = _pick(positions.reshape(n_rows, -1, prod(space)), part)
+        patches = _pick(positions.reshape(n_rows, -1, prod(space)), part, 0)
         out = np.matmul(np.reshape(weights, (len(weights), -1)), patches)
         groups.append(np.reshape(out, (n_rows, len(weights), *space)))
     out = np.concatenate(groups, axis=1)
@@ -300,25 +296,15 @@ def _scatter_rule(combine: Function) -> Function:
     return scatter
 
 
-def _gather(
-    x: Any,
-    indices: Any,
-    dimension_numbers: Any,
-    slice_sizes: Any,
-    mode: Any,
-    fill_value: Any,
-) -> Any:
-    """Return ``gather`` of an array, by gathering flat positions."""
+def _gather(x: Any, indices: Any, **parameters: Any) -> Any:
+    """Return ``gather`` of an array, with its fill value for indices outside of it."""
+    outside = parameters.pop("fill_value")
     with jax.enable_x64(True):
-        positions = jax.lax.gather(
-            jnp.arange(np.size(x)).reshape(np.shape(x)),
-            indices,
-            dimension_numbers,
-            slice_sizes,
-            mode=mode,
-            fill_value=-1,
+        numbers = jnp.arange(np.size(x)).reshape(np.shape(x))
+        positions = jax.lax.gather_p.bind(
+            numbers, jnp.asarray(indices), fill_value=-1, **parameters
         )
-    return _pick(np.asarray(positions), x, nan if fill_value is None else fill_value)
+    return _pick(np.asarray(positions), x, nan if outside is None else outside)
 
 
 def _slices(starts: Any, sizes: Any, shape: Any) -> tuple[slice, ...]:
@@ -328,29 +314,20 @@ def _slices(starts: Any, sizes: Any, shape: Any) -> tuple[slice, ...]:
     return tuple(slice(first, first + size) for first, size in firsts)
 
 
-def _dynamic_update_slice(x: Any, update: Any, *starts: Any) -> Any:
-    """Return x with `update` written at the position `starts`."""
-    positions = np.full(np.shape(x), -1)
-    index = _slices(starts, np.shape(update), np.shape(x))
-    positions[index] = np.arange(np.size(update)).reshape(np.shape(update))
-    old = np.arange(np.size(x)).reshape(np.shape(x))
-    both = np.concatenate([np.ravel(x), np.ravel(update)])
-    return both[np.where(positions < 0, old, np.size(x) + positions)]
-
-
 def _dot_general(x: Any, y: Any, dimension_numbers: Any) -> Any:
     """Return the sums of products over contracted axes, for each entry of the batch axes."""
     contracted, batch = dimension_numbers
-    matrices, shapes = [], []
+    matrices: list[Any] = []
+    sizes: list[Any] = []
     for array, summed, axes in zip((x, y), contracted, batch, strict=True):
-        own = [k for k in range(array.ndim) if k not in (*summed, *axes)]
-        shapes.append([array.shape[k] for k in own])
+        free = [k for k in range(array.ndim) if k not in (*summed, *axes)]
+        sizes.append([array.shape[k] for k in free])
         n_summed = prod(array.shape[k] for k in summed)
-        matrix = np.transpose(array, (*axes, *own, *summed))
+        matrix = np.transpose(array, (*axes, *free, *summed))
         stacked = [array.shape[k] for k in axes]
-        matrices.append(np.reshape(matrix, (*stacked, prod(shapes[-1]), n_summed)))
+        matrices.append(np.reshape(matrix, (*stacked, prod(sizes[-1]), n_summed)))
     out = np.matmul(matrices[0], np.swapaxes(matrices[1], -1, -2))
-    return np.reshape(out, (*stacked, *shapes[0], *shapes[1]))
+    return np.reshape(out, (*stacked, *sizes[0], *sizes[1]))
 
 
 def _broadcast(x: Any, *_: Any, shape: Any, broadcast_dimensions: Any) -> Any:
@@ -408,11 +385,32 @@ def _cumulative(accumulate: Function) -> Function:
 
 
 def _sort(*operands: Any, dimension: int, num_keys: int) -> tuple[Any, ...]:
-    """Return arrays with their entries in the order of the first."""
-    if num_keys > 1:
-        raise Untraceable("a sort by several keys takes no exact numbers")
-    order = np.argsort(operands[0], axis=dimension, kind="stable")
+    """Return arrays with their entries in the order of the first `num_keys` of them."""
+    keys = operands[:num_keys]
+    if (
+        type(keys[0]) is Exact or num_keys == 1
+    ):  # exact numbers are not allowed to be equal
+        order = np.argsort(keys[0], axis=dimension, kind="stable")
+    else:
+        order = np.lexsort(keys[::-1], axis=dimension)
     return tuple(np.take_along_axis(x, order, dimension) for x in operands)
+
+
+def _power(x: Any, y: Any) -> Any:
+    """Return x to the power y; whole exponents need no logarithm of x."""
+    if type(y) is Exact or np.asarray(y).dtype.kind == "f":
+        return x**y
+    out = np.multiply(x, np.ones(np.shape(y)))
+    for exponent in np.unique(y):
+        out = np.where(np.equal(y, exponent), x ** int(exponent), out)
+    return out
+
+
+def _round(x: Any, rounding_method: Any) -> Any:
+    """Return x rounded to whole numbers, halves to even numbers or away from 0."""
+    if rounding_method == jax.lax.RoundingMethod.TO_NEAREST_EVEN:
+        return np.rint(x)
+    return np.sign(x) * np.floor(np.abs(x) + 0.5)
 
 
 def _top_k(x: Any, k: int, axis: int) -> tuple[Any, Array]:
@@ -464,11 +462,12 @@ def _lu(a: Any) -> tuple[Any, Array, Array]:
     return a, np.array(exchanged, np.int32), order
 
 
-def _iota(shape: Any, dimension: int) -> Array:
+def _iota(shape: Any, dimension: int, dtype: Any) -> Array:
     """Return an array whose entries are their index along one axis."""
     sizes = [1] * len(shape)
     sizes[dimension] = shape[dimension]
-    return np.broadcast_to(np.arange(shape[dimension]).reshape(sizes), shape)
+    indices = np.arange(shape[dimension]).reshape(sizes)
+    return _convert(np.broadcast_to(indices, shape), dtype)
 
 
 def _scan(
@@ -566,8 +565,9 @@ RULES: dict[str, Function] = {
     "dynamic_slice": lambda x, *starts, slice_sizes: x[
         _slices(starts, slice_sizes, x.shape)
     ],
-    "dynamic_update_slice": _dynamic_update_slice,
+    "dynamic_update_slice": _moving(jax.lax.dynamic_update_slice_p, 2),
     "eq": np.equal,
+    "eq_to": np.equal,
     "exp": np.exp,
     "exp2": np.exp2,
     "expm1": np.expm1,
@@ -579,10 +579,12 @@ RULES: dict[str, Function] = {
     "iota": _iota,
     "is_finite": np.isfinite,
     "le": np.less_equal,
+    "le_to": np.less_equal,
     "log": np.log,
     "log1p": np.log1p,
     "logistic": lambda x: 1 / (1 + np.exp(-x)),
     "lt": np.less,
+    "lt_to": np.less,
     "lu": _lu,
     "max": np.maximum,
     "min": np.minimum,
@@ -592,10 +594,8 @@ RULES: dict[str, Function] = {
     "not": _logical_or_bitwise_not,
     "optimization_barrier": _all_same,
     "or": np.bitwise_or,
-    "pad": lambda x, value, padding_config: _pick(
-        _padded_positions(np.shape(x), padding_config), x, value
-    ),
-    "pow": lambda x, y: x**y,
+    "pad": _moving(jax.lax.pad_p, 2),
+    "pow": _power,
     "psum": _same,
     "psum_invariant": _same,
     "pvary": _same,
@@ -612,7 +612,7 @@ RULES: dict[str, Function] = {
     "rem": np.fmod,
     "reshape": lambda x, *_, new_sizes: np.reshape(x, new_sizes),
     "rev": lambda x, dimensions: np.flip(x, tuple(dimensions)),
-    "round": np.rint,
+    "round": _round,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "scan": _scan,
     "scatter": _scatter_rule(lambda _, new: new),
@@ -823,15 +823,41 @@ def _constant(value: Any) -> Any:
     return array if array.ndim else array.item()
 
 
-def _lines(source_info: Any) -> tuple[Line, ...]:
-    """Return the lines of the user's files from which JAX has an operation, innermost first."""
+def _lines(source_info: Any, function: str = "") -> tuple[Line, ...]:
+    """Return the lines of the user's files from which JAX has an operation, innermost first.
+
+    Parameters
+    ----------
+    source_info : SourceInfo
+        What JAX has recorded of the operation.
+    function : str, optional
+        File and first line of the compiled function that the operation is in. JAX keeps the trace
+        of such a function, with the lines that called it first: these are left out.
+    """
+    traceback = source_info.traceback
+    if not traceback:
+        return ()
     lines = list[Line]()
-    for frame in source_info.traceback.frames if source_info.traceback else ():
+    for frame, code in zip(traceback.frames, traceback.raw_frames()[0], strict=True):
         if frame.file_name.startswith(OWN_FILES):
             break
         if not frame.file_name.startswith(LIBRARY_PREFIXES):
             lines.append((frame.file_name, frame.line_num))
-    return tuple(lines)
+        if function == f"{code.co_filename}:{code.co_firstlineno}":
+            return tuple(lines)
+    return () if function else tuple(lines)
+
+
+def _columns(source_info: Any, lines: tuple[Line, ...]) -> tuple[int, int]:
+    """Return where the expression of an operation begins and ends in the first of its lines."""
+    codes, offsets = source_info.traceback.raw_frames()
+    for code, offset in zip(codes, offsets, strict=True):
+        if lines and code.co_filename == lines[0][0]:
+            first, last, start, end = [*code.co_positions()][offset // 2]
+            if first == last == lines[0][1] and end:
+                return start, end
+            break
+    return 0, 0
 
 
 class Reader:
@@ -842,17 +868,25 @@ class Reader:
     holds_constant : bool
         Whether ``jax.lax.stop_gradient`` makes constants. By default it returns its argument, so
         that the derivative of the value is that of the numbers that are computed.
+    trusted : frozenset of Line, optional
+        Lines of the forward pass, in whose derivatives no mistake is looked for.
 
     Attributes
     ----------
+    lines : set of Line
+        The lines of all operations.
     stops : list of Line
         The lines that call ``stop_gradient``.
     is_custom : bool
         Whether the traces have custom rules for derivatives.
     """
 
-    def __init__(self, holds_constant: bool = False) -> None:
+    def __init__(
+        self, holds_constant: bool = False, trusted: frozenset[Line] = frozenset()
+    ) -> None:
         self.holds_constant = holds_constant
+        self.trusted = trusted
+        self.lines = set[Line]()
         self.stops: list[Line] = []
         self.is_custom = False
 
@@ -871,7 +905,24 @@ class Reader:
         for variable, name in zip(inputs, names, strict=False):
             variable.name = name if name.isidentifier() else ""
         outputs = self._add_steps(steps, trace, inputs, ())
+        if self.trusted:
+            self._hide_derivatives(steps, outputs[0])
         return to_function(Program((*inputs,), steps, (*outputs,)))
+
+    def _hide_derivatives(self, steps: list[Step], value: Any) -> None:
+        """Take trusted lines from steps that `value` does not need, but not what calls them.
+
+        A mistake is not in functions that are right in the forward pass, nor in their derivatives.
+        """
+        needed = {value}
+        for i in reversed(range(len(steps))):
+            step = steps[i]
+            if not needed.isdisjoint(step.outputs):
+                needed.update(x for x in step.inputs if type(x) is Variable)
+                continue
+            lines = (*dropwhile(self.trusted.__contains__, step.lines),)
+            if lines != step.lines:
+                steps[i] = step._replace(lines=lines or (NO_LINE,), columns=(0, 0))
 
     def _add_steps(
         self,
@@ -879,6 +930,7 @@ class Reader:
         trace: Any,
         inputs: Sequence[Any],
         lines: tuple[Line, ...],
+        compiled: str = "",
     ) -> list[Any]:
         """Append the steps of a trace to `steps`, and return its outputs.
 
@@ -892,6 +944,8 @@ class Reader:
             The variables or constants that its inputs stand for.
         lines : tuple of Line
             The lines that have called the traced function.
+        compiled : str, optional
+            File and first line of the compiled function that is traced.
         """
         jaxpr = getattr(trace, "jaxpr", trace)
         constants = map(_constant, getattr(trace, "consts", ()))
@@ -900,24 +954,32 @@ class Reader:
 
         def value_of(atom: Any) -> Any:
             if isinstance(atom, jax.extend.core.Literal):
-                return _constant(atom.val)
+                return _constant(np.asarray(atom.val, atom.aval.dtype))
             return values[atom]
 
         for equation in jaxpr.eqns:
             arguments = [*map(value_of, equation.invars)]
-            called = (*_lines(equation.source_info), *lines)
+            here = _lines(equation.source_info, compiled)
+            called = (*here, *lines)
+            self.lines.update(called)
             function = None
             if not _is_random(equation, arguments):
                 function = self._called_trace(equation)
             if function is not None:
                 if equation.primitive.name == "custom_linear_solve":
                     arguments = _arguments_of_solve(equation, arguments)
-                outputs = self._add_steps(steps, function, arguments, called)
+                inner = compiled
+                if equation.primitive.name in ("jit", "pjit"):
+                    inner = function.jaxpr.debug_info.func_src_info.partition(" at ")[2]
+                outputs = self._add_steps(steps, function, arguments, called, inner)
             else:
                 outputs = [Variable() for _ in equation.outvars]
                 operation, functions = self._operation(equation, called)
                 arguments = [*functions, *arguments]
-                steps.append(Step(operation, (*arguments,), (*outputs,), called))
+                columns = _columns(equation.source_info, here)
+                steps.append(
+                    Step(operation, (*arguments,), (*outputs,), called, columns)
+                )
             values.update(zip(equation.outvars, outputs, strict=True))
         return [value_of(atom) for atom in jaxpr.outvars]
 
@@ -1012,9 +1074,10 @@ def _lines_of_backward_rules() -> Iterator[None]:
         code = frame.f_code
         if event != "call" or code.co_filename.startswith(LIBRARY_PREFIXES):
             return
-        place = code.co_filename, code.co_qualname, frame.f_lineno
-        recorded = source_info_util.current().traceback.frames
-        if place not in ((x.file_name, x.function_name, x.line_num) for x in recorded):
+        position = code.co_filename, code.co_qualname, frame.f_lineno
+        recorded = source_info_util.current().traceback
+        frames = recorded.frames if recorded else ()
+        if position not in [(x.file_name, x.function_name, x.line_num) for x in frames]:
             # JAX asks Python for the lines if the traceback is false, and ignores None
             names = source_info_util.current_name_stack()
             source_info_util.user_context(False, name_stack=names).__enter__()
@@ -1165,43 +1228,68 @@ def prove(f: Function, theta: Any, *data: Any, **options: Any) -> Proof:
     def claim(reader: Reader) -> Function:
         function = reader.to_numpy(trace, names)
 
-        def value_and_grad(theta: Any, *data: Any) -> Any:
+        def run(theta: Any, *data: Any) -> Any:
             value, *gradient = function(*_arrays([theta, *data]))
             return value, _like(theta, gradient)
 
-        return _with_parameters(value_and_grad, f)
+        return _with_parameters(run, f)
 
-    reader = Reader()
-    proof = proofs.prove(claim(reader), *arguments.floats, **options)
-    if proof.verdict is Verdict.REFUTED and reader.stops:
-        held = proofs.prove(claim(Reader(True)), *arguments.floats, **options)
-        if held:
-            return _with_sentence(proof, _held_constant(reader.stops))
-    if not proof:
-        return proof
     primal = Reader()
-    first = primal.to_numpy(value_trace, names)
-    if not primal.is_custom:
+    function = primal.to_numpy(value_trace, names)
+    reader = Reader(trusted=frozenset(primal.lines))
+    value_and_grad = claim(reader)
+    proof = proofs.prove(value_and_grad, *arguments.floats, **options)
+    if proof.verdict is Verdict.REFUTED and reader.stops:
+        with_constants = claim(Reader(holds_constant=True))
+        if proofs.prove(with_constants, *arguments.floats, **options):
+            return _with_sentence(proof, _name_stops(reader.stops))
+    if not proof or not primal.is_custom:
         return proof
-    second = claim(Reader())
-    same = proofs.prove_same(
-        lambda *floats: first(*_arrays(floats))[0],
-        lambda *floats: second(*floats)[0],
-        *arguments.floats,
-        seed=options.get("seed", 0),
-        fixed=options.get("fixed", ()),
+    failure = _compare_values(
+        lambda *floats: function(*_arrays(floats))[0],
+        lambda *floats: value_and_grad(*floats)[0],
+        arguments.floats,
+        {name: options[name] for name in ("seed", "fixed") if name in options},
     )
-    if same:
-        return proof
+    return proof if failure is None else failure
+
+
+def _compare_values(
+    primal: Function, forward: Function, floats: list[Any], options: dict[str, Any]
+) -> Proof | None:
+    """Return None if a function and its forward rules have the same values, else the failed proof.
+
+    Parameters
+    ----------
+    primal, forward : callable
+        Functions of the dicts in `floats` that return the value, without and with forward rules.
+    floats : list of dict
+        The float64 arrays of each argument, theta first. Values are also compared at other thetas,
+        of other signs and sizes, where comparisons take other paths.
+    options : dict
+        Keyword arguments of `exactgrad.prove_same`.
+    """
+    theta, *data = floats
+    rng = np.random.default_rng(0)
+    negative = {name: -x for name, x in theta.items()}
+    scaled = [
+        {name: x * rng.standard_normal(x.shape) for name, x in theta.items()}
+        for _ in range(4)
+    ]
     sentence = "the forward rule of a custom derivative returns another value than the function"
-    if same.verdict is Verdict.REFUTED:
-        return _with_sentence(same, sentence)
-    return with_fields(same, reason=f"{sentence}, or so it seems: {same.reason}")
+    for point in (theta, negative, *scaled):
+        proof = proofs.prove_same(primal, forward, point, *data, **options)
+        if proof.verdict is Verdict.REFUTED:
+            return _with_sentence(proof, sentence)
+        if point is theta and not proof:
+            return with_fields(proof, reason=f"perhaps {sentence}: {proof.reason}")
+    return None
 
 
 def _with_parameters(function: Function, named: Function) -> Function:
     """Return `function` with the signature of another, whose parameters a proof then names."""
-    function.__signature__ = inspect.signature(named)  # type: ignore[attr-defined]
+    with suppress(TypeError, ValueError):  # functions in C have no signature
+        function.__signature__ = inspect.signature(named)  # type: ignore[attr-defined]
     return function
 
 
@@ -1210,15 +1298,15 @@ def _with_sentence(proof: Proof, sentence: str) -> Proof:
     return with_fields(proof, why=lambda: [*proof.why(), sentence])
 
 
-def _held_constant(stops: Sequence[Line]) -> str:
+def _name_stops(stops: Sequence[Line]) -> str:
     """Return a sentence that names the lines which call ``stop_gradient``."""
-    places = [
+    locations = [
         f"line {line} of {Path(file).name}, `{linecache.getline(file, line).strip()}`"
         for file, line in dict.fromkeys(stops)
     ]
     return (
         "it is the gradient if what jax.lax.stop_gradient holds constant is constant: "
-        + ", ".join(places)
+        + ", ".join(locations)
     )
 
 

@@ -3,6 +3,8 @@
 A function of tensors is run once by PyTorch, in float64. A `Tracer` sees each operation of ATen
 that the function and the backward pass call, hand-written or not, and writes it down as a step on
 NumPy arrays. `exactgrad.prove` then proves that program, whose lines are those of the user's file.
+Operations that have no rule here are replaced by others, as PyTorch's own table of decompositions
+says; how a kernel in C++ rounds is not proved.
 
 >>> import torch
 >>> class Square(torch.autograd.Function):
@@ -19,7 +21,7 @@ NumPy arrays. `exactgrad.prove` then proves that program, whose lines are those 
 proved: all 2 derivatives are exact
 
 What depends on the values of tensors belongs to the path: where a function asks for a truth value
-or a whole number (``if x.sum() > 0``), the program holds on this path only, and is traced again at
+or a whole number (``if x.sum() > 0``), the program holds on this path only, and is traced anew at
 a theta of another. A function that reads numbers (``float(x)``, ``x.numpy()``) is not traceable.
 Numbers of Python and whole numbers are constants of the program; dtypes of floats are ignored.
 """
@@ -37,35 +39,38 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import scipy.special
 import torch
 from numpy.lib.stride_tricks import as_strided
+from torch import Tensor
 from torch._decomp import decomposition_table
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
-with suppress(ImportError):
-    import scipy.special  # noqa: F401  # the floats of some functions in SPECIAL
-
 from . import proofs
 from .arguments import check_callable
 from .fields.finite import Untraceable
-from .programs import Line, Program, Step, Variable, to_function
+from .programs import NO_LINE, Line, Program, Step, Variable, to_function
 from .proofs import Proof, Verdict, with_fields
-from .trace.arrays import KINK_MESSAGE, Exact, comparison_of
+from .structures import flatten_theta
+from .trace.arrays import KINK_MESSAGE, Exact, lift
 from .trace.arrays import of_floats as on_path
 from .trace.copies import ACTIVE_COPIES
-from .trace.functions import SPECIAL, polygamma
+from .trace.functions import polygamma
 from .verdict.data import FIXED, argument_names, parse_fixed
 
 __all__ = ["prove", "prove_same", "prove_vjp", "rule"]
 
 Array = np.ndarray[Any, Any]
-Tensor = torch.Tensor
 TORCH = str(Path(torch.__file__).parent)
 PACKAGE = str(Path(__file__).parent)
+APPLY_CODE = torch.autograd.Function.apply.__func__.__code__
+ATOL = 1e-13  # what is left of a difference of equal numbers
 RTOL = 1e-7  # of the largest number: the program has to give PyTorch's own numbers
 UNINITIALIZED = 0.7390851332151607  # what torch.empty holds in a trace
 
@@ -102,37 +107,10 @@ def _variance(
     return _of_axes(np.var)(x, dim, keepdim, ddof=correction)
 
 
-def _stepwise(function: Callable[..., Any], jump: float) -> Callable[..., Any]:
-    """Return np.floor or the like for exact numbers: constants that depend on the path.
-
-    The function jumps at whole numbers plus `jump`, where nothing is proved.
-    """
-
-    def of_numbers(x: Any) -> Any:
-        if type(x) is Exact:
-            comparison_of(np.equal)(x, np.floor(x.floats) + jump)
-        return on_path(function)(x)
-
-    return of_numbers
-
-
-def _special(
-    of_exact: Callable[..., Any], of_tensors: Callable[..., Any]
-) -> Callable[..., Any]:
-    """Return a function of exact numbers by `of_exact`, and of floats by PyTorch."""
-
-    def of_numbers(*args: Any) -> Any:
-        if any(type(x) is Exact for x in args):
-            return of_exact(*args)
-        return of_tensors(*(torch.tensor(np.asarray(x, float)) for x in args)).numpy()
-
-    return of_numbers
-
-
-def _polygamma(order: int, x: Any) -> Any:
-    """Return the derivative of this order of the digamma function."""
-    of_tensors = partial(torch.special.polygamma, order)
-    return _special(polygamma(order), of_tensors)(x)
+def _to_int(x: Any) -> Any:
+    """Return floats without their fractions as integers, which are constants on the path."""
+    np.trunc(x)  # it refuses whole numbers, at which the result jumps
+    return on_path(np.trunc)(x).astype(int)
 
 
 def _shrink_backward(grad: Any, x: Any, threshold: float) -> Any:
@@ -176,14 +154,6 @@ def _lu_solve(
     inverse = np.linalg.inv(matrix.swapaxes(-1, -2) if adjoint else matrix)
     solution = inverse @ columns if left else columns @ inverse
     return solution.reshape(right.shape)
-
-
-def _cholesky(
-    x: Any, upper: bool = False, check_errors: bool = False
-) -> tuple[Any, Any]:
-    """Return the Cholesky factor of x, and 0 for no error."""
-    lower = np.linalg.cholesky(x)
-    return lower.swapaxes(-1, -2) if upper else lower, 0
 
 
 # --- operations that move, add or pick numbers: PyTorch shows on other numbers what they do
@@ -232,13 +202,15 @@ def _linear(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Return what an operation that is linear in all floats returns, by its matrix."""
     data = [x for x in tree_leaves((args, kwargs)) if _is_float(x)]
     sizes = [x.size for x in data]
-    columns = []
-    for unit in torch.eye(sum(sizes), dtype=torch.float64):
+
+    def of_unit(unit: Tensor) -> Tensor:
         parts = zip(unit.split(sizes), data, strict=True)
         shaped = [part.reshape(x.shape) for part, x in parts]
         new_args, new_kwargs = _with_tensors((args, kwargs), shaped)
-        columns.append(op(*new_args, **new_kwargs))
-    matrix = torch.stack(columns, -1).numpy()
+        return op(*new_args, **new_kwargs)
+
+    rows = torch.func.vmap(of_unit)(torch.eye(sum(sizes), dtype=torch.float64))
+    matrix = np.moveaxis(rows.numpy(), 0, -1)
     return matrix @ np.concatenate([np.reshape(x, -1) for x in data])
 
 
@@ -321,6 +293,12 @@ def _max_pool_backward(grad: Any, x: Any, *settings: Any) -> Any:
     return _sum_at(positions.ravel(), grad, x.shape)
 
 
+def _unfold_backward(grad: Any, sizes: Any, dim: int, size: int, step: int) -> Any:
+    """Return the cotangent, of shape `sizes`, of an array of which windows were taken."""
+    positions = torch.arange(int(np.prod(sizes))).reshape(sizes).unfold(dim, size, step)
+    return _sum_at(positions.flatten().numpy(), grad, sizes)
+
+
 def _pad(x: Any, pad: Any, value: float = 0) -> Any:
     """Return x with a constant around it, or without its edges where `pad` is negative."""
     op = torch.ops.aten.constant_pad_nd.default
@@ -340,8 +318,6 @@ def _scatter_number(x: Any, dim: int, index: Any, value: float) -> Any:
     return _moved(torch.ops.aten.scatter.src, x, dim, index, values)
 
 
-_floor = _stepwise(np.floor, 0.0)
-_trunc = _stepwise(np.trunc, 0.0)
 # Rules by the name of an operation, with its overload where that matters
 RULES: dict[str, Callable[..., Any]] = {
     "add": lambda x, y, alpha=1: x + (y if alpha == 1 else alpha * y),
@@ -349,7 +325,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "rsub": lambda x, y, alpha=1: y - (x if alpha == 1 else alpha * x),
     "mul": lambda x, y: x * y,
     "div": lambda x, y: x / y,
-    "floor_divide": lambda x, y: _floor(x / y),
     "neg": lambda x: -x,
     "abs": np.abs,
     "reciprocal": lambda x: 1 / x,
@@ -378,26 +353,29 @@ RULES: dict[str, Callable[..., Any]] = {
     "acosh": np.arccosh,
     "atanh": np.arctanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "erf": _special(SPECIAL["erf"], torch.special.erf),
-    "erfc": _special(SPECIAL["erfc"], torch.special.erfc),
-    "erfinv": _special(SPECIAL["erfinv"], torch.special.erfinv),
-    "lgamma": _special(SPECIAL["gammaln"], torch.special.gammaln),
-    "digamma": _special(SPECIAL["digamma"], torch.special.digamma),
-    "special_i0e": _special(SPECIAL["i0e"], torch.special.i0e),
-    "special_i1e": _special(SPECIAL["i1e"], torch.special.i1e),
-    "special_ndtri": _special(SPECIAL["ndtri"], torch.special.ndtri),
-    "xlogy": _special(SPECIAL["xlogy"], torch.special.xlogy),
+    "erf": scipy.special.erf,
+    "erfc": scipy.special.erfc,
+    "erfinv": scipy.special.erfinv,
+    "lgamma": scipy.special.gammaln,
+    "digamma": scipy.special.digamma,
+    "special_i0e": scipy.special.i0e,
+    "special_i1e": scipy.special.i1e,
+    "special_ndtri": scipy.special.ndtri,
+    "xlogy": scipy.special.xlogy,
     "logaddexp": np.logaddexp,
     "hypot": np.hypot,
-    "polygamma": _polygamma,
+    "polygamma": lambda order, x: (
+        polygamma(order)(x) if type(x) is Exact else scipy.special.polygamma(order, x)
+    ),
     "sign": np.sign,
     "sgn": np.sign,
-    "floor": _floor,
-    "ceil": _stepwise(np.ceil, 0.0),
-    "trunc": _trunc,
-    "round": _stepwise(np.round, 0.5),
-    "remainder": lambda x, y: x - _floor(x / y) * y,
-    "fmod": lambda x, y: x - _trunc(x / y) * y,
+    "floor": np.floor,
+    "floor_divide": np.floor_divide,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "round": lambda x, decimals=0: np.round(x, decimals),
+    "remainder": np.remainder,
+    "fmod": np.fmod,
     "hardshrink_backward": _shrink_backward,
     "softshrink_backward": _shrink_backward,
     "maximum": np.maximum,
@@ -416,7 +394,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "masked_fill": lambda x, mask, value: np.where(mask, value, x),
     "clone": lambda x: x,
     "to float": lambda x: x,
-    "to int": lambda x: _trunc(x).astype(int),
+    "to int": _to_int,
     "to bool": lambda x: np.not_equal(x, 0),
     "copy": lambda x, source, *_: np.broadcast_to(source, x.shape),
     "isnan": np.isnan,
@@ -451,12 +429,18 @@ RULES: dict[str, Callable[..., Any]] = {
     "bmm": np.matmul,
     "mv": np.matmul,
     "dot": np.matmul,
-    "linalg_cholesky_ex": _cholesky,
+    "linalg_cholesky_ex": lambda x, upper=False, check_errors=False: (
+        np.linalg.cholesky(x).swapaxes(-1, -2 if upper else -1),
+        0,
+    ),
     "linalg_solve_triangular": _solve_triangular,
     "linalg_inv_ex": lambda x, check_errors=False: (np.linalg.inv(x), 0),
+    "_linalg_det": lambda x: (np.linalg.det(x), x.swapaxes(-1, -2), 0),
+    "_linalg_slogdet": lambda x: (*np.linalg.slogdet(x), x.swapaxes(-1, -2), 0),
     "_linalg_solve_ex": _solve,
     "linalg_lu_solve": _lu_solve,
     "constant_pad_nd": _pad,
+    "unfold_backward": _unfold_backward,
     "max_pool2d_with_indices_backward": _max_pool_backward,
     "convolution": _convolution,
     "convolution_backward": _convolution_backward,
@@ -516,14 +500,12 @@ SHOWN = {
     "im2col": _linear,
     "index_add": _linear,
     "max_pool3d_with_indices_backward": _linear,
-    "put": _linear,
     "reflection_pad1d_backward": _linear,
     "reflection_pad2d_backward": _linear,
     "replication_pad1d_backward": _linear,
     "replication_pad2d_backward": _linear,
     "scatter_add": _linear,
     "trace": _linear,
-    "unfold_backward": _linear,
     "upsample_bilinear2d": _linear,
     "upsample_bilinear2d_backward": _linear,
     "upsample_linear1d": _linear,
@@ -570,12 +552,22 @@ IGNORED = {
     "non_blocking",
     "pin_memory",
 }
+# What Python or the shapes of results depend on: an operation with its arguments, or None
+READING: dict[str, Any] = {
+    "_local_scalar_dense": None,
+    "is_nonzero": None,
+    "allclose": lambda *args: (torch.ops.aten.isclose.default, args),
+    "equal": lambda *args: (torch.ops.aten.eq.Tensor, args),
+    "nonzero": lambda x: (torch.ops.aten.ne.Scalar, (x, 0)),
+}
 # Methods of tensors by which numbers leave PyTorch
 READS = {
     "__array__",
     "__deepcopy__",
     "__dlpack__",
+    "__format__",
     "__reduce_ex__",
+    "__repr__",
     "data_ptr",
     "numpy",
     "tolist",
@@ -644,7 +636,7 @@ class Operation:
         Its arguments, flattened; a `Variable` stands for those that are passed.
     spec : TreeSpec
         How they are nested in (args, kwargs).
-    kept : list of int
+    result_indices : list of int
         Which of its results are tensors; [] if it returns one tensor.
     """
 
@@ -652,11 +644,11 @@ class Operation:
     rule: Callable[..., Any]
     leaves: list[Any]
     spec: Any
-    kept: list[int]
+    result_indices: list[int]
 
     def __call__(self, *inputs: Any) -> Any:
-        given = iter(inputs)
-        leaves = [next(given) if type(x) is Variable else x for x in self.leaves]
+        input_values = iter(inputs)
+        leaves = [next(input_values) if type(x) is Variable else x for x in self.leaves]
         if any(map(_is_float, inputs)):
             args, kwargs = tree_unflatten(leaves, self.spec)
             kwargs = {key: kwargs[key] for key in kwargs if key not in IGNORED}
@@ -665,9 +657,11 @@ class Operation:
             tensors = [torch.tensor(x) if _is_array(x) else x for x in leaves]
             args, kwargs = tree_unflatten(tensors, self.spec)
             result = tree_map(np.asarray, self.op(*args, **kwargs))
-        if len(self.kept) == 1:
-            return result[self.kept[0]]
-        return [result[i] for i in self.kept] if self.kept else result
+        if len(self.result_indices) == 1:
+            return result[self.result_indices[0]]
+        return (
+            [result[i] for i in self.result_indices] if self.result_indices else result
+        )
 
 
 @dataclass
@@ -677,7 +671,7 @@ class Memory:
     Attributes
     ----------
     storage : torch.UntypedStorage
-        The storage, which is kept so that no other gets its address.
+        The storage, which is result_indices so that no other gets its address.
     values : dict
         The variables that hold tensors, by their offset, shape and strides. Unless `flat` is set,
         the first is that of a tensor that fills the storage.
@@ -710,6 +704,11 @@ def _check_path(expected: Array, value: Any) -> Any:
     return np.zeros(())
 
 
+def _exact_one(x: Any) -> Any:
+    """Return the number 1, exact if x is."""
+    return lift(1.0, x.field) if type(x) is Exact else np.ones(())
+
+
 def _to_double(x: Tensor) -> Tensor:
     """Return floats of fewer digits in float64, as the numbers that one would write for them."""
     if x.dtype is torch.bfloat16:
@@ -721,7 +720,7 @@ def _to_double(x: Tensor) -> Tensor:
 def _user_lines() -> tuple[Line, ...]:
     """Return the line of the user's file that runs, and those that have called it."""
     lines = []
-    frame = sys._getframe(2)
+    frame: Any = sys._getframe(2)
     while frame is not None and frame.f_code is not Traced.trace.__code__:
         file = frame.f_code.co_filename
         if not file.startswith((TORCH, PACKAGE)):
@@ -730,9 +729,17 @@ def _user_lines() -> tuple[Line, ...]:
     return tuple(lines)
 
 
+def _is_in_function() -> bool:
+    """Return whether the forward pass of a `torch.autograd.Function` runs."""
+    frame: Any = sys._getframe(2)
+    while frame.f_code not in (Traced.trace.__code__, APPLY_CODE):
+        frame = frame.f_back
+    return frame.f_code is APPLY_CODE
+
+
 def _line_in_words(lines: tuple[Line, ...]) -> str:
     """Return words for the user's line, with its text."""
-    if not lines:
+    if lines in ((), (NO_LINE,)):
         return "a step of PyTorch"
     file, number = lines[0]
     return f"line {number} of {file}, `{linecache.getline(file, number).strip()}`"
@@ -751,8 +758,6 @@ class Tracer(TorchDispatchMode):
         Truth values and whole numbers on which the path of the function depends.
     guard_values : list of ndarray
         Their values on this path.
-    constants : list of (number or ndarray, lines)
-        The constants of the program.
     held : dict
         What is constant in the gradient, by the line that makes it so.
     is_forward : bool
@@ -764,7 +769,6 @@ class Tracer(TorchDispatchMode):
         self.steps: list[Step] = []
         self.guards: list[Variable] = []
         self.guard_values: list[Array] = []
-        self.constants: list[tuple[Any, tuple[Line, ...]]] = []
         self.held: dict[Line, str] = {}
         self.is_forward = True
         self._memories: dict[int, Memory] = {}
@@ -785,13 +789,16 @@ class Tracer(TorchDispatchMode):
         """Return whether the numbers of a tensor depend on the inputs."""
         try:
             return tensor.untyped_storage()._cdata in self._memories
-        except (NotImplementedError, RuntimeError):
-            return True  # tensors of torch.func have no storage
+        except NotImplementedError:
+            # a sparse tensor, which is constant, or one of torch.func
+            return tensor.layout is torch.strided
 
     def value(self, tensor: Tensor) -> Any:
         """Return the variable that holds a tensor, or a copy of its numbers if it is constant."""
         memory = self._memories.get(tensor.untyped_storage()._cdata)
         if memory is None:
+            if tensor.layout is not torch.strided:
+                raise NotTraceable(f"{self.words()}: a sparse tensor has no exact form")
             return tensor.detach().numpy().copy()
         geometry = _geometry(tensor)
         if geometry not in memory.values:
@@ -805,11 +812,11 @@ class Tracer(TorchDispatchMode):
         """Return the variable that holds all numbers of the memory of a tensor, as a vector."""
         if memory.flat is None:
             size = memory.storage.nbytes() // tensor.element_size()
-            geometry, whole = next(iter(memory.values.items()))
+            geometry, variable = next(iter(memory.values.items()))
             positions = _positions(geometry, size).ravel()
             order = np.full(size, -1)
             order[positions] = np.arange(positions.size)
-            memory.flat = self._add_step(partial(_at_positions, order), (whole,))
+            memory.flat = self._add_step(partial(_at_positions, order), (variable,))
         return memory.flat
 
     def _write(self, target: Tensor, result: Tensor) -> None:
@@ -837,14 +844,19 @@ class Tracer(TorchDispatchMode):
         return variable
 
     def _where(self) -> tuple[Line, ...]:
-        """Return the user's lines; in a backward pass of PyTorch those of its forward pass."""
+        """Return the user's lines; in a backward pass of PyTorch none."""
+        lines = _user_lines()
+        if torch._C._current_autograd_node() is None:
+            self._lines.setdefault(torch.autograd._get_sequence_nr() - 1, lines)
+        return lines or (NO_LINE,)
+
+    def words(self) -> str:
+        """Return words for the user's line; of the forward pass in a backward one of PyTorch."""
         lines = _user_lines()
         node = torch._C._current_autograd_node()
-        if node is None:
-            self._lines.setdefault(torch.autograd._get_sequence_nr() - 1, lines)
-        elif not lines:
+        if node is not None and not lines:
             lines = self._lines.get(node._sequence_nr(), ())
-        return lines
+        return _line_in_words(lines)
 
     # --- operations
 
@@ -875,11 +887,11 @@ class Tracer(TorchDispatchMode):
             if "empty" in packet and result.is_floating_point():
                 result.fill_(UNINITIALIZED)
             return result
-        is_check = packet.startswith(("_assert", "_linalg_check"))
+        is_check = packet.startswith(("_assert", "_linalg_check", "_has_same_storage"))
         if torch.Tag.inplace_view in func.tags or is_check:
             return func(*args, **kwargs)
-        if packet in ("_local_scalar_dense", "is_nonzero", "equal", "nonzero"):
-            return self._read(func, packet, args)
+        if packet in READING:
+            return self._read(func, READING[packet], args)
         if packet in ("index", "index_put", "masked_select"):
             self._fix_masks(args[1])
         if func._schema.is_mutable:
@@ -897,7 +909,7 @@ class Tracer(TorchDispatchMode):
             return self._decompose(func, decomposition_table[func], args, kwargs)
         missing = (self._composite or func).name()
         raise NotTraceable(
-            f"{_line_in_words(self._where())}: PyTorch's operation {missing} has no rule here. Add "
+            f"{self.words()}: PyTorch's operation {missing} has no rule here. Add "
             f'one by exactgrad.torch.rule("{missing}", numpy_function)'
         )
 
@@ -919,25 +931,25 @@ class Tracer(TorchDispatchMode):
         leaves, spec = tree_flatten((args, kwargs))
         leaves = [self.value(x) if isinstance(x, Tensor) else x for x in leaves]
         result = func(*args, **kwargs)
-        kept = []
+        result_indices = []
         results = [result]
         if not isinstance(result, Tensor):
-            kept = [i for i, x in enumerate(result) if isinstance(x, Tensor)]
-            results = [result[i] for i in kept]
+            result_indices = [i for i, x in enumerate(result) if isinstance(x, Tensor)]
+            results = [result[i] for i in result_indices]
         lines = self._where()
         if any(x.is_complex() for x in results):
             raise NotTraceable(
                 f"{_line_in_words(lines)}: complex numbers have no exact form"
             )
-        self.constants += [
-            (x, lines) for x in leaves if _is_array(x) or isinstance(x, float | int)
-        ]
         inputs = tuple(x for x in leaves if type(x) is Variable)
-        operation = Operation(func, rule, leaves, spec, kept)
+        operation = Operation(func, rule, leaves, spec, result_indices)
         outputs = tuple(map(self.add, results))
         self.steps.append(Step(operation, inputs, outputs, lines))
         if self.is_forward and func.name().removeprefix("aten::") in STEPWISE:
             self.held[lines[0]] = "has derivative 0 wherever it does not jump"
+        is_held = self.is_forward and not torch.is_grad_enabled()
+        if is_held and not _is_in_function():
+            self.held[lines[0]] = "is held constant in the gradient"
         return result
 
     def _view(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -967,14 +979,30 @@ class Tracer(TorchDispatchMode):
             None,
         )
         writes = [bool(x.alias_info) for x in func._schema.arguments]
-        if functional is None or sum(writes) > 1 or not writes[0]:
-            raise NotTraceable(
-                f"{_line_in_words(self._where())}: {func.name()} writes into tensors in a way that "
-                "is not known here; write its result into a new tensor"
-            )
-        result = self._call(functional, args, kwargs)
-        self._write(args[0], result)
-        return args[0]
+        if functional is not None and writes[0] and sum(writes) == 1:
+            self._write(args[0], self._call(functional, args, kwargs))
+            return args[0]
+        if func in decomposition_table:
+            return self._decompose(func, decomposition_table[func], args, kwargs)
+        raise NotTraceable(
+            f"{self.words()}: {func.name()} writes into tensors in a way that is not known here; "
+            "write its result into a new tensor"
+        )
+
+    def constants(self, outputs: Sequence[Any]) -> list[tuple[Any, tuple[Line, ...]]]:
+        """Return the constants that the outputs of the program depend on, each with its lines."""
+        pairs: list[tuple[Any, tuple[Line, ...]]] = [
+            (x, (NO_LINE,)) for x in outputs if type(x) is not Variable
+        ]
+        needed = {x for x in (*outputs, *self.guards) if type(x) is Variable}
+        for step in reversed(self.steps):
+            if needed.isdisjoint(step.outputs):
+                continue
+            needed.update(x for x in step.inputs if type(x) is Variable)
+            values = getattr(step.rule, "leaves", step.inputs)
+            numbers = (x for x in values if _is_array(x) or isinstance(x, float | int))
+            pairs += [(x, step.lines) for x in numbers]
+        return pairs
 
     # --- what Python reads
 
@@ -992,15 +1020,17 @@ class Tracer(TorchDispatchMode):
             if isinstance(index, Tensor) and index.dtype is torch.bool:
                 self._fix(index)
 
-    def _read(self, func: Any, packet: str, args: Any) -> Any:
-        """Run an operation that Python or the shape of its result depends on."""
-        if packet == "nonzero":
-            self._fix(self._call(torch.ops.aten.ne.Scalar, (args[0], 0), {}))
-        elif packet == "equal":
-            self._fix(self._call(torch.ops.aten.eq.Tensor, args, {}))
+    def _read(self, func: Any, path: Any, args: Any) -> Any:
+        """Run an operation that Python or the shape of its result depends on.
+
+        `path` returns the truth values that it depends on, or is None: they are the argument.
+        """
+        if path is not None:
+            op, inputs = path(*args)
+            self._fix(self._call(op, inputs, {}))
         elif args[0].is_floating_point():
             raise NotTraceable(
-                f"{_line_in_words(self._where())}: a number is read from a tensor, which has no "
+                f"{self.words()}: a number is read from a tensor, which has no "
                 "derivative in Python: keep it a tensor"
             )
         else:
@@ -1019,7 +1049,11 @@ class Reads(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         name = getattr(func, "__name__", "")
-        if name in READS and self.tracer.depends(args[0]):
+        is_user = sys._getframe(1).f_code.co_filename != __file__
+        is_read = is_user and name in READS and self.tracer.depends(args[0])
+        if is_read and name in ("__repr__", "__format__"):
+            return f"tensor of shape {tuple(args[0].shape)}"
+        if is_read:
             raise NotTraceable(
                 f"{_line_in_words(_user_lines())}: the numbers of a tensor are read outside of "
                 "PyTorch, where they have no derivatives: use PyTorch's functions"
@@ -1034,7 +1068,7 @@ def _attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    attn_mask: Tensor | None = None,
+    attn_mask: Any = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
@@ -1044,17 +1078,14 @@ def _attention(
     if enable_gqa:
         n_repeats = query.shape[-3] // key.shape[-3]
         key, value = (x.repeat_interleave(n_repeats, -3) for x in (key, value))
-    if scale is None:
-        scale = 1 / query.shape[-1] ** 0.5
-    scores = query @ key.mT * scale
+    scores = query @ key.mT * (scale or 1 / query.shape[-1] ** 0.5)
     if is_causal:
         attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
     if attn_mask is not None and attn_mask.dtype is torch.bool:
         scores = scores.masked_fill(~attn_mask, -torch.inf)
     elif attn_mask is not None:
         scores = scores + attn_mask
-    weights = torch.softmax(scores, -1)
-    return torch.dropout(weights, dropout_p, True) @ value
+    return torch.dropout(torch.softmax(scores, -1), dropout_p, True) @ value
 
 
 def _find_rule(
@@ -1077,7 +1108,18 @@ def _find_rule(
 def _tracing(tracer: Tracer) -> Iterator[None]:
     """Let a tracer see what PyTorch does, in float64 and with the random numbers of one seed."""
     default = torch.get_default_dtype()
-    with torch.random.fork_rng(devices=[]):
+    run_engine = torch.autograd._engine_run_backward
+
+    def run_backward(*args: Any, **kwargs: Any) -> Any:
+        # PyTorch leaves the mode while an overridable function runs, such as torch.autograd.grad
+        with Reads(tracer):
+            return run_engine(*args, **kwargs)
+
+    with (
+        torch.random.fork_rng(devices=[]),
+        sdpa_kernel(SDPBackend.MATH),
+        patch.object(torch.autograd, "_engine_run_backward", run_backward),
+    ):
         torch.manual_seed(0)
         torch.set_default_dtype(torch.float64)
         try:
@@ -1138,8 +1180,8 @@ class Traced:
         NotTraceable is raised if it has no exact form.
         """
         tracer, inputs, results = self.trace(arrays)
-        self._check_constants(tracer, arrays)
         outputs = [tracer.value(x) for x in results]
+        self._check_constants(tracer, outputs, arrays)
         program = to_function(
             Program((*inputs,), tracer.steps, (*outputs, *tracer.guards))
         )
@@ -1148,8 +1190,9 @@ class Traced:
         for x, number in zip(results, numbers, strict=False):
             right = x.detach().numpy()
             scale = np.abs(right[np.isfinite(right)]).max(initial=1e-300)
+            atol = RTOL * scale + ATOL
             if np.shape(number) != right.shape or not np.allclose(
-                number, right, RTOL, RTOL * scale, equal_nan=True
+                number, right, RTOL, atol, equal_nan=True
             ):
                 raise NotTraceable(
                     "the program that was read from this function gives other numbers than "
@@ -1159,22 +1202,23 @@ class Traced:
         self._programs.append(program)
         return program
 
-    def _check_constants(self, tracer: Tracer, arrays: Sequence[Array]) -> None:
-        """Raise NotTraceable if constants of a program change with its inputs."""
+    def _check_constants(
+        self, tracer: Tracer, outputs: list[Any], arrays: Sequence[Array]
+    ) -> None:
+        """Raise NotTraceable if constants that the outputs depend on change with the inputs."""
         rng = np.random.default_rng(0)
         moved = [x * (1 + 1e-6 * rng.standard_normal(np.shape(x))) for x in arrays]
-        second, _, _ = self.trace(moved)
+        second, _, results = self.trace(moved)
         paths = zip(tracer.guard_values, second.guard_values, strict=False)
         if not all(np.array_equal(x, y) for x, y in paths):
             return
-        first = tracer.constants
-        pairs = zip(first, second.constants, strict=False)
-        changed = [
-            lines for (x, lines), (y, _) in pairs if not np.array_equal(x, y, True)
-        ]
-        if changed or len(first) != len(second.constants):
+        first_constants = tracer.constants(outputs)
+        second_constants = second.constants([second.value(x) for x in results])
+        pairs = zip(first_constants, second_constants, strict=False)
+        changed = [lines for (x, lines), (y, _) in pairs if not np.array_equal(x, y)]
+        if changed or len(first_constants) != len(second_constants):
             raise NotTraceable(
-                f"{_line_in_words(changed[0] if changed else ())}: a constant of the function "
+                f"{_line_in_words(changed[-1] if changed else ())}: a constant of the function "
                 "changes from call to call: it is computed outside of PyTorch, or drawn by a "
                 "random generator that is not PyTorch's own. Pass it as an argument"
             )
@@ -1227,8 +1271,12 @@ def _gradient_program(
         tracer.is_forward = False
         if not value.requires_grad:
             return [value, *map(torch.zeros_like, variables)]
+        # with a 1 of its own PyTorch would compute, and round, products of constants
+        cotangent = torch.ones(())
+        inputs = (tracer.value(variables[0]),)
+        tracer.steps.append(Step(_exact_one, inputs, (tracer.add(cotangent),)))
         gradients = torch.autograd.grad(
-            value, variables, allow_unused=True, materialize_grads=True
+            value, variables, cotangent, allow_unused=True, materialize_grads=True
         )
         return [value, *gradients]
 
@@ -1273,6 +1321,7 @@ def prove(f: Callable[..., Any], theta: Any, *data: Any, **options: Any) -> Proo
     """
     check_callable("f", f)
     theta, data = tree_map(_to_leaf, (theta, data))
+    flatten_theta(theta)  # for its errors
     try:
         program, traced = _gradient_program(f, theta, data, options.get("fixed", ()))
     except NotTraceable as error:
@@ -1313,10 +1362,10 @@ def prove_vjp(forward: Any, *arguments: Any, **options: Any) -> Proof:
     TypeError, ValueError
         If an argument has a wrong type. What the functions raise is raised too.
     """
-    inputs = arguments
-    function = forward
-    if isinstance(forward, type) and issubclass(forward, torch.autograd.Function):
-        names = [*inspect.signature(forward.forward).parameters][-len(inputs) :]
+    inputs: Sequence[Any] = arguments
+    function: Any = forward
+    if inspect.isclass(forward) and issubclass(forward, torch.autograd.Function):
+        names = [*inspect.signature(function.forward).parameters][-len(inputs) :]
     else:
         check_callable("forward", forward)
         backward, *inputs = arguments
@@ -1338,14 +1387,14 @@ def prove_vjp(forward: Any, *arguments: Any, **options: Any) -> Proof:
         pairs = dict(zip(variables, gradients, strict=True))
         requires = [pairs.get(i) is not None for i in range(len(inputs))]
     theta = {names[i]: x for i, x in enumerate(leaves) if requires[i]}
-    others = {names[i]: x for i, x in enumerate(leaves) if not requires[i]}
+    constants = {names[i]: x for i, x in enumerate(leaves) if not requires[i]}
 
-    def apply(theta: Any, others: Any) -> Any:
-        given = theta | others
-        return function.apply(*(given[name] for name in names))
+    def apply(theta: Any, constants: Any) -> Any:
+        arguments_by_name = theta | constants
+        return function.apply(*(arguments_by_name[name] for name in names))
 
     program = _weighted(apply)
-    proof = prove(program, theta, others, _cotangents(outputs), **options)
+    proof = prove(program, theta, constants, _cotangents(outputs), **options)
     without = [names[i] for i in variables if not requires[i]]
     if not proof or not without:
         return proof
@@ -1384,8 +1433,8 @@ def _cotangents(outputs: list[Tensor]) -> list[Array]:
 def _weighted(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the sum of the products of a function's outputs and their cotangents."""
 
-    def value(theta: Any, others: Any, grad_out: Any) -> Any:
-        pairs = zip(_float_tensors(function(theta, others)), grad_out, strict=True)
+    def value(theta: Any, constants: Any, grad_out: Any) -> Any:
+        pairs = zip(_float_tensors(function(theta, constants)), grad_out, strict=True)
         return sum((x * u).sum() for x, u in pairs)
 
     return value
@@ -1421,26 +1470,28 @@ def prove_same(
     check_callable("g", g)
     leaves, spec = tree_flatten(tree_map(_to_leaf, inputs))
     theta = {i: x for i, x in enumerate(leaves) if _is_float(x)}
-    others = {i: x for i, x in enumerate(leaves) if i not in theta}
+    constants = {i: x for i, x in enumerate(leaves) if i not in theta}
 
     def applied(function: Callable[..., Any]) -> Callable[..., Any]:
-        def apply(theta: Any, others: Any) -> Any:
-            given = theta | others
+        def apply(theta: Any, constants: Any) -> Any:
+            arguments_by_name = theta | constants
             return function(
-                *tree_unflatten([given[i] for i in range(len(given))], spec)
+                *tree_unflatten(
+                    [arguments_by_name[i] for i in range(len(arguments_by_name))], spec
+                )
             )
 
         return apply
 
     variables = {i: torch.tensor(x, requires_grad=True) for i, x in theta.items()}
-    plain = {i: torch.tensor(x) if _is_array(x) else x for i, x in others.items()}
+    plain = {i: torch.tensor(x) if _is_array(x) else x for i, x in constants.items()}
     grad_out = _cotangents(_float_tensors(applied(f)(variables, plain)))
     programs = []
     try:
         for function in (f, g):
             loss = _weighted(applied(function))
-            programs.append(_gradient_program(loss, theta, (others, grad_out))[0])
+            programs.append(_gradient_program(loss, theta, (constants, grad_out))[0])
     except NotTraceable as error:
         return Proof(Verdict.NOT_TRACEABLE, 0, reason=str(error), of_values=True)
-    arrays = tree_map(lambda x: x if _is_array(x) else 0, (others, grad_out))
+    arrays = tree_map(lambda x: x if _is_array(x) else 0, (constants, grad_out))
     return proofs.prove_same(*programs, theta, *arrays, **options)

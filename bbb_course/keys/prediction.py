@@ -88,6 +88,7 @@ def mean_and_variances(f: Any, noise: Any) -> Any:
     log_density=real("SB"),
     returns="log_predictive",
     tags="D5",
+    floor=1.0,
     wrong={
         "np.log(np.mean(np.exp(log_density), axis=0))": {
             "np.mean(log_density, axis=0)": (

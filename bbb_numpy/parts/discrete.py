@@ -151,8 +151,10 @@ class BernoulliLikelihood(_Discrete):
         # 0 if the logit is right: then the small log1p(e^-|f|) and its slope are not rounded
         error = y - positive
         rowwise = np.add.reduce(error * f - decayed.softplus, axis=-1)
-        # The second result, which `vjp` takes, is the derivative for the logits, y - p (D13)
-        return rowwise, error + np.where(positive, decayed.sigmoid, -decayed.sigmoid)
+        slope = error + np.where(
+            positive, decayed.sigmoid, -decayed.sigmoid
+        )  # D13: y - p
+        return rowwise, slope
 
     def mean(self, params: Params, f: Array) -> Array:
         """Return the probability that each target is 1, sigmoid(f), an array (S, B, K)."""
@@ -242,8 +244,10 @@ class CategoricalLikelihood(_Discrete):
         np.subtract(y * others, p, out=p)
         p += y - is_largest
         p /= 1.0 + others
-        # The log likelihood sum_k y_k log softmax(f)_k, and its derivative y - softmax(f) (D14)
-        return np.add.reduce(z * y, axis=-2), p.swapaxes(-1, -2)
+        log_likelihood = np.add.reduce(
+            z * y, axis=-2
+        )  # D14: sum_k y_k log softmax(f)_k
+        return log_likelihood, p.swapaxes(-1, -2)
 
     def mean(self, params: Params, f: Array) -> Array:
         """Return the probabilities of the K classes, softmax(f), an array (S, B, K)."""

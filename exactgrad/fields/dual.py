@@ -37,6 +37,7 @@ class DualField(Field):
         self.is_decimal = base.is_decimal
         self.one = self.join(base.one)
         self.exact_constants = {}
+        self.watch = None
 
     def join(self, a: Array, b: Any = None) -> Array:
         """Return the numbers a + b e, (..., 2 C).

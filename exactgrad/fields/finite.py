@@ -49,7 +49,7 @@ MAX_RECORDED_SQUARES = 20_000
 MAX_LOG_TERMS = 200_000
 # Length of theta above which some number is 0 by chance modulo a small prime of `Towers`
 LARGE_THETA = 20_000
-# Size from which a negative constant in an exponent is a mask: e to half of it is 0 in floats
+# Size from which a negative constant of the program, if it is added to an exponent, is a mask
 MASK_SIZE = 1e4
 # Number of random points at which the excess (derivative minus the gradient to be proved) has
 # to be 0 if square roots are involved

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-__all__ = ["cure_of"]
+__all__ = ["cure_of", "returned_part", "statements_at"]
 
 MODULES = {"np", "numpy", "math", "scipy", "special", "jnp", "torch"}
 TRANSPARENT = {"copy", "array", "asarray", "reshape", "ravel", "float", "squeeze"}
@@ -62,6 +62,10 @@ CURES = {
     "1 - expit(X)": "expit(-X)",
     "exp(X) / (1 + exp(X))": "np.where(X > 0, 1, e) / (1 + e) with e = np.exp(-np.abs(X))",
     "1 - erf(X)": "erfc(X)",
+    "1 + erf(X)": "erfc(-X)",
+    "1 - tanh(X) ** 2": "1 / np.cosh(X) ** 2",
+    "1 - tanh(X)": "2 / (1 + np.exp(2 * X))",
+    "1 + tanh(X)": "2 / (1 + np.exp(-2 * X))",
     # squares and roots
     "mean(X ** 2) - mean(X) ** 2": "np.mean((X - np.mean(X)) ** 2)",
     "sum(X ** 2) - sum(X) ** 2 / Y": "np.sum((X - np.mean(X)) ** 2)",
@@ -141,15 +145,16 @@ def to_term(node: Any, assigned: dict[str, Any], depth: int = 0) -> Term:
 
     text = ast.unparse(node)
     head, operands = _head_and_operands(node)
+    base = getattr(node, "value", None)
+    if isinstance(base, ast.Name) and base.id in assigned:
+        return convert(base)  # an entry of a local variable
     if head in TRANSPARENT and operands:
         return convert(operands[0])
     if isinstance(node, ast.Name) and node.id in assigned and depth < MAX_DEPTH:
         earlier = {key: assigned[key] for key in assigned if key != node.id}
         return to_term(assigned[node.id], earlier, depth + 1)
     parts = tuple(map(convert, operands))
-    if head == "*" and parts[0] == parts[1]:
-        return Term("**", (parts[0], Term("2.0")), text)
-    if head == "square":
+    if head == "square" or (head == "*" and parts[0] == parts[1]):
         return Term("**", (parts[0], Term("2.0")), text)
     return Term(head, parts, text)
 
@@ -160,12 +165,10 @@ def _head_and_operands(node: Any) -> tuple[str, list[Any]]:
         return OPERATORS[type(node.op)], [node.left, node.right]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return "neg", [node.operand]
-    if isinstance(node, ast.Subscript):
+    if isinstance(node, ast.Subscript) and not isinstance(node.value, ast.Name):
         return "copy", [node.value]
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return str(float(node.value)), []
-    if isinstance(node, ast.Tuple):
-        return "tuple", node.elts
     if not isinstance(node, ast.Call):
         return ast.unparse(node), []
     function = node.func
@@ -194,19 +197,21 @@ def matches(
         What letters stand for already.
     """
     if len(pattern.head) == 1 and pattern.head.isupper():
-        known = bound.get(pattern.head, term)
-        return {**bound, pattern.head: term} if known == term else None
+        if bound.get(pattern.head, term) != term:
+            return None
+        return {**bound, pattern.head: term}
     if pattern.head != term.head or len(pattern.parts) != len(term.parts):
         return None
-    orders = (
-        [term.parts, term.parts[::-1]] if pattern.head in COMMUTATIVE else [term.parts]
-    )
+    orders = [term.parts]
+    if pattern.head in COMMUTATIVE:
+        orders.append(term.parts[::-1])
     for parts in orders:
-        found: dict[str, Term] | None = bound
+        letters: dict[str, Term] | None = bound
         for inner, part in zip(pattern.parts, parts, strict=True):
-            found = None if found is None else matches(inner, part, found)
-        if found is not None:
-            return found
+            if letters is not None:
+                letters = matches(inner, part, letters)
+        if letters is not None:
+            return letters
     return None
 
 
@@ -231,26 +236,17 @@ def cure_of(file: str, line: int, position: int) -> str:
     position : int
         Position of the result in a tuple that the line returns; -1 for other lines.
     """
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:
-        return ""
-    spans = [node for node in ast.walk(tree) if _spans(node, line)]
-    functions = [node for node in spans if isinstance(node, ast.FunctionDef)]
+    function, statements = statements_at(file, line)
     assigned = {
         target.id: node.value
-        for node in ast.walk(functions[-1] if functions else tree)
+        for node in ast.walk(function)
         if isinstance(node, ast.Assign) and node.lineno <= line
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    nodes: list[Any] = [node for node in spans if not hasattr(node, "body")]
-    if position >= 0:
-        nodes = [
-            node.value.elts[position]
-            for node in nodes
-            if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple)
-        ]
+    nodes = [
+        returned_part(statement, position) or statement for statement in statements
+    ]
     terms = [
         term
         for node in nodes
@@ -266,11 +262,47 @@ def cure_of(file: str, line: int, position: int) -> str:
     return ""
 
 
-def _spans(node: ast.AST, line: int) -> bool:
-    """Return whether a node is a statement that a line belongs to."""
-    if not isinstance(node, ast.stmt):
-        return False
-    return node.lineno <= line <= (node.end_lineno or line)
+def statements_at(file: str, line: int) -> tuple[ast.AST, list[Any]]:
+    """Return the function of a line, or the file's module, and the statements in this line.
+
+    Outside of functions they are the bodies of lambdas, if there are any.
+
+    Parameters
+    ----------
+    file : str
+        The path of the source file.
+    line : int
+        The number of the line.
+    """
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        tree = ast.Module([], [])
+    nodes = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    statements: list[Any] = [node for node in nodes if not hasattr(node, "body")]
+    lambdas = [
+        node.body
+        for statement in statements
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Lambda)
+        and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    if lambdas and not functions:
+        return tree, lambdas
+    return [tree, *functions][-1], statements
+
+
+def returned_part(statement: ast.AST, position: int) -> ast.expr | None:
+    """Return the expression at a position of the tuple that a statement returns, or None."""
+    value = statement.value if isinstance(statement, ast.Return) else None
+    if position < 0 or not isinstance(value, ast.Tuple):
+        return None
+    return value.elts[position]
 
 
 def _is_shifted(term: Term) -> bool:
@@ -283,11 +315,9 @@ def _substitute(cure: str, bound: dict[str, Term]) -> str:
 
     def expression(letter: re.Match[str]) -> str:
         text = bound[letter[0]].text
-        return (
-            text
-            if re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^][]*\])?", text)
-            else f"({text})"
-        )
+        if re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^][]*\])?", text):
+            return text
+        return f"({text})"
 
     text = re.sub(r"\b[A-Z]\b", expression, cure)
     return re.sub(r"(\w)\(\(([^()]*)\)\)", r"\1(\2)", text)

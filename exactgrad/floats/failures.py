@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import linecache
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .cures import cure_of
-from .judgement import Judge, Loss
+from .inputs import Drawer
+from .judgement import N_BESIDE, Judge, Loss
 from .lines import line_of_loss
 from .numbers import Point
 from .shrinking import shrink
 
 __all__ = ["Failure", "find_failures"]
 
+Array = NDArray[Any]
+Category = tuple[bool, ...]  # whether results are values, and whether they are finite
 N_BESIDE_WHILE_SHRINKING = 4  # fewer roundings are tried, and all of them at the end
 MAX_SHRINKING_RUNS = 60  # inputs that are tried to make a failing one simpler
 MANY_DIGITS = 4  # losses that differ by fewer digits are about equal
@@ -85,54 +90,88 @@ def to_text(values: Any) -> str:
 
 
 def find_failures(
-    judge: Judge, first: Point, failed: list[tuple[Point, Loss]]
+    judge: Judge, drawer: Drawer, losses: list[tuple[Point, Loss]]
 ) -> tuple[Failure, ...]:
-    """Return a failure of each type, made small, the one that loses most digits first.
+    """Return a failure of each category, made small, the one that loses most digits first.
 
-    A failure is of the value or of a derivative, which is finite or not.
+    A failure is of the value or of a derivative, which is a number or infinite or nan.
 
     Parameters
     ----------
     judge : Judge
         Measures the loss at simpler points.
-    first : Point
-        The caller's point, whose data are the simplest.
-    failed : list of (Point, Loss)
-        Points at which digits are lost, and the losses there.
+    drawer : Drawer
+        Accepts points of the domain, and has the caller's point, whose data are the simplest.
+    losses : list of (Point, Loss)
+        The points that were tried, and the losses there.
     """
-
-    def failure_type(loss: Loss) -> tuple[bool, bool]:
-        is_finite = bool(np.isfinite(loss.computed[loss.worst]))
-        return loss.worst < judge.n_values, is_finite
-
-    simplest: dict[Any, tuple[Point, Loss]] = {}
-    for point, loss in sorted(failed, key=lambda pair: _complexity(*pair)):
-        simplest.setdefault(failure_type(loss), (point, loss))
     failures = []
-    for kept_type, (point, loss) in simplest.items():
-
-        def still_fails(
-            simpler: Point, kept: Any = kept_type, least: float = loss.digits.max() / 2
-        ) -> bool:
-            new = judge.loss(simpler, N_BESIDE_WHILE_SHRINKING)
-            return (
-                new is not None
-                and new.digits.max() > least
-                and failure_type(new) == kept
+    for category in product((True, False), repeat=2):
+        cases = [(point, _digits(judge, loss, category)) for point, loss in losses]
+        failed = [(point, digits) for point, digits in cases if digits.any()]
+        if failed:
+            point, digits = min(failed, key=lambda case: _complexity(*case))
+            least = digits.max() / 2
+            failures.append(
+                _failure(
+                    judge, _shrunk(judge, drawer, point, category, least), category
+                )
             )
-
-        small = shrink(point, first.data, still_fails, MAX_SHRINKING_RUNS)
-        small_loss = judge.loss(small)
-        if small_loss is not None and small_loss.digits.any():
-            point, loss = small, small_loss
-        failures.append(_failure(judge, point, loss))
     return tuple(sorted(failures, key=lambda failure: -failure.digits_lost))
 
 
-def _complexity(point: Point, loss: Loss) -> tuple[Any, ...]:
+def _digits(judge: Judge, loss: Loss | None, category: Category) -> Array:
+    """Return the digits (n,) lost by results of one category; 0 for others and without a loss.
+
+    Parameters
+    ----------
+    judge : Judge
+        Knows which results are values.
+    loss : Loss or None
+        The loss at a point.
+    category : tuple of bool
+        Whether the results are values, and whether they are finite.
+    """
+    if loss is None:
+        return np.zeros(1)
+    is_value = np.arange(len(loss.digits)) < judge.n_values
+    is_chosen = (is_value == category[0]) & (np.isfinite(loss.computed) == category[1])
+    return np.where(is_chosen, loss.digits, 0.0)
+
+
+def _shrunk(
+    judge: Judge, drawer: Drawer, point: Point, category: Category, least: float
+) -> Point:
+    """Return the simplest point found at which results of a category lose `least` digits or more.
+
+    Parameters
+    ----------
+    judge : Judge
+        Measures the loss.
+    drawer : Drawer
+        Accepts points of the domain, and has the caller's point.
+    point : Point
+        The point at which the search begins.
+    category : tuple of bool
+        Whether the results are values, and whether they are finite.
+    least : float
+        Number of digits.
+    """
+
+    def still_fails(simpler: Point, n_beside: int = N_BESIDE_WHILE_SHRINKING) -> bool:
+        if not drawer.accepts(simpler.theta):
+            return False
+        digits = _digits(judge, judge.loss(simpler, n_beside), category)
+        return bool(digits.max() >= least)
+
+    small = shrink(point, drawer.first.data, still_fails, MAX_SHRINKING_RUNS)
+    return small if still_fails(small, N_BESIDE) else point
+
+
+def _complexity(point: Point, digits: Array) -> tuple[Any, ...]:
     """Return what to sort by, so that great losses of few numbers of usual sizes come first."""
     sizes = np.abs(point.theta[point.theta != 0]).astype(float)
-    n_losses = -int(loss.digits.max() / MANY_DIGITS)
+    n_losses = -int(digits.max() / MANY_DIGITS)
     return (
         n_losses,
         len(np.unique(sizes)),
@@ -140,22 +179,23 @@ def _complexity(point: Point, loss: Loss) -> tuple[Any, ...]:
     )
 
 
-def _failure(judge: Judge, point: Point, loss: Loss) -> Failure:
-    """Return the failure at a point, where there is a loss: its worst result, and the line."""
-    i = loss.worst
-    is_value = i < judge.n_values
+def _failure(judge: Judge, point: Point, category: Category) -> Failure:
+    """Return the failure at a point: of results of one category the worst, and its line."""
+    loss = judge.loss(point)
+    assert loss is not None
+    lost = _digits(judge, loss, category)
+    i = int(lost.argmax())
     tree = judge.program.tree
     name = f"value[{i}]" if judge.n_values > 1 else "value"
-    if not is_value:
+    if i >= judge.n_values:
         name = f"derivative by {tree.coordinate(i - judge.n_values)}"
-    digits = float(loss.digits[i])
-    file, number, position = line_of_loss(judge, point, digits / 2, is_value)
+    file, number, position = line_of_loss(judge, point, lost[i] / 2, i < judge.n_values)
     code = linecache.getline(file, number).strip()
     return Failure(
         name=name,
         theta=tree.unflatten(point.theta),
         data=point.data,
-        digits_lost=digits,
+        digits_lost=float(lost[i]),
         computed=float(loss.computed[i]),
         exact=float(loss.exact[i]),
         line=f"line {number} of {Path(file).name}, `{code}`" * bool(code),

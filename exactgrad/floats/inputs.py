@@ -45,20 +45,24 @@ class Drawer(NamedTuple):
         """Yield the first point and `n_inputs` - 1 others, fewer if the domain is hard to hit."""
         yield self.first
         n_points = 1
-        for turn in range(n_inputs * MAX_DRAWS_PER_INPUT):
+        for draw_index in range(n_inputs * MAX_DRAWS_PER_INPUT):
             if n_points == n_inputs:
                 break
             with np.errstate(over="ignore"):
-                theta = self._draw_theta(turn)
-            sizes = np.abs(theta[theta != 0])
-            is_inside = (self.domain[0] <= theta) & (theta <= self.domain[1])
-            is_sized = (self.sizes[0] <= sizes) & (sizes <= self.sizes[1])
-            if is_inside.all() and is_sized.all():
+                theta = self._draw_theta(draw_index)
+            if self.accepts(theta):
                 n_points += 1
                 yield Point(theta, self._draw_data(theta))
 
-    def _draw_theta(self, turn: int) -> Array:
-        """Return numbers (D,) of the format, of the sort whose turn it is."""
+    def accepts(self, theta: Array) -> bool:
+        """Return whether all numbers of theta are in the domain and of the sizes asked for."""
+        sizes = np.abs(theta[theta != 0])
+        is_inside = (self.domain[0] <= theta) & (theta <= self.domain[1])
+        is_sized = (self.sizes[0] <= sizes) & (sizes <= self.sizes[1])
+        return bool(is_inside.all() and is_sized.all())
+
+    def _draw_theta(self, draw_index: int) -> Array:
+        """Return numbers (D,) of the format, of the sort whose draw_index it is."""
         first = self.first.theta.astype(float)
         n = first.size
         noise = self.rng.standard_normal(n)
@@ -66,7 +70,7 @@ class Drawer(NamedTuple):
         edges = self.rng.choice(self.limits.edges(), n) * self.rng.choice([-1, 1], n)
         many_sizes = np.array([self._size() for _ in range(n)])
         distances = (*np.multiply(ULPS, self.limits.eps), *DISTANCES)
-        center = edges[0] if turn % 3 else first
+        center = edges[0] if draw_index % 3 else first
         one_hot = np.arange(n) == self.rng.integers(n)
         sorts = (
             first * self._size() * sign,
@@ -74,7 +78,7 @@ class Drawer(NamedTuple):
             many_sizes,
             many_sizes * np.sign(noise),
             np.full(n, self._size() * sign),
-            np.full(n, edges[0]),
+            np.full(n, edges[0] * self.rng.choice([0, 1])),
             one_hot * self.rng.choice([self._size() * sign, edges[0]]),
             edges,
             center * (1 + self.rng.choice(distances, n) * np.sign(noise)),
@@ -82,7 +86,7 @@ class Drawer(NamedTuple):
             noise * self.rng.choice([0.0, -0.0, 1.0], n),
             self.rng.choice([edges[0], self._size() * sign], n),
         )
-        return self._in_format(sorts[turn % len(sorts)])
+        return self._in_format(sorts[draw_index % len(sorts)])
 
     def _size(self) -> float:
         """Return a positive number: half of them near 1, half over the whole format."""
@@ -99,8 +103,8 @@ class Drawer(NamedTuple):
     def _draw_data(self, theta: Array) -> tuple[Any, ...]:
         """Return the given data or, half of the time, others of the same signs.
 
-        Arrays of numbers between 0 and 1, such as masks and probabilities, keep their values. An
-        array of the size of `theta` may get numbers next to those of theta.
+        Arrays of numbers between 0 and 1, such as masks and probabilities, keep their values. A
+        vector of the size of `theta` may get numbers next to those of theta.
         """
         is_near = self.rng.random() < 0.5
 
@@ -108,8 +112,8 @@ class Drawer(NamedTuple):
             array = np.asarray(value, float) if is_float_leaf(value) else np.zeros(1)
             if ((array >= 0) & (array <= 1)).all() and array.ndim:
                 return value
-            drawn = array * self._size()
-            if array.size == theta.size and is_near:
+            drawn = array * 10 ** self.rng.uniform(*DENSE_EXPONENTS)
+            if array.size == theta.size and array.ndim < 2 and is_near:
                 steps = self.rng.choice(ULPS, array.shape) * self.limits.eps
                 drawn = theta.astype(float).reshape(array.shape) * (1 + steps)
             return like_leaf(value, self._in_format(drawn))

@@ -1,4 +1,4 @@
-"""Measure the digits that a function loses, beyond what the rounding of its input costs."""
+"""Measure the digits that a function loses, beyond what the rounding of its input costs (D66)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,6 @@ class Loss(NamedTuple):
     computed: Array  # (n,) values and derivatives in floats
     exact: Array  # (n,) those of decimals; nan if there are none
     digits: Array  # (n,) decimal digits lost, 0 where these are few enough
-
-    @property
-    def worst(self) -> int:
-        """Index of the result that has lost most digits; among equals the first."""
-        return int(self.digits.argmax())
 
 
 class Judge(NamedTuple):
@@ -61,20 +56,20 @@ class Judge(NamedTuple):
         cost = np.zeros(len(exact))
         # where a derivative does not exist, as at a kink, any between those beside it will do
         has_sides = ~exists
-        is_far = self._is_far(computed, exact, cost)
         if point.theta.size + len(point.data) == 1:
             n_beside = N_BESIDE_A_NUMBER
-        for k in range(n_beside):
+        is_finite = np.isfinite(computed)
+        for k in range(n_beside + 1):
+            is_far = self._is_far(computed, exact, cost)
+            is_lost = np.where(exists, is_far, has_sides & ~is_finite)
             # no rounding of the input excuses a result that is infinite or nan
-            if not (is_far & (np.isfinite(computed) | (k < N_SIDES))).any():
+            if k == n_beside or not (is_lost & (is_finite | (k < N_SIDES))).any():
                 break
             field = RealNumbers(self.limits, k, self.by_norm)
-            beside = self._decimals(point, field, n_digits)
-            has_sides &= np.isfinite(beside)
+            neighbour_results = self._decimals(point, field, n_digits)
+            has_sides &= np.isfinite(neighbour_results)
             with np.errstate(invalid="ignore"):
-                cost = np.fmax(cost, abs(beside - exact))
-            is_far = self._is_far(computed, exact, cost)
-        is_lost = is_far & (exists | (has_sides & ~np.isfinite(computed)))
+                cost = np.fmax(cost, abs(neighbour_results - exact))
         unit = self._rounding(exact) + cost
         digits = self.limits.digits_lost(computed, exact, unit)
         return Loss(computed, exact, np.where(is_lost, digits, 0.0))
@@ -142,5 +137,5 @@ class Judge(NamedTuple):
         cost : ndarray of shape (n,) or float
             What the rounding of the input costs.
         """
-        allowed = self.factor * (self._rounding(exact) + cost)
+        allowed = self.factor * (self._rounding(exact) + cost)  # D66
         return self.limits.is_far(results, exact, allowed)

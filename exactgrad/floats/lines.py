@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from types import FrameType
 from typing import Any
 
@@ -12,6 +13,7 @@ from ..blame.steps import LIBRARY_PREFIXES
 from ..trace.arrays import Exact
 from ..trace.copies import GlobalNames
 from ..verdict.runs import TraceError
+from .cures import returned_part, statements_at
 from .judgement import Judge
 from .numbers import Point, RealNumbers, is_float_leaf, to_floats
 
@@ -99,7 +101,7 @@ def line_of_loss(
 
     Floats and decimals are observed side by side, until they take another branch. The last number
     is the position in a tuple that the line returns, or -1. If no result has lost digits, the line
-    is the last one.
+    is the last one; if no line was observed, as of a function in C, the file is "".
 
     Parameters
     ----------
@@ -115,14 +117,22 @@ def line_of_loss(
     _, n_digits = judge.exact_results(point)
     computed = _record(judge, point, None, n_digits)
     exact = _record(judge, point, RealNumbers(), n_digits)
-    beside = [
+    neighbour_results = [
         _record(judge, point, RealNumbers(judge.limits, k, judge.by_norm), n_digits)
         for k in range(N_BESIDE)
     ]
+    if not computed.events:
+        return "", 0, -1
+    position = 1 - is_value
+    needed = _names_behind(*computed.events[-1], position)
     for i, line in enumerate(computed.events):
         if exact.events[i : i + 1] != [line]:
             return *computed.events[i - 1], -1
-        sides = [run.values[i] for run in beside if run.events[i : i + 1] == [line]]
+        sides = [
+            run.values[i]
+            for run in neighbour_results
+            if run.events[i : i + 1] == [line]
+        ]
         lost = [
             path
             for path, right in exact.values[i].items()
@@ -130,12 +140,45 @@ def line_of_loss(
                 judge, computed.values[i].get(path), right, sides, path, digits
             )
         ]
-        wrong_part = ("return", 1 - is_value)
-        if wrong_part in lost:
-            return *line, 1 - is_value
-        if lost:
+        if ("return", position) in lost:
+            return *line, position
+        if any(path[0] in needed.get(line, path) for path in lost):
             return *line, -1
     return *computed.events[-1], -1
+
+
+def _names_behind(file: str, line: int, position: int) -> dict[Line, set[str]]:
+    """Return the names of variables that a part of the result depends on, for each line.
+
+    The lines are those of the function that returns the result in a tuple, else there are none.
+
+    Parameters
+    ----------
+    file, line : str, int
+        The line that returns.
+    position : int
+        Position of the part in the tuple.
+    """
+    function, statements = statements_at(file, line)
+    parts = [part for x in statements if (part := returned_part(x, position))]
+    names = {name for part in parts for name in _names(part)}
+    assignments = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.For)
+    ]
+    for node in assignments * len(assignments):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if any(names & _names(target) for target in targets):
+            names |= _names(node.iter if isinstance(node, ast.For) else node.value)
+    first = getattr(function, "lineno", 0)
+    last = getattr(function, "end_lineno", 0)
+    return {(file, k): names for k in range(first, last + 1) if parts}
+
+
+def _names(node: ast.AST) -> set[str]:
+    """Return the names of variables in an expression."""
+    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
 
 def _has_lost(
@@ -163,20 +206,18 @@ def _has_lost(
     """
     if result is None or result.shape != right.shape:
         return False
-    beside = [
+    neighbour_results = [
         side[path] for side in sides if path in side and side[path].shape == right.shape
     ]
-    with np.errstate(invalid="ignore"):
-        cost = np.nan_to_num(abs(np.array([right, *beside]) - right), nan=0.0).max(
-            axis=0
-        )
-    unit = judge.limits.eps * abs(right) + cost
-    is_lost = judge.limits.is_far(result, right, judge.factor * unit) & np.isfinite(
-        right
-    )
-    return bool(
-        (is_lost & (judge.limits.digits_lost(result, right, unit) >= digits)).any()
-    )
+    with np.errstate(invalid="ignore", over="ignore"):
+        cost = np.nan_to_num(
+            abs(np.array([right, *neighbour_results]) - right), nan=0.0
+        ).max(axis=0)
+        unit = judge.limits.eps * abs(right) + cost
+        allowed = judge.factor * unit
+    is_lost = judge.limits.is_far(result, right, allowed) & np.isfinite(right)
+    is_lost &= judge.limits.digits_lost(result, right, unit) >= digits
+    return bool(is_lost.any())
 
 
 def _record(

@@ -50,13 +50,15 @@ class Format(NamedTuple):
 
     def edges(self) -> Array:
         """Return the numbers at which formulas overflow, underflow or round to 1, (n,)."""
-        usual = (1e-3, 0.5, 1 - self.eps, 1.0, 1 + self.eps, 2.0)
+        ordinary = (1e-3, 0.5, 1 - self.eps, 1.0, 1 + self.eps, 2.0)
         squares = np.sqrt([self.tiny, self.eps, self.largest])
         rounds_to_1 = np.multiply((0.5, 0.97, 1.03, 2.0), -np.log(self.eps))
         underflows = np.multiply((0.99, 1.1), -np.log(self.tiny))
         overflows = np.multiply((0.999, 1.001, 2.0), np.log(self.largest))
         extremes = (self.tiny, self.eps, 0.5 / self.eps)
-        return np.hstack([usual, squares, rounds_to_1, underflows, overflows, extremes])
+        return np.hstack(
+            [ordinary, squares, rounds_to_1, underflows, overflows, extremes]
+        )
 
     def is_far(self, results: Array, exact: Array, allowed: Any) -> Array:
         """Return whether each result is farther from the exact one than allowed.
@@ -127,16 +129,18 @@ class RealNumbers(Digits):
         if self.by_norm:
             sizes = np.full_like(sizes, sizes.max())
         positions = self.n_numbers + np.arange(floats.size)
+        rng = np.random.default_rng([self.seed // 2, self.n_numbers])
         self.n_numbers += floats.size
-        signs = 1 - 2 * (positions >> self.seed // 2 & 1)  # of neighbours, or of pairs
-        if self.seed >= 4:
-            signs = np.random.default_rng([self.seed // 2, *positions]).choice(
-                [-1, 1], floats.size
-            )
+        codes = rng.integers(2, size=floats.size)
+        if (
+            self.seed < 6
+        ):  # any two of four neighbours change alike by one and unlike by another
+            codes = (positions, positions >> 1, positions ^ positions >> 1)[
+                self.seed // 2
+            ]
+        signs = (1 - 2 * (codes & 1)) * (1 - 2 * (self.seed & 1))
         changes = sizes * self.eps + Decimal(self.limits.tiny)
-        return numbers + changes * (signs * (1 - self.seed % 2 * 2)).reshape(
-            sizes.shape
-        )
+        return numbers + changes * signs.reshape(sizes.shape)
 
     def _from_float(self, x: float) -> Array:
         """Return the number whose rounding gives x (1,) or, if there are limits, one beside it.
@@ -273,10 +277,10 @@ class Program(NamedTuple):
         StructureError
             If a gradient has another structure than theta, or if nothing is returned.
         """
-        value, *others = returned if isinstance(returned, tuple) else (returned,)
+        value, *gradients = returned if isinstance(returned, tuple) else (returned,)
         if value is None:
             raise StructureError(
                 "the function must return a value, or a value and its gradient; got None: "
                 "return the value"
             )
-        return [value, *(self.tree.flatten(x, "the gradient") for x in others[:1])]
+        return [value, *(self.tree.flatten(x, "the gradient") for x in gradients[:1])]

@@ -60,6 +60,7 @@ def shrink(
 
 def _simpler(theta: Array) -> Iterator[Array]:
     """Yield arrays (D,) that are simpler than theta: with more zeros, or with fewer digits."""
+    yield theta + 0.0  # without -0
     nonzero = np.flatnonzero(theta)
     size = len(nonzero)
     while size > 1:

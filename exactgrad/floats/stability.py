@@ -42,6 +42,7 @@ __all__ = ["Failure", "Stability", "stability"]
 Array = NDArray[Any]
 # Digits that may be lost by default beyond those that the rounding of the input costs
 MAX_LOSS = {"float64": 2.0, "float32": 2.0, "float16": 1.0}
+NO_VALUE = "the function has no value in exact numbers at any input that was tried"
 EVERYWHERE = (-np.inf, np.inf)
 ALL_SIZES = (0.0, np.inf)
 IS_STATEFUL = (
@@ -137,8 +138,8 @@ def stability(
     theta : ndarray, or a dict, tuple or list of arrays
         The first input, float64. Others of its structure are drawn.
     *data
-        Further arguments. Floats and arrays of them are scaled at half of the inputs, with the same
-        signs; arrays of numbers between 0 and 1 and whole numbers keep their values.
+        Further arguments. Floats and arrays of them are scaled at half of the inputs, by 1e-3 to
+        1e3; arrays of numbers between 0 and 1 and whole numbers keep their values.
     dtype : {'float64', 'float32', 'float16'}
         The format, to which theta and the data are cast. By default float64.
     fixed : str, int, or several of them, optional
@@ -211,13 +212,14 @@ def stability(
     drawer = Drawer(first, limits, rng, positions, domain, sizes, count(1))
     losses = [(point, judge.loss(point)) for point in drawer.points(n_inputs)]
     judged = [(point, loss) for point, loss in losses if loss is not None]
-    failed = [(point, loss) for point, loss in judged if loss.digits.any()]
+    if not judged:
+        return Stability(dtype_name, len(losses), reason=NO_VALUE)
     return Stability(
         dtype_name,
         len(losses),
         n_undefined=len(losses) - len(judged),
-        n_failed=len(failed),
-        failures=find_failures(judge, first, failed),
+        n_failed=sum(bool(loss.digits.any()) for _, loss in judged),
+        failures=find_failures(judge, drawer, judged),
         stable_range=_stable_range(judged, flat),
         seconds=time.process_time() - start,
     )
@@ -236,7 +238,9 @@ def _floors(parts: list[Array], floor: float | None) -> Array:
     if floor is None and len(parts) == 1:
         floor = 0.0
     sizes = [np.max(np.abs(part)) if floor is None else floor for part in parts]
-    return np.nan_to_num(np.repeat(sizes, [np.size(part) for part in parts]))
+    floors = np.repeat(sizes, [np.size(part) for part in parts])
+    # where the result at theta has overflown, any size is judged
+    return np.nan_to_num(floors, posinf=0.0)
 
 
 def _is_symmetric(program: Program, point: Point) -> bool:

@@ -974,9 +974,11 @@ def _to_whole(round_floats: Callable[[Array], Array], x: Any) -> Exact:
 
 def _round(x: Any, decimals: int = 0) -> Exact:
     """Return x rounded to `decimals` decimal places, as np.round, with derivatives 0."""
-    unit = 10.0**-decimals
-    rounded = multiply(_to_whole(np.rint, divide(x, unit)), unit)
-    return Exact(rounded.field, rounded.residues, np.round(x.floats, decimals))
+    # products and quotients as in NumPy, for equal floats
+    scale = 10.0 ** abs(decimals)
+    if decimals < 0:
+        return multiply(_to_whole(np.rint, divide(x, scale)), scale)
+    return divide(_to_whole(np.rint, multiply(x, scale)), scale)
 
 
 def _remainder(round_floats: Callable[[Array], Array], x: Any, y: Any) -> Exact:

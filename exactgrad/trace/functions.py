@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..arguments import check_callable
 from ..fields.dual import DualField
-from ..fields.finite import LOG_2, MASK_SIZE, Field
+from ..fields.finite import LOG_2, Field
 from .arrays import (
     FUNCTIONS,
     UFUNCS,
@@ -37,6 +37,9 @@ __all__ = ["SPECIAL", "exp", "function", "log", "polygamma", "sqrt"]
 Array = NDArray[Any]
 SPECIAL: Handlers = {}  # exact versions of the ufuncs of scipy.special, by name
 SQRT_PI = math.sqrt(math.pi)
+MAX_MASKED = (
+    -1000.0
+)  # largest exponent that a mask hides: e^-1000 is 0 in floats, by far
 SMALL_EXPONENT = -60  # for |x| < 10^-60 a series replaces the formula
 
 
@@ -54,14 +57,14 @@ def exp(x: Any) -> Exact:
 def _is_masked(x: Exact) -> Array:
     """Return where e^x counts as 0, because a mask has been written into x or added to it.
 
-    A mask is a constant of the program: minus infinity, or at most -`MASK_SIZE` and with no other
-    terms that would make up for half of it. A number that is small without it is not masked.
+    A mask is a constant of the program: minus infinity, or at most -`MASK_SIZE`, perhaps scaled, if
+    no other terms make up for half of it. A number that is small without it is not masked.
     """
     is_infinite = np.isneginf(x.floats) & x.field.has_infinity
     if x.large_terms is None:
         return is_infinite
-    is_large = x.large_terms <= -MASK_SIZE
-    is_masked = is_large & (x.floats <= x.large_terms / 2)
+    highest = np.minimum(x.large_terms / 2, MAX_MASKED)
+    is_masked = (x.large_terms < 0) & (x.floats <= highest)
     masks = x.large_terms[is_masked]
     x.field.largest_mask = max(x.field.largest_mask, masks.max(initial=-math.inf))
     return is_infinite | is_masked
@@ -290,6 +293,17 @@ def _arctan2(y: Exact, x: Exact) -> Exact:
     return select(is_left, angle + np.where(is_upper, math.pi, -math.pi), angle)
 
 
+def _logaddexp(x: Exact, y: Exact) -> Exact:
+    """Return log(e^x + e^y); if decimals decide, by way of the larger number.
+
+    Its power may be too large for a decimal.
+    """
+    if not x.field.decimals_decide:
+        return log(exp(x) + exp(y))
+    larger: Exact = UFUNCS["maximum"](x, y)
+    return larger + log(exp(x - larger) + exp(y - larger))
+
+
 def polygamma(order: int) -> Callable[[Any], Exact]:
     """Return the exact version of log Gamma, digamma, or a derivative of digamma, by `order`.
 
@@ -357,7 +371,7 @@ NUMPY_FORMULAS: Handlers = {
     "expm1": _expm1,
     "hypot": lambda x, y: sqrt(x * x + y * y),
     "log1p": _log1p,
-    "logaddexp": lambda x, y: log(exp(x) + exp(y)),
+    "logaddexp": _logaddexp,
     "sinh": lambda x: (exp(x) - exp(-x)) / 2,
     "tanh": _tanh,
 }

@@ -1,6 +1,7 @@
 """Figures of the chapter "What can go wrong: numbers and proofs"."""
 
 from collections.abc import Callable
+from decimal import Context, Decimal, localcontext
 from itertools import pairwise
 from typing import Any
 
@@ -169,6 +170,70 @@ def oracles() -> Figure:
     return figure
 
 
+# D66: one function, four formulas for it, two formats
+
+SOFTPLUS_FORMS: dict[str, Callable[[Any], Any]] = {
+    "$\\log(1 + e^x)$": lambda x: np.log(1 + np.exp(x)),
+    "$x + \\log(1 + e^{-x})$": lambda x: x + np.log(1 + np.exp(-x)),
+    "log1p$(e^x)$": lambda x: np.log1p(np.exp(x)),
+    "max$(x, 0)$ + log1p$(e^{-|x|})$": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
+}
+EXPONENT_DIGITS = 400  # of e^-800, beside 1
+
+
+def exact_softplus(x: Any) -> Any:
+    """Return softplus of each of the floats x, as decimals of 60 digits and more."""
+    with localcontext(Context(prec=EXPONENT_DIGITS + 60)):
+        return np.array([(1 + Decimal(float(number)).exp()).ln() for number in x.ravel()])
+
+
+def softplus_errors(x: Any) -> dict[str, Any]:
+    """Return the relative error at x, of float32 or float64, of each of the forms by its name."""
+    right = exact_softplus(x)
+    errors = {}
+    for name, form in SOFTPLUS_FORMS.items():
+        with np.errstate(all="ignore"):
+            values = form(x)
+        errors[name] = np.array(
+            [
+                float(abs(Decimal(float(value)) / exact - 1))
+                for value, exact in zip(values, right, strict=True)
+            ]
+        )
+    return errors
+
+
+def softplus_condition(x: Any) -> Any:
+    """Return the condition number |x s(x) / softplus(x)| (D66)."""
+    parts = softplus_parts(np.asarray(x, float))
+    return np.abs(x) * parts.ratio
+
+
+def stable_and_exact() -> Figure:
+    """Draw the relative error of four forms of softplus against x, in two formats."""
+    figure = Figure(figsize=(8.4, 4.6), layout="constrained")
+    axes = figure.subplots(1, 2)
+    looks = (VERMILLION, "o"), (GREEN, "^"), (GREY, "x"), (BLUE, "s")
+    for ax, dtype, edge_of, top in (
+        (axes[0], np.float32, 120, "single precision (float32)"),
+        (axes[1], np.float64, 800, "double precision (float64)"),
+    ):
+        right_half = np.geomspace(0.05, edge_of, 110)
+        x = np.concatenate([-right_half[::-1], right_half]).astype(dtype)
+        eps = np.finfo(dtype).eps
+        for (name, errors), (colour, mark) in zip(softplus_errors(x).items(), looks, strict=True):
+            shown = np.minimum(np.where(np.isnan(errors), np.inf, errors), 10) + eps / 100
+            ax.semilogy(x, shown, mark, color=colour, ms=3, label=name)
+        cost = (1 + softplus_condition(x)) * eps
+        ax.fill_between(x, eps / 200, cost, color="#E6E6E6", label="what rounding $x$ costs")
+        ax.set_xscale("symlog", linthresh=1)
+        ax.set(xlabel="$x$", ylim=(eps / 200, 40), xticks=(-100, -10, -1, 0, 1, 10, 100))
+        ax.set_title(top, loc="left", fontsize="medium")
+    axes[0].set_ylabel("relative error (10: overflow)")
+    legend_of_figure(figure, axes[0], 3)
+    return figure
+
+
 # D11: where the square of two uniform numbers goes
 
 
@@ -209,4 +274,5 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "softplus": softplus,
     "oracles": oracles,
     "rings": rings,
+    "stable": stable_and_exact,
 }

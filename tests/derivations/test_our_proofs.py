@@ -284,6 +284,26 @@ def test_the_stable_softplus_family():
     equal((1 + x) ** 2 + y**2, 1 + x * (2 + x) + y**2)
 
 
+@pytest.mark.equation("D66")
+def test_what_rounding_costs_and_what_a_formula_adds():
+    e, u, delta = positives("e u delta")  # e^x, e^-x, and the rounding of a sum
+    softplus = log(1 + sympy.exp(x))
+    slope = sympy.diff(softplus, x)
+    # the condition number is the relative change of the value over that of the input
+    changed = sympy.diff(log(1 + sympy.exp(x * (1 + delta))), delta).subs(delta, 0)
+    equal(changed, x * slope)
+    equal(sympy.limit(slope / softplus, x, -sympy.oo), 1)  # kappa / |x|, far left
+    assert sympy.series(log(1 + u) - u / (1 + u), u, 0, 3).removeO() == u**2 / 2  # s < sigma
+    # as written the rounding of the sum is an absolute error of the logarithm
+    equal(sympy.expand_log(log((1 + e) * (1 + delta)), force=True), log(1 + e) + log(1 + delta))
+    assert sympy.series(log(1 + delta), delta, 0, 2).removeO() == delta
+    # the second form: x = log e is factored out
+    equal(sympy.expand_log(log(e * (1 + 1 / e)), force=True) - log(e), log(1 + 1 / e))
+    # the sigmoid's own condition number
+    sigmoid = 1 / (1 + sympy.exp(-x))
+    equal(x * sympy.diff(sigmoid, x) / sigmoid, x / (1 + sympy.exp(x)))
+
+
 # Linear regression: a weight and a bias, two rows
 XS, YS, M, DEVIATIONS = reals("x:2"), reals("y:2"), reals("m:2"), positives("sigma:2")
 DESIGN = Matrix([[XS[0], 1], [XS[1], 1]])

@@ -269,6 +269,7 @@ def test_programs_have_their_values_and_slopes(name):
         (lambda x: np.linalg.eigh(x[:, :3]), "eigh"),
         (lambda x: np.floor(V) + np.floor(x + 1 - x.floats), "kink or a tie"),
         (lambda x: np.rint(x + 0.5 - x.floats), "kink or a tie"),
+        (lambda x: np.round(x + 0.35 - x.floats, 1), "kink or a tie"),
         (lambda x: (x + 2 - x.floats).astype(int), "kink or a tie"),
         (lambda x: np.searchsorted(np.sort(V[0]), x), "kink or a tie"),
         (lambda x: np.digitize(x, np.sort(V[0])[::-1]), "kink or a tie"),

@@ -511,6 +511,15 @@ def test_a_forward_rule_with_another_value_is_refuted():
     assert verdict(other, normal(3)) is Verdict.REFUTED
 
 
+def test_a_forward_rule_with_another_value_on_another_path_is_refuted():
+    def forward(x):
+        return jnp.where(x > 0, x * x, x * x + 1), x
+
+    f = custom(lambda x: x * x, forward, lambda x, d: (2 * x * d,))
+    for theta in (np.array([0.5, 0.2]), np.array([-0.5, -0.2]), np.array([0.5, -0.2])):
+        assert verdict(f, theta) is Verdict.REFUTED
+
+
 def test_a_gradient_that_is_right_at_this_theta_only_is_refuted():
     here = normal(3)
     assert verdict(square(lambda x, d: (2 * here * d,)), here) is not Verdict.PROVED
@@ -786,3 +795,21 @@ def test_the_page_prints_what_it_shows(tmp_path):
     with contextlib.redirect_stdout(output):
         exec(compile(code, str(file), "exec"), {"__name__": "page"})
     assert output.getvalue() == shown
+
+
+def test_lines_are_those_of_this_call_though_jax_keeps_the_trace_of_an_earlier_one():
+    def first(x):
+        return jnp.linalg.cholesky(spd(x)).sum()
+
+    def second(x):
+        return jnp.linalg.cholesky(spd(x)).sum()
+
+    def lines_of(f):
+        program = reader.Reader()
+        program.to_numpy(reader._trace(jax.grad(f), normal(3, 3)))
+        return {line for file, line in program.lines if file == __file__}
+
+    start = first.__code__.co_firstlineno
+    assert start + 1 in lines_of(first)
+    assert start + 1 not in lines_of(second)
+    assert start + 4 in lines_of(second)

@@ -59,6 +59,8 @@ WRONG = {  # function, data, verdict
         lambda t: (1e300 * np.exp(t - 800).sum(), 2e300 * np.exp(t - 800)), "refuted"),
     "a constant below the size of masks": (
         lambda t: (np.exp(t - 9999).sum(), 2 * np.exp(t - 9999)), "refuted"),
+    "a constant that was large before it was scaled": (
+        lambda t: (np.exp((t - 2e4) / 25).sum(), 2 * np.exp((t - 2e4) / 25)), "refuted"),
     "small data": (lambda t, d: (np.exp(t - d).sum(), 2 * np.exp(t - d)), "refuted", 2e4),
     "small theta": (
         lambda t, d: (np.exp(t - d * t**0).sum(), 2 * np.exp(t - d)), "refuted", 2e4),
@@ -192,6 +194,7 @@ MASKS = {
     "where -1e9": by_where(-1e9),
     "where -1e30": by_where(-1e30),
     "where -1e4": by_where(-1e4),
+    "where -1e4, scaled": lambda s: np.where(LOWER, s, -1e4) / 4 * 2,
     "where -10**9": by_where(-(10**9)),
     "finfo(float64).min": by_where(np.finfo(np.float64).min),
     "finfo(float32).min": by_where(np.finfo(np.float32).min),
@@ -224,7 +227,7 @@ def attention(mask, factor=1):
 
 @pytest.mark.parametrize("name", MASKS)
 def test_a_masked_attention_is_proved_as_with_infinity_and_its_wrong_twin_refuted(name):
-    factor = 0.5 if name == "scaled" else 1
+    factor = 0.5 if name.endswith("scaled") else 1
     proof = prove(attention(MASKS[name], factor), TOKENS, UPSTREAM)
     assert proof.verdict == "proved"
     assert COUNTS in str(proof)

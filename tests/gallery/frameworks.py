@@ -27,8 +27,9 @@ class BackwardPass:
     mistake : str
         The mistake in words.
     verdict : str
-        The verdict on the unchanged pass: "proved", or "refuted" if it is not the gradient in the
-        public code, because it is not meant to be (straight-through) or by a bug.
+        The verdict on the unchanged pass: "proved" or "proved for these data", or "refuted" if it
+        is not the gradient in the public code, because it is not meant to be (straight-through) or
+        by a bug.
     reason : str
         Text that the printed refutation contains, such as ``right but for the sign``.
     """

@@ -6,17 +6,35 @@ import pytest
 jax = pytest.importorskip("jax")
 
 from gallery import jax_programs  # noqa: E402
+from gallery.frameworks import proof_of  # noqa: E402
 from gallery.jax_programs import JAX  # noqa: E402
+from gallery.page import DOCS, result_of, source  # noqa: E402
 from jax.flatten_util import ravel_pytree  # noqa: E402
+
+import exactgrad.jax  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
 TOLERANCE = 1e-9  # relative to the largest derivative
+LEAST_LINES = 19
 INVISIBLE = {"attention_with_epsilon"}  # a difference of 1e-11
 
 
 def passes():
     return pytest.mark.parametrize("backward_pass", JAX, ids=lambda item: item.build.__name__)
+
+
+def as_loss(program, *inputs):
+    """Return a function and its arguments, theta first; of a pair a weighted sum of its outputs."""
+    if not isinstance(program, tuple):
+        return program, *inputs
+    function = jax_programs.custom(*program)
+
+    def loss(inputs):
+        outputs, _ = ravel_pytree(function(*inputs))
+        return outputs @ np.arange(1, outputs.size + 1)
+
+    return loss, inputs
 
 
 def derivatives(loss, theta, *data):
@@ -27,11 +45,12 @@ def derivatives(loss, theta, *data):
 def forward_derivatives(loss, theta, *data):
     """Return the same by forward mode, which JAX has for kernels too."""
     flat, unravel = ravel_pytree(theta)
-    slopes = [
-        jax.jvp(lambda flat: loss(unravel(flat), *data), (flat,), (unit,))[1]
-        for unit in np.eye(flat.size)
-    ]
-    return np.asarray(slopes)
+
+    @jax.jit
+    def slope(unit):
+        return jax.jvp(lambda flat: loss(unravel(flat), *data), (flat,), (unit,))[1]
+
+    return np.asarray([slope(unit) for unit in np.eye(flat.size)])
 
 
 @passes()
@@ -39,17 +58,46 @@ def test_the_right_pass_is_what_autodiff_computes_and_the_wrong_one_is_not(
     backward_pass, monkeypatch
 ):
     with jax.enable_x64(True):
-        right, wrong = (derivatives(*backward_pass.make(wrong)) for wrong in (False, True))
+        right, wrong = (
+            derivatives(*as_loss(*backward_pass.make(wrong))) for wrong in (False, True)
+        )
         # without rules of their own, functions are differentiated as they are written
         monkeypatch.setattr(jax_programs, "custom", lambda f, _: lambda *inputs: f(*inputs)[0])
         monkeypatch.setattr(jax_programs, "custom_jvp", lambda value, _: value)
         monkeypatch.setattr(jax_programs, "stop_gradient", lambda x: x)
-        truth = forward_derivatives(*backward_pass.make())
-        truth_of_wrong = forward_derivatives(*backward_pass.make(wrong=True))  # of its own value
+        truth = forward_derivatives(*as_loss(*backward_pass.make()))
+        truth_of_wrong = forward_derivatives(*as_loss(*backward_pass.make(wrong=True)))
     size = np.abs(truth).max() + 1e-300
     np.testing.assert_allclose(right, truth, rtol=0, atol=TOLERANCE * size)
     is_seen = np.abs(wrong - truth_of_wrong).max() > TOLERANCE * size
     assert is_seen == (backward_pass.build.__name__ not in INVISIBLE)
+
+
+@passes()
+def test_the_right_pass_is_proved(backward_pass):
+    proof = proof_of(backward_pass, exactgrad.jax)
+    expected = backward_pass.verdict
+    assert proof.verdict == ("proved" if expected == "refuted" else expected), proof
+
+
+@passes()
+def test_the_wrong_pass_is_refuted_for_a_reason(backward_pass):
+    jax.clear_caches()  # which hold the lines that called functions of JAX first
+    proof = proof_of(backward_pass, exactgrad.jax, wrong=True)
+    assert proof.verdict == "refuted", proof
+    assert backward_pass.reason in str(proof)
+
+
+def test_the_line_that_is_named_is_the_changed_one_in_most():
+    jax.clear_caches()
+    lines = [result_of(item, exactgrad.jax, True).line == item.wrong_line for item in JAX]
+    assert sum(lines) >= LEAST_LINES
+
+
+def test_the_page_has_a_row_for_each_pass():
+    text = (DOCS / "jax-gallery.md").read_text("utf-8")
+    rows = {tuple(line.split(" | ")[:2]) for line in text.splitlines()}
+    assert all((f"| {item.title}", source(item)) in rows for item in JAX)
 
 
 def test_there_are_enough_passes_of_named_sources():

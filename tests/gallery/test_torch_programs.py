@@ -117,6 +117,21 @@ def test_no_random_change_of_a_backward_pass_that_changes_numbers_is_proved(back
             break
 
 
+@pytest.mark.skipif(not torch.__version__.startswith("2.13"), reason="a bug of PyTorch 2.13")
+def test_local_response_normalisation_is_that_of_pytorch_and_repaired_that_of_its_definition():
+    item = next(item for item in TORCH if item.build.__name__ == "cross_map_lrn")
+    constants = {"alpha": 0.5, "beta": 0.75, "k": 1}
+    loss, (x,), weights = item.make(wrong=True)
+    images = x[None, :, :, None].clone().requires_grad_()
+    value = torch.nn.CrossMapLRN2d(3, **constants)(images)[0, :, :, 0]
+    torch.testing.assert_close(value, loss.apply(x))
+    (slope,) = torch.autograd.grad((value * weights).sum(), images)
+    torch.testing.assert_close(slope.ravel(), derivatives(loss, (x,), weights))
+    repaired, *_ = item.make()
+    defined = torch.nn.functional.local_response_norm(images, 3, **constants)[0, :, :, 0]
+    torch.testing.assert_close(defined, repaired.apply(x))
+
+
 def test_there_are_enough_passes():
     assert len(TORCH) >= 50
     assert sum(item.verdict == "proved" for item in TORCH) >= 30

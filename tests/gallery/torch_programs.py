@@ -1455,11 +1455,14 @@ def leibniz():
     "local response normalisation",
     "pytorch/pytorch: torch/nn/modules/_functions.py at 016ec49, torch.nn.CrossMapLRN2d of 2.13",
     "x (k + a / n sum of squares in a window)^-b",
-    ("if c > ahead:", "if c >= ahead:"),
-    "in the value, a channel leaves the window one step late, and the first never",
+    ("late = 1", "late = 0"),
+    "translated from Lua, whose indices begin at 1: the windows of value and gradient are late by "
+    "a channel (found here)",
     verdict="refuted",
 )
 def cross_map_lrn():
+    late = 1
+
     class CrossMapLRN(Function):
         @staticmethod
         def forward(ctx, x, size, alpha, beta):
@@ -1470,7 +1473,7 @@ def cross_map_lrn():
                 window = scale[-1]
                 if c < channels - ahead + 1:
                     window = window + square[c + ahead - 1]
-                if c > ahead:
+                if c >= ahead + late:
                     window = window - square[c - ahead]
                 scale.append(window)
             scale = torch.stack(scale) * alpha / size + 1
@@ -1487,7 +1490,7 @@ def cross_map_lrn():
             ratio = d_out * out / scale
             d_x = []
             for c in range(len(x)):
-                total = ratio[max(0, c - near) : c + near + 1].sum(0)
+                total = ratio[max(0, c - near - late) : c + near + 1 - late].sum(0)
                 own = d_out[c] * torch.exp(-beta * torch.log(scale[c]))
                 d_x.append(own - 2 * alpha * beta / size * x[c] * total)
             return torch.stack(d_x), None, None, None
@@ -1503,7 +1506,7 @@ def cross_map_lrn():
     FUNCTION_TESTS,
     "x^3 and 3 x^2",
     ("6 * slope", "6 * d_slope * x"),
-    "the second output's cotangent is left out",
+    "the second output's cotangent is left out (found here)",
     verdict="refuted",
 )
 def cube():
@@ -1610,7 +1613,7 @@ def softplus_threshold():
     f"{MEGATRON}/fusions/fused_bias_gelu.py at 19d6aac",
     "gelu(y + b)",
     ("0.1070322243 * x * x", "0.79788456 * (0.044715 * (3 * x * x))"),
-    "a product of constants is rounded to ten digits",
+    "a product of constants is rounded to ten digits (found here)",
     verdict="refuted",
 )
 def bias_gelu():
@@ -1666,7 +1669,7 @@ def rms_norm_weights():
     f"{LIGER}/cross_entropy.py at 02e90db",
     "(1 - e) CE + e mean(-log p) + c logsumexp^2",
     ("(p - smooth) * (1 + 2 * z_scale * log_sum)", "p * (1 + 2 * z_scale * log_sum) - smooth"),
-    "the z-loss acts on p minus the smoothing",
+    "the z-loss acts on p minus the smoothing (found here; mended since)",
     verdict="refuted",
 )
 def z_loss():
@@ -1737,7 +1740,7 @@ def center_loss():
     "milesial/Pytorch-UNet: dice_loss.py at 24a26ea, after issue 35",
     "(2 x.y + eps) / (sum x + sum y + eps)",
     ("2 * (target * union - inter)", "(2 * target * union - (2 * inter + 0.0001))"),
-    "eps is left out of the slope",
+    "eps is left out of the slope (found here)",
     verdict="refuted",
 )
 def dice():

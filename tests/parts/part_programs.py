@@ -1,9 +1,10 @@
 """Every part of a model as a function of one flat theta, with its value and its gradient.
 
 What the value depends on is theta: weights, network outputs and learned numbers, one block after
-the other. Noise, targets and cotangents are data.
+the other. Noise, targets and cotangents are data. `RANGES` says where each part is stable.
 """
 
+from math import log, pi
 from typing import NamedTuple
 
 import numpy as np
@@ -37,8 +38,9 @@ def activation(name):
     return Program(value_and_grad, (("z", (1,)),))
 
 
-def prior(part, size=2):
+def prior(part):
     part = part.for_network((1, 1))
+    size = 2 if "Layerwise" in type(part).__name__ else 1
     layout = Layout((*part.blocks(), ("w", (1, size))))
 
     def value_and_grad(theta):
@@ -124,23 +126,20 @@ def posterior_entropy(part, size):
     return Program(value_and_grad, layout.blocks)
 
 
-def elementwise(function, slope):
+def elementwise(name, function, slope):
     def value_and_grad(x):
         return function(x).sum(), slope(x)
 
-    return Program(value_and_grad, (("x", (1,)),))
+    block = name if name in ("inverse_softplus", "log1p") else "x"
+    return Program(value_and_grad, ((block, (1,)),))
 
 
-def half_step(nu_log):
-    step = elementary.gamma_half_step(np.exp(nu_log))
+def half_step(log_nu):
+    step = elementary.gamma_half_step(np.exp(log_nu))
     return step.value.sum(), step.slope
 
 
-TARGETS = {
-    "real": np.array([[0.5, -1.25]]),
-    "count": np.array([[3.0, 0.0]]),
-    "class": np.array([[1.0, 0.0]]),
-}
+TARGETS = {"real": np.array([[0.5]]), "count": np.array([[3.0]]), "class": np.array([[1.0]])}
 
 
 def part_programs():
@@ -151,7 +150,11 @@ def part_programs():
     for name, part in FAMILIES["prior"].checked.items():
         programs["prior", name] = prior(part)
     for name, part in FAMILIES["likelihood"].checked.items():
-        programs["likelihood", name] = likelihood(part, TARGETS[part.target_kind])
+        y = np.eye(3)[:1] if name == "categorical" else TARGETS[part.target_kind]
+        programs["likelihood", name] = likelihood(part, y)
+    programs["likelihood", "bernoulli, y = 0"] = likelihood(
+        FAMILIES["likelihood"].checked["bernoulli"], np.zeros((1, 1))
+    )
     for name, part in FAMILIES["hyperprior"].checked.items():
         programs["hyperprior", name] = hyperprior(part)
     for name, part in FAMILIES["posterior"].checked.items():
@@ -159,28 +162,100 @@ def part_programs():
         if name != "point":
             programs["posterior", f"{name}, log q"] = posterior_density(part, 2)
             programs["posterior", f"{name}, entropy"] = posterior_entropy(part, 2)
-    half = elementary.gamma_half_step
-    programs |= {
-        ("elementary", "softplus"): elementwise(elementary.softplus, elementary.sigmoid),
-        ("elementary", "log softplus"): elementwise(
+    functions = {
+        "softplus": (elementary.softplus, elementary.sigmoid),
+        "log softplus": (
             lambda x: elementary.softplus_parts(x).log_softplus,
             lambda x: elementary.softplus_parts(x).ratio,
         ),
-        ("elementary", "sigmoid"): elementwise(
-            lambda x: elementary.logistic(x)[0], lambda x: elementary.logistic(x)[1]
-        ),
-        ("elementary", "inverse softplus"): elementwise(
-            elementary.inverse_softplus, lambda y: -1.0 / np.expm1(-y)
-        ),
-        ("elementary", "tanh"): elementwise(np.tanh, elementary.sech_squared),
-        ("elementary", "erfc"): elementwise(
-            elementary.erfc, lambda x: -2.0 / np.sqrt(np.pi) * np.exp(-x * x)
-        ),
-        ("elementary", "gamma half step"): Program(half_step, (("log nu", (1,)),)),
-        ("elementary", "logsumexp"): Program(
-            lambda x: (elementary.logsumexp(x), np.exp(elementary.log_softmax(x))),
-            (("x", (3,)),),
-        ),
+        "logistic": (lambda x: elementary.logistic(x)[0], lambda x: elementary.logistic(x)[1]),
+        "inverse_softplus": (elementary.inverse_softplus, lambda y: -1.0 / np.expm1(-y)),
+        "sech_squared": (np.tanh, elementary.sech_squared),
+        "erfc": (elementary.erfc, lambda x: -2.0 / pi**0.5 * np.exp(-x * x)),
+        "log1p": (elementary.log1p, lambda x: 1.0 / (1.0 + x)),
     }
-    assert half
+    for name, (function, slope) in functions.items():
+        programs["elementary", name] = elementwise(name, function, slope)
+    programs["elementary", "gamma_half_step"] = Program(half_step, (("log nu", (1,)),))
+    programs["elementary", "logsumexp"] = Program(
+        lambda x: (elementary.logsumexp(x), np.exp(elementary.log_softmax(x))), (("x", (3,)),)
+    )
     return programs
+
+
+# Intervals of the numbers of each block in which every part is stable, by format. A part whose
+# interval of a block is another one has a row of its own.
+RANGES = [
+    # block, part or "", float64, float32, reason
+    ("z", "", (-1e8, 1e8), (-1e8, 1e8), "pre-activations of hidden units"),
+    ("w", "", (-1e12, 1e12), (-1e12, 1e12), "weights; w^2 / scale^2 is a float"),
+    ("mu", "", (-1e4, 1e4), (-1e4, 1e4), "means of weights"),
+    ("rho", "", (-1e4, 1e4), (-1e4, 1e4), "raw scales: the tests go to -1e4, learners start at -4"),
+    ("lower", "", (-1e4, 1e4), (-1e4, 1e4), "correlations of the full rank"),
+    ("v", "", (-3.0, 3.0), (-3.0, 3.0), "correlations of the low rank in units of sigma, from 0.1"),
+    ("f", "", (-1e4, 1e4), (-1e4, 1e4), "outputs, logits, raw noise: the tests go to 1e4"),
+    ("f", "poisson", (-700.0, 700.0), (-80.0, 80.0), "log rates whose e^f is a float"),
+    ("log_noise", "", (-20.0, 20.0), (-10.0, 10.0), "noise scale, from 0.1"),
+    ("prior_log_scale", "", (-20.0, 20.0), (-10.0, 10.0), "prior scale, from 0.5"),
+    ("log_df", "", (log(0.1), log(1e3)), (log(0.1), log(100.0)), "degrees of freedom, from 4"),
+    ("prior_log_df", "", (log(0.1), log(1e3)), (log(0.1), log(100.0)), "the same, of a prior"),
+    ("prior_mixture", "", ((-3.0, -13.0, -30.0), (20.0, 3.0, 30.0)),
+     ((-3.0, -7.0, -15.0), (10.0, 3.0, 15.0)), "t1, t2, a: sigma1 above sigma2 by a hundredth"),
+    ("u", "", (-100.0, 100.0), (-30.0, 30.0), "logarithm of a learned scale"),
+    ("log nu", "", (log(1e-3), log(1e9)), (log(1e-3), log(1e9)), "all that Student's t accepts"),
+    ("x", "", (-1e4, 1e4), (-1e4, 1e4), "arguments of elementary functions"),
+    ("inverse_softplus", "", (1e-30, 1e4), (1e-30, 1e4), "standard deviations"),
+    ("log1p", "", (-0.99, 1e30), (-0.99, 1e30), "its domain"),
+]  # fmt: skip
+
+
+def interval(block, part, dtype):
+    """Return the least and largest numbers of a block of a part in a format."""
+    rows = {(name, owner): pair for name, owner, *pair, _ in RANGES}
+    pair = rows.get((block, part), rows.get((block, "")))
+    low, high = pair[dtype == "float32"]
+    return np.asarray(low), np.asarray(high)
+
+
+def draw_theta(rng, blocks, part, dtype):
+    """Draw theta in the ranges of its blocks: even, at the ends, near 1, of all sizes, or equal.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    blocks : tuple
+        Name and shape of each block.
+    part : str
+        Name of the part.
+    dtype : str
+        'float64' or 'float32'.
+    """
+    parts = []
+    for name, shape in blocks:
+        low, high = interval(name, part, dtype)
+        size = int(np.prod(shape))
+        largest = np.log10(np.maximum(np.abs(low), np.abs(high)).max())
+        signs = rng.choice([-1.0, 1.0], size)
+        numbers = (
+            rng.uniform(low, high, size),
+            np.where(rng.random(size) < 0.5, low, high),
+            rng.standard_normal(size),
+            signs * 10 ** rng.uniform(-12, largest, size),
+            np.full(size, signs[0] * 10 ** rng.uniform(-3, largest)),
+        )[rng.integers(5)]
+        parts.append(np.clip(numbers, low, high))
+    return np.concatenate(parts)
+
+
+def shown(bounds):
+    """Return an interval, or one for each of several numbers, as text."""
+    low, high = (np.atleast_1d(bound) for bound in bounds)
+    return ", ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(low, high, strict=True))
+
+
+def table():
+    """Return `RANGES` as a table in Markdown."""
+    lines = ["| numbers | of | float64 | float32 | what they are |", "|---|---|---|---|---|"]
+    for block, part, wide, narrow, reason in RANGES:
+        lines.append(f"| `{block}` | {part} | {shown(wide)} | {shown(narrow)} | {reason} |")
+    return "\n".join(lines)

@@ -1,12 +1,16 @@
 """Parts keep their digits where predictions are confident and right, or scales are far."""
 
+from pathlib import Path
+
 import mpmath
 import numpy as np
 import pytest
+from parts.part_programs import draw_theta, part_programs, table
 
 from bbb_numpy import BernoulliLikelihood, CategoricalLikelihood
 from bbb_numpy.numeric.elementary import gamma_half_step
 from bbb_numpy.parts.hyperpriors import HalfNormal
+from exactgrad import stability
 
 LOGITS = np.array([1e-9, 0.5, 3.0, 40.0, 700.0])
 
@@ -62,3 +66,39 @@ def test_the_constant_of_students_t_keeps_its_digits_for_many_degrees_of_freedom
         half = mpmath.mpf(nu) / 2
         right = mpmath.loggamma(half + 0.5) - mpmath.loggamma(half) - mpmath.log(half) / 2
     assert gamma_half_step(nu).value == pytest.approx(float(right), rel=1e-13, abs=0)
+
+
+PROGRAMS = part_programs()
+N_INPUTS = {"float64": 8, "float32": 4}  # before a commit; a hundred in the long tier
+
+
+def losses(key, dtype, n_inputs):
+    """Return what `stability` says where a part loses more than two digits in its ranges."""
+    program = PROGRAMS[key]
+    rng = np.random.default_rng(len(str(key)))
+    found = []
+    for _ in range(n_inputs):
+        theta = draw_theta(rng, program.blocks, key[1].partition(",")[0], dtype)
+        result = stability(
+            program.function, theta, *program.data, dtype=dtype, floor=0.0, n_inputs=1
+        )
+        found += [] if result else [f"{theta.tolist()}: {result}"]
+    return found
+
+
+@pytest.mark.parametrize("dtype", N_INPUTS)
+@pytest.mark.parametrize("key", PROGRAMS, ids=", ".join)
+def test_a_part_is_stable_in_the_ranges_that_it_states(key, dtype):
+    assert losses(key, dtype, N_INPUTS[dtype]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", N_INPUTS)
+@pytest.mark.parametrize("key", PROGRAMS, ids=", ".join)
+def test_a_part_is_stable_at_a_hundred_inputs_in_its_ranges(key, dtype):
+    assert losses(key, dtype, 100) == []
+
+
+def test_the_page_of_the_parts_states_these_ranges():
+    page = Path(__file__).parents[2] / "docs" / "parts.md"
+    assert table() in page.read_text("utf-8"), table()

@@ -14,6 +14,7 @@ from PIL import Image
 from bbb_numpy.evaluation.calibration import crps_gaussian
 from bbb_numpy.evaluation.convergence import convergence
 from bbb_studies.kebude import regression
+from exactgrad import prove_same
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "derivations.md", *sorted(ROOT.glob("derivations/*.md"))]
@@ -22,6 +23,7 @@ BOOK = (ROOT / "derivations.md").read_text("utf-8")
 CONVERGED = (ROOT / "derivations" / "has-it-converged.md").read_text("utf-8")
 TRAINING = (ROOT / "derivations" / "training.md").read_text("utf-8")
 CORRELATED = (ROOT / "derivations" / "correlated-posteriors.md").read_text("utf-8")
+NUMBERS_AND_PROOFS = (ROOT / "derivations" / "numbers-and-proofs.md").read_text("utf-8")
 PREDICTION = (ROOT / "derivations" / "prediction.md").read_text("utf-8")
 IMAGE = re.compile(r"!\[([^\]]*)\]\(([^()\s]+)\)")
 SHORTEST_DESCRIPTION = 60  # characters: what is to be seen, and not only the name of it
@@ -835,6 +837,43 @@ def test_the_drawn_curvature_is_the_slope_of_the_mean_slope(figures, theta, whic
     assert np.allclose(told[second > 20], second[second > 20], rtol=0.2)
     assert abs(slope - told[j]) < 5 * error[j] + 0.05 * abs(told[j])
     assert told.min() < -5
+
+
+@pytest.mark.equation("D66")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_each_form_of_softplus_errs_by_what_the_page_says(figures, dtype):
+    unit = np.finfo(dtype).eps / 2
+    lost = float(np.log(unit))  # from here on every digit is lost
+    said = numbers(r"`x = (-\d+.\d)`\$ on in float64, \$`(-\d+.\d)`", NUMBERS_AND_PROOFS)
+    assert said[dtype is np.float32] == round(lost, 1)
+    as_written, factored, by_log1p, stable = figures.SOFTPLUS_FORMS
+    x = np.linspace(lost - 3, 0, 301).astype(dtype)
+    errors = figures.softplus_errors(x)
+    softplus = np.array(figures.exact_softplus(x), float)
+    condition = figures.softplus_condition(x)
+    # twice the bound of one rounding, and 4 for those of exp and log themselves
+    assert (errors[as_written] <= unit * (2 / softplus + 4 + 4 * condition)).all()
+    assert (errors[factored] <= unit * (2 * (1 + abs(x)) / softplus + 4 + 4 * condition)).all()
+    for form in (by_log1p, stable):
+        assert (errors[form] <= 4 * unit * (1 + condition)).all()
+    # and the bounds are reached: not by less than half
+    in_between = (x > lost) & (x < -3)
+    assert (errors[as_written] * softplus / unit)[in_between].max() > 0.5
+    assert (errors[factored] * softplus)[in_between].max() > 4 * unit  # by |x|, about 4 to 16
+    assert (errors[as_written][x < lost - 1] == 1).all()
+    far = np.array([float(np.log(np.finfo(dtype).max)) + 1], dtype)
+    errors = figures.softplus_errors(far)
+    assert all(np.isinf(errors[form]) for form in (as_written, by_log1p))
+    assert all(errors[form] <= 4 * unit for form in (factored, stable))
+
+
+@pytest.mark.equation("D66")
+def test_the_four_forms_of_softplus_are_exactly_one_function(figures):
+    as_written, *others = figures.SOFTPLUS_FORMS.values()
+    x = np.array([0.9, -0.4, 1.3])
+    for form in others:
+        assert prove_same(as_written, form, x)
+    assert not prove_same(as_written, lambda x: np.log1p(2 * np.exp(x)), x)
 
 
 @pytest.mark.equation("D65")

@@ -23,7 +23,13 @@ PARTS = (ROOT / "docs" / "parts.md").read_text(encoding="utf-8")
 USING = [  # one question a page: docs/using.md lists them
     path.read_text(encoding="utf-8")
     for name in re.findall(r"\]\((\w[\w-]*\.md)\)", (ROOT / "docs" / "using.md").read_text("utf-8"))
-    if name not in ("own-loop.md", "prove.md", "fit-report.md")  # which have tests of their own
+    if name
+    not in (
+        "own-loop.md",
+        "prove.md",
+        "stability.md",
+        "fit-report.md",
+    )  # which have tests of their own
     for path in [ROOT / "docs" / name]
 ]
 PAGES = {
