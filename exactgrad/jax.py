@@ -18,6 +18,7 @@ import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import dropwhile
 from math import inf, nan, prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +34,7 @@ from numpy.typing import NDArray
 from . import proofs
 from .arguments import check_callable
 from .fields.finite import Untraceable
-from .programs import Line, Program, Step, Variable, to_function
+from .programs import NO_LINE, Line, Program, Step, Variable, to_function
 from .proofs import Proof, Verdict, with_fields
 from .trace.arrays import Exact, lift
 from .trace.functions import SPECIAL, polygamma
@@ -822,15 +823,41 @@ def _constant(value: Any) -> Any:
     return array if array.ndim else array.item()
 
 
-def _lines(source_info: Any) -> tuple[Line, ...]:
-    """Return the lines of the user's files from which JAX has an operation, innermost first."""
+def _lines(source_info: Any, function: str = "") -> tuple[Line, ...]:
+    """Return the lines of the user's files from which JAX has an operation, innermost first.
+
+    Parameters
+    ----------
+    source_info : SourceInfo
+        What JAX has recorded of the operation.
+    function : str, optional
+        File and first line of the compiled function that the operation is in. JAX keeps the trace
+        of such a function, with the lines that called it first: these are left out.
+    """
+    traceback = source_info.traceback
+    if not traceback:
+        return ()
     lines = list[Line]()
-    for frame in source_info.traceback.frames if source_info.traceback else ():
+    for frame, code in zip(traceback.frames, traceback.raw_frames()[0], strict=True):
         if frame.file_name.startswith(OWN_FILES):
             break
         if not frame.file_name.startswith(LIBRARY_PREFIXES):
             lines.append((frame.file_name, frame.line_num))
-    return tuple(lines)
+        if function == f"{code.co_filename}:{code.co_firstlineno}":
+            return tuple(lines)
+    return () if function else tuple(lines)
+
+
+def _columns(source_info: Any, lines: tuple[Line, ...]) -> tuple[int, int]:
+    """Return where the expression of an operation begins and ends in the first of its lines."""
+    codes, offsets = source_info.traceback.raw_frames()
+    for code, offset in zip(codes, offsets, strict=True):
+        if lines and code.co_filename == lines[0][0]:
+            first, last, start, end = [*code.co_positions()][offset // 2]
+            if first == last == lines[0][1] and end:
+                return start, end
+            break
+    return 0, 0
 
 
 class Reader:
@@ -841,17 +868,25 @@ class Reader:
     holds_constant : bool
         Whether ``jax.lax.stop_gradient`` makes constants. By default it returns its argument, so
         that the derivative of the value is that of the numbers that are computed.
+    trusted : frozenset of Line, optional
+        Lines of the forward pass, in whose derivatives no mistake is looked for.
 
     Attributes
     ----------
+    lines : set of Line
+        The lines of all operations.
     stops : list of Line
         The lines that call ``stop_gradient``.
     is_custom : bool
         Whether the traces have custom rules for derivatives.
     """
 
-    def __init__(self, holds_constant: bool = False) -> None:
+    def __init__(
+        self, holds_constant: bool = False, trusted: frozenset[Line] = frozenset()
+    ) -> None:
         self.holds_constant = holds_constant
+        self.trusted = trusted
+        self.lines = set[Line]()
         self.stops: list[Line] = []
         self.is_custom = False
 
@@ -870,7 +905,24 @@ class Reader:
         for variable, name in zip(inputs, names, strict=False):
             variable.name = name if name.isidentifier() else ""
         outputs = self._add_steps(steps, trace, inputs, ())
+        if self.trusted:
+            self._hide_derivatives(steps, outputs[0])
         return to_function(Program((*inputs,), steps, (*outputs,)))
+
+    def _hide_derivatives(self, steps: list[Step], value: Any) -> None:
+        """Take trusted lines from steps that `value` does not need, but not what calls them.
+
+        A mistake is not in functions that are right in the forward pass, nor in their derivatives.
+        """
+        needed = {value}
+        for i in reversed(range(len(steps))):
+            step = steps[i]
+            if not needed.isdisjoint(step.outputs):
+                needed.update(x for x in step.inputs if type(x) is Variable)
+                continue
+            lines = (*dropwhile(self.trusted.__contains__, step.lines),)
+            if lines != step.lines:
+                steps[i] = step._replace(lines=lines or (NO_LINE,), columns=(0, 0))
 
     def _add_steps(
         self,
@@ -878,6 +930,7 @@ class Reader:
         trace: Any,
         inputs: Sequence[Any],
         lines: tuple[Line, ...],
+        compiled: str = "",
     ) -> list[Any]:
         """Append the steps of a trace to `steps`, and return its outputs.
 
@@ -891,6 +944,8 @@ class Reader:
             The variables or constants that its inputs stand for.
         lines : tuple of Line
             The lines that have called the traced function.
+        compiled : str, optional
+            File and first line of the compiled function that is traced.
         """
         jaxpr = getattr(trace, "jaxpr", trace)
         constants = map(_constant, getattr(trace, "consts", ()))
@@ -904,19 +959,27 @@ class Reader:
 
         for equation in jaxpr.eqns:
             arguments = [*map(value_of, equation.invars)]
-            called = (*_lines(equation.source_info), *lines)
+            here = _lines(equation.source_info, compiled)
+            called = (*here, *lines)
+            self.lines.update(called)
             function = None
             if not _is_random(equation, arguments):
                 function = self._called_trace(equation)
             if function is not None:
                 if equation.primitive.name == "custom_linear_solve":
                     arguments = _arguments_of_solve(equation, arguments)
-                outputs = self._add_steps(steps, function, arguments, called)
+                inner = compiled
+                if equation.primitive.name in ("jit", "pjit"):
+                    inner = function.jaxpr.debug_info.func_src_info.partition(" at ")[2]
+                outputs = self._add_steps(steps, function, arguments, called, inner)
             else:
                 outputs = [Variable() for _ in equation.outvars]
                 operation, functions = self._operation(equation, called)
                 arguments = [*functions, *arguments]
-                steps.append(Step(operation, (*arguments,), (*outputs,), called))
+                columns = _columns(equation.source_info, here)
+                steps.append(
+                    Step(operation, (*arguments,), (*outputs,), called, columns)
+                )
             values.update(zip(equation.outvars, outputs, strict=True))
         return [value_of(atom) for atom in jaxpr.outvars]
 
@@ -1171,15 +1234,15 @@ def prove(f: Function, theta: Any, *data: Any, **options: Any) -> Proof:
 
         return _with_parameters(run, f)
 
-    reader = Reader()
+    primal = Reader()
+    function = primal.to_numpy(value_trace, names)
+    reader = Reader(trusted=frozenset(primal.lines))
     value_and_grad = claim(reader)
     proof = proofs.prove(value_and_grad, *arguments.floats, **options)
     if proof.verdict is Verdict.REFUTED and reader.stops:
         with_constants = claim(Reader(holds_constant=True))
         if proofs.prove(with_constants, *arguments.floats, **options):
             return _with_sentence(proof, _name_stops(reader.stops))
-    primal = Reader()
-    function = primal.to_numpy(value_trace, names)
     if not proof or not primal.is_custom:
         return proof
     failure = _compare_values(

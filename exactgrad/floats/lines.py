@@ -101,7 +101,7 @@ def line_of_loss(
 
     Floats and decimals are observed side by side, until they take another branch. The last number
     is the position in a tuple that the line returns, or -1. If no result has lost digits, the line
-    is the last one.
+    is the last one; if no line was observed, as of a function in C, the file is "".
 
     Parameters
     ----------
@@ -121,6 +121,8 @@ def line_of_loss(
         _record(judge, point, RealNumbers(judge.limits, k, judge.by_norm), n_digits)
         for k in range(N_BESIDE)
     ]
+    if not computed.events:
+        return "", 0, -1
     position = 1 - is_value
     needed = _names_behind(*computed.events[-1], position)
     for i, line in enumerate(computed.events):

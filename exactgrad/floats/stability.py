@@ -42,6 +42,7 @@ __all__ = ["Failure", "Stability", "stability"]
 Array = NDArray[Any]
 # Digits that may be lost by default beyond those that the rounding of the input costs
 MAX_LOSS = {"float64": 2.0, "float32": 2.0, "float16": 1.0}
+NO_VALUE = "the function has no value in exact numbers at any input that was tried"
 EVERYWHERE = (-np.inf, np.inf)
 ALL_SIZES = (0.0, np.inf)
 IS_STATEFUL = (
@@ -211,6 +212,8 @@ def stability(
     drawer = Drawer(first, limits, rng, positions, domain, sizes, count(1))
     losses = [(point, judge.loss(point)) for point in drawer.points(n_inputs)]
     judged = [(point, loss) for point, loss in losses if loss is not None]
+    if not judged:
+        return Stability(dtype_name, len(losses), reason=NO_VALUE)
     return Stability(
         dtype_name,
         len(losses),
@@ -235,7 +238,9 @@ def _floors(parts: list[Array], floor: float | None) -> Array:
     if floor is None and len(parts) == 1:
         floor = 0.0
     sizes = [np.max(np.abs(part)) if floor is None else floor for part in parts]
-    return np.nan_to_num(np.repeat(sizes, [np.size(part) for part in parts]))
+    floors = np.repeat(sizes, [np.size(part) for part in parts])
+    # where the result at theta has overflown, any size is judged
+    return np.nan_to_num(floors, posinf=0.0)
 
 
 def _is_symmetric(program: Program, point: Point) -> bool:

@@ -97,7 +97,7 @@ RIGHT = {
 }  # fmt: skip
 
 
-SLOW = {"an opaque function", "an opaque function of an opaque function"}
+SLOW = {"a root", "an opaque function", "an opaque function of an opaque function"}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -346,6 +347,30 @@ def test_a_function_with_a_state_says_so():
     rng = np.random.default_rng(0)
     result = stability(lambda x: x.sum() + rng.standard_normal(), ONE)
     assert "different numbers for the same input" in str(result)
+
+
+def test_a_function_without_a_value_says_so():
+    result = stability(lambda x: np.log(-1 - np.abs(x)), ONE, n_inputs=20)
+    assert not result
+    assert "no value in exact numbers" in str(result)
+
+
+def test_a_theta_at_which_the_loss_has_overflown_is_no_measure():
+    result = stability(naive_softplus, 1000 * np.abs(THETA), n_inputs=10)
+    assert result.stable_range is None
+    assert result.worst.computed == np.inf
+
+
+def test_a_function_in_c_and_a_partial_one_are_judged():
+    assert stability(np.log1p, ONE, n_inputs=40)
+    failure = stability(partial(naive_softplus), THETA, n_inputs=40).worst
+    assert "np.log(1 + e)" in failure.line
+
+    class Wrapped:
+        def __call__(self, x):
+            return np.exp(np.log1p(x)) - 1
+
+    assert not stability(Wrapped(), ONE, n_inputs=80, domain=(-0.5, 1.0))
 
 
 def test_what_the_function_raises_at_theta_is_raised():

@@ -157,7 +157,7 @@ def page(times):
 
 def without_times(text):
     text = re.sub(r"\d[\d.e+]* ms", "ms", text)
-    return re.sub(r"\| \d+\.\d (?=\|)", "| s ", text)
+    return re.sub(r"\| \d+\.\d+ (?=\|)", "| s ", text)
 
 
 def measured():
@@ -211,7 +211,7 @@ def line_cell(item, results):
 def right_row(item, results):
     """Return the cells of a pass that is right, and refuted with the planted mistake."""
     right, wrong = results[item.title, False], results[item.title, True]
-    seconds = [f"{s:.1f}" for s in (right.seconds, wrong.seconds, wrong.printing_seconds)]
+    seconds = [f"{s:.2f}" for s in (right.seconds, wrong.seconds, wrong.printing_seconds)]
     named = line_cell(item, results)
     description = [item.title, source(item), code(item.formula)]
     return [*description, right.verdict, seconds[0], item.mistake, *seconds[1:], named]
@@ -222,8 +222,8 @@ def wrong_row(item, results):
     right, wrong = results[item.title, False], results[item.title, True]
     named = line_cell(item, results)
     description = [item.title, source(item), code(item.formula)]
-    verdicts = [wrong.verdict, f"{wrong.seconds:.1f}", item.mistake, right.verdict]
-    return [*description, *verdicts, f"{right.seconds:.1f}", named]
+    verdicts = [wrong.verdict, f"{wrong.seconds:.2f}", item.mistake, right.verdict]
+    return [*description, *verdicts, f"{right.seconds:.2f}", named]
 
 
 def framework_page(framework, passes, results):
