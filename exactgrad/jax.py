@@ -823,15 +823,29 @@ def _constant(value: Any) -> Any:
     return array if array.ndim else array.item()
 
 
-def _lines(source_info: Any) -> tuple[Line, ...]:
-    """Return the lines of the user's files from which JAX has an operation, innermost first."""
+def _lines(source_info: Any, function: str = "") -> tuple[Line, ...]:
+    """Return the lines of the user's files from which JAX has an operation, innermost first.
+
+    Parameters
+    ----------
+    source_info : SourceInfo
+        What JAX has recorded of the operation.
+    function : str, optional
+        File and first line of the compiled function that the operation is in. JAX keeps the trace
+        of such a function, with the lines that called it first: these are left out.
+    """
+    traceback = source_info.traceback
+    if not traceback:
+        return ()
     lines = list[Line]()
-    for frame in source_info.traceback.frames if source_info.traceback else ():
+    for frame, code in zip(traceback.frames, traceback.raw_frames()[0], strict=True):
         if frame.file_name.startswith(OWN_FILES):
             break
         if not frame.file_name.startswith(LIBRARY_PREFIXES):
             lines.append((frame.file_name, frame.line_num))
-    return tuple(lines)
+        if function == f"{code.co_filename}:{code.co_firstlineno}":
+            return tuple(lines)
+    return () if function else tuple(lines)
 
 
 def _columns(source_info: Any, lines: tuple[Line, ...]) -> tuple[int, int]:
@@ -916,6 +930,7 @@ class Reader:
         trace: Any,
         inputs: Sequence[Any],
         lines: tuple[Line, ...],
+        compiled: str = "",
     ) -> list[Any]:
         """Append the steps of a trace to `steps`, and return its outputs.
 
@@ -929,6 +944,8 @@ class Reader:
             The variables or constants that its inputs stand for.
         lines : tuple of Line
             The lines that have called the traced function.
+        compiled : str, optional
+            File and first line of the compiled function that is traced.
         """
         jaxpr = getattr(trace, "jaxpr", trace)
         constants = map(_constant, getattr(trace, "consts", ()))
@@ -942,7 +959,7 @@ class Reader:
 
         for equation in jaxpr.eqns:
             arguments = [*map(value_of, equation.invars)]
-            here = _lines(equation.source_info)
+            here = _lines(equation.source_info, compiled)
             called = (*here, *lines)
             self.lines.update(called)
             function = None
@@ -951,7 +968,10 @@ class Reader:
             if function is not None:
                 if equation.primitive.name == "custom_linear_solve":
                     arguments = _arguments_of_solve(equation, arguments)
-                outputs = self._add_steps(steps, function, arguments, called)
+                inner = compiled
+                if equation.primitive.name in ("jit", "pjit"):
+                    inner = function.jaxpr.debug_info.func_src_info.partition(" at ")[2]
+                outputs = self._add_steps(steps, function, arguments, called, inner)
             else:
                 outputs = [Variable() for _ in equation.outvars]
                 operation, functions = self._operation(equation, called)
