@@ -429,6 +429,40 @@ def test_each_formula_is_recognised_and_none_before_it_takes_its_place(formula, 
     assert cure_of(str(path), 2, -1) == expected.replace("((x))", "(x)")
 
 
+def value_of(code, names):
+    """Return the value of a formula or a cure; what a cure says in words is left out."""
+    code, _, definition = code.partition(" with ")
+    functions = {"erf": math.erf, "erfc": math.erfc, "neg": np.negative}
+    names = {**vars(np), **functions, "np": np, "expit": lambda x: 1 / (1 + np.exp(-x)), **names}
+    names["softmax"] = lambda x: np.exp(x) / np.exp(x).sum()
+    if definition and "=" in definition:
+        name, _, value = definition.partition(" = ")
+        names[name] = eval(re.split(", and", value)[0], names)
+    return eval(re.split(", and| near 0|, or| where", code)[0].rstrip(","), names)
+
+
+@pytest.mark.parametrize("formula", CURES)
+def test_each_cure_is_the_same_function(formula):
+    cure = CURES[formula]
+    rng = np.random.default_rng(1)
+    for _ in range(4):
+        x, y, a, c = rng.uniform([0.2, 0.6, 0.1, 0.1], [0.5, 0.9, 0.3, 0.3])
+        if "near 0" in cure:
+            x = 1e-3 * x
+        if re.search("sum|mean|softmax", formula):
+            x = rng.uniform(0.2, 0.5, 4)
+        if formula.startswith("sum(X ** 2) - "):
+            y = 4  # the number of terms
+        if "1 / (X - 1)" in formula:
+            x = x + 2
+        names = {"X": x, "Y": y, "A": a, "B": -2 * y, "C": c}
+        if "2 * A" in formula:  # both roots, by the sign of B
+            names["B"] = 2 * y * (-1 if formula.startswith("(-B +") else 1)
+            cure = "q / A with" + cure.split(" with")[-1]
+        expected = value_of(formula, names)
+        assert value_of(cure, names) == pytest.approx(expected, rel=1e-6), (formula, names)
+
+
 def test_a_formula_over_several_lines_is_followed_backwards(tmp_path):
     path = tmp_path / "formula.py"
     path.write_text(
