@@ -21,9 +21,10 @@ import ast
 import linecache
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-__all__ = ["Line", "Program", "Step", "Variable", "to_function"]
+__all__ = ["NO_LINE", "Line", "Program", "Step", "Variable", "to_function"]
 
 Line = tuple[str, int]  # the path of a file and the number of a line in it
 # The line of the outermost function, and of steps without lines: it is not the user's
@@ -54,6 +55,8 @@ class Step(NamedTuple):
     outputs: tuple[Variable, ...]
     # the user's line, followed by the lines that called its function
     lines: tuple[Line, ...] = ()
+    # where the expression in the user's line begins and ends; (0, 0) if that is not known
+    columns: tuple[int, int] = (0, 0)
 
 
 class Program(NamedTuple):
@@ -72,6 +75,11 @@ class Statement(NamedTuple):
     is_call: bool  # whether the steps have lines of a function that this line calls
     outputs: tuple[Variable, ...]
     needed: dict[Variable, None]  # the variables that are used after this statement
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        """Where the expression of a step begins and ends in the line; (0, 0) of a call."""
+        return (0, 0) if self.is_call else self.steps[0].columns
 
     @property
     def inputs(self) -> tuple[Any, ...]:
@@ -94,7 +102,9 @@ def to_function(program: Program) -> Callable[..., tuple[Any, ...]]:
     lines: tuple[Line, ...] = ()
     for step in program.steps:
         lines = step.lines or lines
-        steps.append(step._replace(lines=(*writer.first_lines(lines), NO_LINE)))
+        first_lines = writer.first_lines(lines)
+        columns = step.columns if first_lines == step.lines else (0, 0)
+        steps.append(step._replace(lines=(*first_lines, NO_LINE), columns=columns))
     needed = _variables(program.outputs)
     used_steps = list[Step]()
     for step in reversed(steps):
@@ -219,7 +229,7 @@ class Writer:
         file, first_line = steps[0].lines[-depth] if steps else NO_LINE
         parameters = ", ".join(names.values())
         names = names.copy()
-        lines = [first_line]
+        positions = [(first_line, 0, 0)]
         code = list[str]()
         statements = self._statements(steps, outputs, depth)
         for i, statement in enumerate(statements):
@@ -250,32 +260,49 @@ class Writer:
             unused -= set(names.values())
             if unused:
                 code.append(f"del {', '.join(sorted(unused))}")
-            lines += [statement.line] * (len(code) + 1 - len(lines))
+            n_new = len(code) + 1 - len(positions)
+            positions += [(statement.line, *statement.columns)] * n_new
         returned = "".join(f"{self._text(x, names)}, " for x in outputs)
         code.append(f"return ({returned})")
         name = f"_function_{len(self.namespace)}"
-        self._compile(f"def {name}({parameters}):", code, [*lines, lines[-1]], file)
+        self._compile(
+            name, f"def {name}({parameters}):", code, [*positions, positions[-1]], file
+        )
         return name
 
     def _compile(
-        self, header: str, code: list[str], lines: list[int], file: str
+        self,
+        name: str,
+        header: str,
+        code: list[str],
+        positions: list[tuple[int, int, int]],
+        file: str,
     ) -> None:
         """Add a function to the namespace.
 
         Parameters
         ----------
+        name : str
+            Its name.
         header : str
             Its first line of text.
         code : list of str
             Its statements.
-        lines : list of int
-            The line numbers that the header and the statements get.
+        positions : list of tuple of int
+            The line that the header and each statement gets, and the columns where it begins and
+            ends.
         file : str
             The file that the function is said to stand in.
         """
         tree = ast.parse("\n ".join([header, *code]))
-        (definition,) = tree.body
-        for node in ast.walk(definition):
-            if hasattr(node, "lineno"):
-                node.lineno = node.end_lineno = lines[node.lineno - 1]  # type: ignore[attr-defined]
-        exec(compile(tree, file, "exec"), self.namespace)
+        for node in ast.walk(tree.body[0]):
+            if isinstance(node, ast.stmt | ast.expr | ast.arg):
+                line, start, stop = positions[node.lineno - 1]
+                node.lineno = node.end_lineno = line
+                node.col_offset = start
+                node.end_col_offset = stop
+        module = compile(tree, file, "exec")
+        code_objects = [x for x in module.co_consts if type(x) is CodeType]
+        # a name in brackets, as that of a lambda, is one that does not stand in the file
+        code_object = code_objects[0].replace(co_name="<steps>")
+        self.namespace[name] = FunctionType(code_object, self.namespace, name)
