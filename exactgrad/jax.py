@@ -15,9 +15,9 @@ import inspect
 import linecache
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from itertools import dropwhile
 from math import inf, nan, prod
 from pathlib import Path
@@ -368,11 +368,6 @@ def _divide(x: Any, y: Any) -> Any:
     return np.divide(x, y)
 
 
-def _logical_or_bitwise_not(x: Any) -> Any:
-    """Return the negation of booleans, or of the bits of integers."""
-    return np.invert(np.asarray(x))
-
-
 def _cumulative(accumulate: Function) -> Function:
     """Return the rule of a cumulative operation; `accumulate` takes an array and an axis."""
 
@@ -521,11 +516,6 @@ def _same(x: Any) -> Any:
     return x
 
 
-def _all_same(*values: Any) -> tuple[Any, ...]:
-    """Return all arguments."""
-    return values
-
-
 # Functions of NumPy arrays, by the name of the primitive. Of its parameters they get those that
 # their signature names
 RULES: dict[str, Function] = {
@@ -559,7 +549,7 @@ RULES: dict[str, Function] = {
     "cummin": _cumulative(np.minimum.accumulate),
     "cumprod": _cumulative(np.cumprod),
     "cumsum": _cumulative(np.cumsum),
-    "device_put": _all_same,
+    "device_put": lambda *values: values,
     "div": _divide,
     "dot_general": _dot_general,
     "dynamic_slice": lambda x, *starts, slice_sizes: x[
@@ -591,8 +581,8 @@ RULES: dict[str, Function] = {
     "mul": np.multiply,
     "ne": np.not_equal,
     "neg": np.negative,
-    "not": _logical_or_bitwise_not,
-    "optimization_barrier": _all_same,
+    "not": np.invert,
+    "optimization_barrier": lambda *values: values,
     "or": np.bitwise_or,
     "pad": _moving(jax.lax.pad_p, 2),
     "pow": _power,
@@ -699,11 +689,17 @@ def rule(primitive: Any, numpy_function: Function) -> None:
     USER_RULES[getattr(primitive, "name", primitive)] = numpy_function
 
 
-def _accepted(function: Function, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return those parameters of an operation that are named in the signature of a function."""
+@cache
+def _signature(function: Function) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a function by name; none of NumPy's ufuncs."""
     if isinstance(function, np.ufunc):
         return {}
-    names = inspect.signature(function).parameters
+    return inspect.signature(function).parameters
+
+
+def _accepted(function: Function, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return those parameters of an operation that are named in the signature of a function."""
+    names = _signature(function)
     if any(name.kind is name.VAR_KEYWORD for name in names.values()):
         return parameters
     return {name: parameters[name] for name in names if name in parameters}
@@ -825,15 +821,29 @@ def _constant(value: Any) -> Any:
     return array if array.ndim else array.item()
 
 
-def _lines(source_info: Any) -> tuple[Line, ...]:
-    """Return the lines of the user's files from which JAX has an operation, innermost first."""
+def _lines(source_info: Any, function: str = "") -> tuple[Line, ...]:
+    """Return the lines of the user's files from which JAX has an operation, innermost first.
+
+    Parameters
+    ----------
+    source_info : SourceInfo
+        What JAX has recorded of the operation.
+    function : str, optional
+        File and first line of the compiled function that the operation is in. JAX keeps the trace
+        of such a function, with the lines that called it first: these are left out.
+    """
+    traceback = source_info.traceback
+    if not traceback:
+        return ()
     lines = list[Line]()
-    for frame in source_info.traceback.frames if source_info.traceback else ():
+    for frame, code in zip(traceback.frames, traceback.raw_frames()[0], strict=True):
         if frame.file_name.startswith(OWN_FILES):
             break
         if not frame.file_name.startswith(LIBRARY_PREFIXES):
             lines.append((frame.file_name, frame.line_num))
-    return tuple(lines)
+        if function == f"{code.co_filename}:{code.co_firstlineno}":
+            return tuple(lines)
+    return () if function else tuple(lines)
 
 
 def _columns(source_info: Any, lines: tuple[Line, ...]) -> tuple[int, int]:
@@ -841,9 +851,9 @@ def _columns(source_info: Any, lines: tuple[Line, ...]) -> tuple[int, int]:
     codes, offsets = source_info.traceback.raw_frames()
     for code, offset in zip(codes, offsets, strict=True):
         if lines and code.co_filename == lines[0][0]:
-            first, last, start, end = [*code.co_positions()][offset // 2]
-            if first == last == lines[0][1] and end:
-                return start, end
+            first, last, start, stop = [*code.co_positions()][offset // 2]
+            if first == last == lines[0][1] and stop:
+                return start, stop
             break
     return 0, 0
 
@@ -918,6 +928,7 @@ class Reader:
         trace: Any,
         inputs: Sequence[Any],
         lines: tuple[Line, ...],
+        compiled: str = "",
     ) -> list[Any]:
         """Append the steps of a trace to `steps`, and return its outputs.
 
@@ -931,6 +942,8 @@ class Reader:
             The variables or constants that its inputs stand for.
         lines : tuple of Line
             The lines that have called the traced function.
+        compiled : str, optional
+            File and first line of the compiled function that is traced.
         """
         jaxpr = getattr(trace, "jaxpr", trace)
         constants = map(_constant, getattr(trace, "consts", ()))
@@ -944,8 +957,8 @@ class Reader:
 
         for equation in jaxpr.eqns:
             arguments = [*map(value_of, equation.invars)]
-            here = _lines(equation.source_info)
-            called = (*here, *lines)
+            line_stack = _lines(equation.source_info, compiled)
+            called = (*line_stack, *lines)
             self.lines.update(called)
             function = None
             if not _is_random(equation, arguments):
@@ -953,12 +966,15 @@ class Reader:
             if function is not None:
                 if equation.primitive.name == "custom_linear_solve":
                     arguments = _arguments_of_solve(equation, arguments)
-                outputs = self._add_steps(steps, function, arguments, called)
+                inner = compiled
+                if equation.primitive.name in ("jit", "pjit"):
+                    inner = function.jaxpr.debug_info.func_src_info.partition(" at ")[2]
+                outputs = self._add_steps(steps, function, arguments, called, inner)
             else:
                 outputs = [Variable() for _ in equation.outvars]
                 operation, functions = self._operation(equation, called)
                 arguments = [*functions, *arguments]
-                columns = _columns(equation.source_info, here)
+                columns = _columns(equation.source_info, line_stack)
                 steps.append(
                     Step(operation, (*arguments,), (*outputs,), called, columns)
                 )
@@ -1064,12 +1080,13 @@ def _lines_of_backward_rules() -> Iterator[None]:
             names = source_info_util.current_name_stack()
             source_info_util.user_context(False, name_stack=names).__enter__()
 
-    outer = sys.getprofile()
-    sys.setprofile(observe)
+    if sys.getprofile() is None:  # a profiler of the user's goes on
+        sys.setprofile(observe)
     try:
         yield
     finally:
-        sys.setprofile(outer)
+        if sys.getprofile() is observe:
+            sys.setprofile(None)
 
 
 def _trace(function: Function, *arguments: Any) -> Any:
@@ -1091,7 +1108,15 @@ class Arguments(NamedTuple):
 
     @classmethod
     def of(cls, function: Function, values: tuple[Any, ...]) -> Arguments:
-        """Return the arguments `values` of a function, whose parameters name them."""
+        """Return the arguments of a function, whose parameters name them.
+
+        Parameters
+        ----------
+        function : callable
+            The function.
+        values : tuple of pytrees
+            Its arguments.
+        """
         paths, structure = jax.tree_util.tree_flatten_with_path(values)
         names = argument_names(function, len(values), skipped=0)
         floats: list[Any] = [{} for _ in values]

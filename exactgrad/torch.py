@@ -3,6 +3,8 @@
 A function of tensors is run once by PyTorch, in float64. A `Tracer` sees each operation of ATen
 that the function and the backward pass call, hand-written or not, and writes it down as a step on
 NumPy arrays. `exactgrad.prove` then proves that program, whose lines are those of the user's file.
+Operations that have no rule here are replaced by others, as PyTorch's own table of decompositions
+says; how a kernel in C++ rounds is not proved.
 
 >>> import torch
 >>> class Square(torch.autograd.Function):
@@ -19,7 +21,7 @@ NumPy arrays. `exactgrad.prove` then proves that program, whose lines are those 
 proved: all 2 derivatives are exact
 
 What depends on the values of tensors belongs to the path: where a function asks for a truth value
-or a whole number (``if x.sum() > 0``), the program holds on this path only, and is traced again at
+or a whole number (``if x.sum() > 0``), the program holds on this path only, and is traced anew at
 a theta of another. A function that reads numbers (``float(x)``, ``x.numpy()``) is not traceable.
 Numbers of Python and whole numbers are constants of the program; dtypes of floats are ignored.
 """
@@ -37,15 +39,17 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import scipy.special
 import torch
 from numpy.lib.stride_tricks import as_strided
 from torch import Tensor
 from torch._decomp import decomposition_table
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import (
     keystr,
     tree_flatten,
@@ -54,9 +58,6 @@ from torch.utils._pytree import (
     tree_map,
     tree_unflatten,
 )
-
-with suppress(ImportError):
-    import scipy.special  # noqa: F401  # the floats of some functions in SPECIAL
 
 from . import proofs
 from .arguments import check_callable
@@ -67,7 +68,8 @@ from .structures import array_or_structure, flatten_theta
 from .trace.arrays import KINK_MESSAGE, Exact, lift
 from .trace.arrays import of_floats as on_path
 from .trace.copies import ACTIVE_COPIES
-from .trace.functions import SPECIAL, polygamma
+from .trace.functions import polygamma
+from .triton import traced_launches
 from .verdict.data import FIXED, argument_names, parse_fixed
 
 __all__ = ["prove", "prove_same", "prove_vjp", "rule"]
@@ -119,25 +121,6 @@ def _to_int(x: Any) -> Any:
     return on_path(np.trunc)(x).astype(int)
 
 
-def _special(
-    of_exact: Callable[..., Any], of_tensors: Callable[..., Any]
-) -> Callable[..., Any]:
-    """Return a function of exact numbers by `of_exact`, and of floats by PyTorch."""
-
-    def of_numbers(*args: Any) -> Any:
-        if any(type(x) is Exact for x in args):
-            return of_exact(*args)
-        return of_tensors(*(torch.tensor(np.asarray(x, float)) for x in args)).numpy()
-
-    return of_numbers
-
-
-def _polygamma(order: int, x: Any) -> Any:
-    """Return the derivative of this order of the digamma function."""
-    of_tensors = partial(torch.special.polygamma, order)
-    return _special(polygamma(order), of_tensors)(x)
-
-
 def _shrink_backward(grad: Any, x: Any, threshold: float) -> Any:
     """Return the cotangent of x, whose numbers up to a threshold were set to 0."""
     return np.where(np.abs(x) > threshold, grad, 0.0)
@@ -179,14 +162,6 @@ def _lu_solve(
     inverse = np.linalg.inv(matrix.swapaxes(-1, -2) if adjoint else matrix)
     solution = inverse @ columns if left else columns @ inverse
     return solution.reshape(right.shape)
-
-
-def _cholesky(
-    x: Any, upper: bool = False, check_errors: bool = False
-) -> tuple[Any, Any]:
-    """Return the Cholesky factor of x, and 0 for no error."""
-    lower = np.linalg.cholesky(x)
-    return lower.swapaxes(-1, -2) if upper else lower, 0
 
 
 # --- operations that move, add or pick numbers: PyTorch shows on other numbers what they do
@@ -386,18 +361,20 @@ RULES: dict[str, Callable[..., Any]] = {
     "acosh": np.arccosh,
     "atanh": np.arctanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "erf": _special(SPECIAL["erf"], torch.special.erf),
-    "erfc": _special(SPECIAL["erfc"], torch.special.erfc),
-    "erfinv": _special(SPECIAL["erfinv"], torch.special.erfinv),
-    "lgamma": _special(SPECIAL["gammaln"], torch.special.gammaln),
-    "digamma": _special(SPECIAL["digamma"], torch.special.digamma),
-    "special_i0e": _special(SPECIAL["i0e"], torch.special.i0e),
-    "special_i1e": _special(SPECIAL["i1e"], torch.special.i1e),
-    "special_ndtri": _special(SPECIAL["ndtri"], torch.special.ndtri),
-    "xlogy": _special(SPECIAL["xlogy"], torch.special.xlogy),
+    "erf": scipy.special.erf,
+    "erfc": scipy.special.erfc,
+    "erfinv": scipy.special.erfinv,
+    "lgamma": scipy.special.gammaln,
+    "digamma": scipy.special.digamma,
+    "special_i0e": scipy.special.i0e,
+    "special_i1e": scipy.special.i1e,
+    "special_ndtri": scipy.special.ndtri,
+    "xlogy": scipy.special.xlogy,
     "logaddexp": np.logaddexp,
     "hypot": np.hypot,
-    "polygamma": _polygamma,
+    "polygamma": lambda order, x: (
+        polygamma(order)(x) if type(x) is Exact else scipy.special.polygamma(order, x)
+    ),
     "sign": np.sign,
     "sgn": np.sign,
     "floor": np.floor,
@@ -460,7 +437,10 @@ RULES: dict[str, Callable[..., Any]] = {
     "bmm": np.matmul,
     "mv": np.matmul,
     "dot": np.matmul,
-    "linalg_cholesky_ex": _cholesky,
+    "linalg_cholesky_ex": lambda x, upper=False, check_errors=False: (
+        np.linalg.cholesky(x).swapaxes(-1, -2 if upper else -1),
+        0,
+    ),
     "linalg_solve_triangular": _solve_triangular,
     "linalg_inv_ex": lambda x, check_errors=False: (np.linalg.inv(x), 0),
     "_linalg_det": lambda x: (np.linalg.det(x), x.swapaxes(-1, -2), 0),
@@ -593,7 +573,9 @@ READS = {
     "__array__",
     "__deepcopy__",
     "__dlpack__",
+    "__format__",
     "__reduce_ex__",
+    "__repr__",
     "data_ptr",
     "numpy",
     "tolist",
@@ -662,7 +644,7 @@ class Operation:
         Its arguments, flattened; a `Variable` stands for those that are passed.
     spec : TreeSpec
         How they are nested in (args, kwargs).
-    kept : list of int
+    result_indices : list of int
         Which of its results are tensors; [] if it returns one tensor.
     """
 
@@ -670,11 +652,11 @@ class Operation:
     rule: Callable[..., Any]
     leaves: list[Any]
     spec: Any
-    kept: list[int]
+    result_indices: list[int]
 
     def __call__(self, *inputs: Any) -> Any:
-        given = iter(inputs)
-        leaves = [next(given) if type(x) is Variable else x for x in self.leaves]
+        input_values = iter(inputs)
+        leaves = [next(input_values) if type(x) is Variable else x for x in self.leaves]
         if any(map(_is_float, inputs)):
             args, kwargs = tree_unflatten(leaves, self.spec)
             kwargs = {key: kwargs[key] for key in kwargs if key not in IGNORED}
@@ -683,9 +665,11 @@ class Operation:
             tensors = [torch.tensor(x) if _is_array(x) else x for x in leaves]
             args, kwargs = tree_unflatten(tensors, self.spec)
             result = tree_map(np.asarray, self.op(*args, **kwargs))
-        if len(self.kept) == 1:
-            return result[self.kept[0]]
-        return [result[i] for i in self.kept] if self.kept else result
+        if len(self.result_indices) == 1:
+            return result[self.result_indices[0]]
+        return (
+            [result[i] for i in self.result_indices] if self.result_indices else result
+        )
 
 
 @dataclass
@@ -695,7 +679,7 @@ class Memory:
     Attributes
     ----------
     storage : torch.UntypedStorage
-        The storage, which is kept so that no other gets its address.
+        The storage, which is result_indices so that no other gets its address.
     values : dict
         The variables that hold tensors, by their offset, shape and strides. Unless `flat` is set,
         the first is that of a tensor that fills the storage.
@@ -763,7 +747,7 @@ def _is_in_function() -> bool:
 
 def _line_in_words(lines: tuple[Line, ...]) -> str:
     """Return words for the user's line, with its text."""
-    if not lines:
+    if lines in ((), (NO_LINE,)):
         return "a step of PyTorch"
     file, number = lines[0]
     return f"line {number} of {file}, `{linecache.getline(file, number).strip()}`"
@@ -782,8 +766,6 @@ class Tracer(TorchDispatchMode):
         Truth values and whole numbers on which the path of the function depends.
     guard_values : list of ndarray
         Their values on this path.
-    constants : list of (number or ndarray, lines)
-        The constants of the program.
     held : dict
         What is constant in the gradient, by the line that makes it so.
     is_forward : bool
@@ -795,7 +777,6 @@ class Tracer(TorchDispatchMode):
         self.steps: list[Step] = []
         self.guards: list[Variable] = []
         self.guard_values: list[Array] = []
-        self.constants: list[tuple[Any, tuple[Line, ...]]] = []
         self.held: dict[Line, str] = {}
         self.is_forward = True
         self._memories: dict[int, Memory] = {}
@@ -816,13 +797,16 @@ class Tracer(TorchDispatchMode):
         """Return whether the numbers of a tensor depend on the inputs."""
         try:
             return tensor.untyped_storage()._cdata in self._memories
-        except (NotImplementedError, RuntimeError):
-            return True  # tensors of torch.func have no storage
+        except NotImplementedError:
+            # a sparse tensor, which is constant, or one of torch.func
+            return tensor.layout is torch.strided
 
     def value(self, tensor: Tensor) -> Any:
         """Return the variable that holds a tensor, or a copy of its numbers if it is constant."""
         memory = self._memories.get(tensor.untyped_storage()._cdata)
         if memory is None:
+            if tensor.layout is not torch.strided:
+                raise NotTraceable(f"{self.words()}: a sparse tensor has no exact form")
             return tensor.detach().numpy().copy()
         geometry = _geometry(tensor)
         if geometry not in memory.values:
@@ -836,11 +820,11 @@ class Tracer(TorchDispatchMode):
         """Return the variable that holds all numbers of the memory of a tensor, as a vector."""
         if memory.flat is None:
             size = memory.storage.nbytes() // tensor.element_size()
-            geometry, whole = next(iter(memory.values.items()))
+            geometry, variable = next(iter(memory.values.items()))
             positions = _positions(geometry, size).ravel()
             order = np.full(size, -1)
             order[positions] = np.arange(positions.size)
-            memory.flat = self._add_step(partial(_at_positions, order), (whole,))
+            memory.flat = self._add_step(partial(_at_positions, order), (variable,))
         return memory.flat
 
     def _write(self, target: Tensor, result: Tensor) -> None:
@@ -882,6 +866,23 @@ class Tracer(TorchDispatchMode):
             lines = self._lines.get(node._sequence_nr(), ())
         return _line_in_words(lines)
 
+    def note_launch(
+        self, launch: Any, tensors: Sequence[Tensor], run: Callable[[], Any]
+    ) -> None:
+        """Add a step for a kernel that may overwrite tensors, and run it on their floats."""
+        for x in tensors:
+            is_whole = x.numel() * x.element_size() == x.untyped_storage().nbytes()
+            if not is_whole or not x.is_contiguous() or not x.is_floating_point():
+                raise NotTraceable(
+                    f"{self.words()}: a kernel must get contiguous tensors of floats that are "
+                    "no parts of others"
+                )
+        values = tuple(self.value(x.detach()) for x in tensors)
+        with _disable_current_modes(), torch._C.DisableTorchFunction():
+            run()
+        outputs = tuple(self.add(x) for x in tensors)
+        self.steps.append(Step(launch, values, outputs, self._where()))
+
     # --- operations
 
     def __torch_dispatch__(
@@ -911,7 +912,7 @@ class Tracer(TorchDispatchMode):
             if "empty" in packet and result.is_floating_point():
                 result.fill_(UNINITIALIZED)
             return result
-        is_check = packet.startswith(("_assert", "_linalg_check"))
+        is_check = packet.startswith(("_assert", "_linalg_check", "_has_same_storage"))
         if torch.Tag.inplace_view in func.tags or is_check:
             return func(*args, **kwargs)
         if packet in READING:
@@ -955,21 +956,18 @@ class Tracer(TorchDispatchMode):
         leaves, spec = tree_flatten((args, kwargs))
         leaves = [self.value(x) if isinstance(x, Tensor) else x for x in leaves]
         result = func(*args, **kwargs)
-        kept = []
+        result_indices = []
         results = [result]
         if not isinstance(result, Tensor):
-            kept = [i for i, x in enumerate(result) if isinstance(x, Tensor)]
-            results = [result[i] for i in kept]
+            result_indices = [i for i, x in enumerate(result) if isinstance(x, Tensor)]
+            results = [result[i] for i in result_indices]
         lines = self._where()
         if any(x.is_complex() for x in results):
             raise NotTraceable(
                 f"{_line_in_words(lines)}: complex numbers have no exact form"
             )
-        self.constants += [
-            (x, lines) for x in leaves if _is_array(x) or isinstance(x, float | int)
-        ]
         inputs = tuple(x for x in leaves if type(x) is Variable)
-        operation = Operation(func, rule, leaves, spec, kept)
+        operation = Operation(func, rule, leaves, spec, result_indices)
         outputs = tuple(map(self.add, results))
         self.steps.append(Step(operation, inputs, outputs, lines))
         if self.is_forward and func.name().removeprefix("aten::") in STEPWISE:
@@ -1016,6 +1014,21 @@ class Tracer(TorchDispatchMode):
             "write its result into a new tensor"
         )
 
+    def constants(self, outputs: Sequence[Any]) -> list[tuple[Any, tuple[Line, ...]]]:
+        """Return the constants that the outputs of the program depend on, each with its lines."""
+        pairs: list[tuple[Any, tuple[Line, ...]]] = [
+            (x, (NO_LINE,)) for x in outputs if type(x) is not Variable
+        ]
+        needed = {x for x in (*outputs, *self.guards) if type(x) is Variable}
+        for step in reversed(self.steps):
+            if needed.isdisjoint(step.outputs):
+                continue
+            needed.update(x for x in step.inputs if type(x) is Variable)
+            values = getattr(step.rule, "leaves", step.inputs)
+            numbers = (x for x in values if _is_array(x) or isinstance(x, float | int))
+            pairs += [(x, step.lines) for x in numbers]
+        return pairs
+
     # --- what Python reads
 
     def _fix(self, tensor: Tensor) -> None:
@@ -1061,9 +1074,11 @@ class Reads(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         name = getattr(func, "__name__", "")
-        if name in ("__repr__", "__format__") and self.tracer.depends(args[0]):
+        is_user = sys._getframe(1).f_code.co_filename != __file__
+        is_read = is_user and name in READS and self.tracer.depends(args[0])
+        if is_read and name in ("__repr__", "__format__"):
             return f"tensor of shape {tuple(args[0].shape)}"
-        if name in READS and self.tracer.depends(args[0]):
+        if is_read:
             raise NotTraceable(
                 f"{_line_in_words(_user_lines())}: the numbers of a tensor are read outside of "
                 "PyTorch, where they have no derivatives: use PyTorch's functions"
@@ -1125,7 +1140,19 @@ def _gradients_on() -> Iterator[None]:
 def _tracing(tracer: Tracer) -> Iterator[None]:
     """Let a tracer see what PyTorch does, in float64 and with the random numbers of one seed."""
     default = torch.get_default_dtype()
-    with torch.random.fork_rng(devices=[]), sdpa_kernel(SDPBackend.MATH):
+    run_engine = torch.autograd._engine_run_backward
+
+    def run_backward(*args: Any, **kwargs: Any) -> Any:
+        # PyTorch leaves the mode while an overridable function runs, such as torch.autograd.grad
+        with Reads(tracer):
+            return run_engine(*args, **kwargs)
+
+    with (
+        torch.random.fork_rng(devices=[]),
+        sdpa_kernel(SDPBackend.MATH),
+        patch.object(torch.autograd, "_engine_run_backward", run_backward),
+        traced_launches(tracer.note_launch),
+    ):
         torch.manual_seed(0)
         torch.set_default_dtype(torch.float64)
         try:
@@ -1187,13 +1214,16 @@ class Traced:
         NotTraceable is raised if it has no exact form.
         """
         tracer, inputs, results = self.trace(arrays)
-        self._check_constants(tracer, arrays)
         outputs = [tracer.value(x) for x in results]
+        self._check_constants(tracer, outputs, arrays)
         program = to_function(
             Program((*inputs,), tracer.steps, (*outputs, *tracer.guards))
         )
-        with np.errstate(all="ignore"):
-            numbers = program(*arrays)
+        try:
+            with np.errstate(all="ignore"):
+                numbers = program(*arrays)
+        except Untraceable as error:
+            raise NotTraceable(str(error)) from error
         for x, number in zip(results, numbers, strict=False):
             right = x.detach().numpy()
             scale = np.abs(right[np.isfinite(right)]).max(initial=1e-300)
@@ -1209,22 +1239,23 @@ class Traced:
         self._programs.append(program)
         return program
 
-    def _check_constants(self, tracer: Tracer, arrays: Sequence[Array]) -> None:
-        """Raise NotTraceable if constants of a program change with its inputs."""
+    def _check_constants(
+        self, tracer: Tracer, outputs: list[Any], arrays: Sequence[Array]
+    ) -> None:
+        """Raise NotTraceable if constants that the outputs depend on change with the inputs."""
         rng = np.random.default_rng(0)
         moved = [x * (1 + 1e-6 * rng.standard_normal(np.shape(x))) for x in arrays]
-        second, _, _ = self.trace(moved)
+        second, _, results = self.trace(moved)
         paths = zip(tracer.guard_values, second.guard_values, strict=False)
         if not all(np.array_equal(x, y) for x, y in paths):
             return
-        first = tracer.constants
-        pairs = zip(first, second.constants, strict=False)
-        changed = [
-            lines for (x, lines), (y, _) in pairs if not np.array_equal(x, y, True)
-        ]
-        if changed or len(first) != len(second.constants):
+        first_constants = tracer.constants(outputs)
+        second_constants = second.constants([second.value(x) for x in results])
+        pairs = zip(first_constants, second_constants, strict=False)
+        changed = [lines for (x, lines), (y, _) in pairs if not np.array_equal(x, y)]
+        if changed or len(first_constants) != len(second_constants):
             raise NotTraceable(
-                f"{_line_in_words(changed[0] if changed else ())}: a constant of the function "
+                f"{_line_in_words(changed[-1] if changed else ())}: a constant of the function "
                 "changes from call to call: it is computed outside of PyTorch, or drawn by a "
                 "random generator that is not PyTorch's own. Pass it as an argument"
             )
@@ -1278,13 +1309,13 @@ def _gradient_program(
         if not value.requires_grad:
             return [value, *map(torch.zeros_like, variables)]
         # with a 1 of its own PyTorch would compute, and round, products of constants
-        one = torch.ones(())
+        cotangent = torch.ones(())
         inputs = (tracer.value(variables[0]),)
-        tracer.steps.append(Step(_exact_one, inputs, (tracer.add(one),)))
-        # `torch.autograd.grad` would switch `Reads` off
-        torch.autograd.backward(value, one, inputs=variables)
-        pairs = ((x, x.grad) for x in variables)
-        return [value, *(torch.zeros_like(x) if d is None else d for x, d in pairs)]
+        tracer.steps.append(Step(_exact_one, inputs, (tracer.add(cotangent),)))
+        gradients = torch.autograd.grad(
+            value, variables, cotangent, allow_unused=True, materialize_grads=True
+        )
+        return [value, *gradients]
 
     traced = Traced(value_and_gradients, leaves, moving)
 
@@ -1406,14 +1437,14 @@ def prove_vjp(forward: Any, *arguments: Any, **options: Any) -> Proof:
             "backward must return the gradient of an input; got None for all of them"
         )
     theta = {names[i]: x for i, x in enumerate(leaves) if requires[i]}
-    others = {names[i]: x for i, x in enumerate(leaves) if not requires[i]}
+    constants = {names[i]: x for i, x in enumerate(leaves) if not requires[i]}
 
-    def apply(theta: Any, others: Any) -> Any:
-        given = theta | others
-        return function.apply(*(given[name] for name in names))
+    def apply(theta: Any, constants: Any) -> Any:
+        arguments_by_name = theta | constants
+        return function.apply(*(arguments_by_name[name] for name in names))
 
     program = _weighted(apply, _float_tensors)
-    proof = prove(program, theta, others, _cotangents(outputs), **options)
+    proof = prove(program, theta, constants, _cotangents(outputs), **options)
     without = [names[i] for i in variables if not requires[i]]
     if not proof or not without:
         return proof
@@ -1467,8 +1498,8 @@ def _weighted(
     `tensors_of` returns the tensors in what the function returns.
     """
 
-    def value(theta: Any, others: Any, grad_out: Any) -> Any:
-        pairs = zip(tensors_of(function(theta, others)), grad_out, strict=True)
+    def value(theta: Any, constants: Any, grad_out: Any) -> Any:
+        pairs = zip(tensors_of(function(theta, constants)), grad_out, strict=True)
         return sum((x * u).sum() for x, u in pairs)
 
     return value
@@ -1505,13 +1536,15 @@ def prove_same(
     check_callable("g", g)
     leaves, spec = tree_flatten(tree_map(_to_leaf, inputs))
     theta = {i: x for i, x in enumerate(leaves) if _is_float(x)}
-    others = {i: x for i, x in enumerate(leaves) if i not in theta}
+    constants = {i: x for i, x in enumerate(leaves) if i not in theta}
 
     def applied(function: Callable[..., Any]) -> Callable[..., Any]:
-        def apply(theta: Any, others: Any) -> Any:
-            given = theta | others
+        def apply(theta: Any, constants: Any) -> Any:
+            arguments_by_name = theta | constants
             return function(
-                *tree_unflatten([given[i] for i in range(len(given))], spec)
+                *tree_unflatten(
+                    [arguments_by_name[i] for i in range(len(arguments_by_name))], spec
+                )
             )
 
         return apply
@@ -1537,8 +1570,8 @@ def prove_same(
             loss = _weighted(
                 applied(function), lambda out: _named_tensors(out).values()
             )
-            programs.append(_gradient_program(loss, theta, (others, grad_out))[0])
+            programs.append(_gradient_program(loss, theta, (constants, grad_out))[0])
     except NotTraceable as error:
         return Proof(Verdict.NOT_TRACEABLE, 0, reason=str(error), of_values=True)
-    arrays = tree_map(lambda x: x if _is_array(x) else 0, (others, grad_out))
+    arrays = tree_map(lambda x: x if _is_array(x) else 0, (constants, grad_out))
     return proofs.prove_same(*programs, theta, *arrays, **options)

@@ -1,6 +1,7 @@
 """JAX gradients are proved, and wrong ones are refuted at the line of the user's file."""
 
 import contextlib
+import cProfile
 import io
 import re
 import subprocess
@@ -800,3 +801,31 @@ def test_the_page_prints_what_it_shows(tmp_path):
     with contextlib.redirect_stdout(output):
         exec(compile(code, str(file), "exec"), {"__name__": "page"})
     assert output.getvalue() == shown
+
+
+def test_lines_are_those_of_this_call_though_jax_keeps_the_trace_of_an_earlier_one():
+    def first(x):
+        return jnp.linalg.cholesky(spd(x)).sum()
+
+    def second(x):
+        return jnp.linalg.cholesky(spd(x)).sum()
+
+    def lines_of(f):
+        program = reader.Reader()
+        program.to_numpy(reader._trace(jax.grad(f), normal(3, 3)))
+        return {line for file, line in program.lines if file == __file__}
+
+    start = first.__code__.co_firstlineno
+    assert start + 1 in lines_of(first)
+    assert start + 1 not in lines_of(second)
+    assert start + 4 in lines_of(second)
+
+
+def test_a_profiler_goes_on():
+    profiler = cProfile.Profile()
+    profiler.enable()
+    assert verdict(square(lambda x, d: (2 * x * d,)), normal(3)) is Verdict.PROVED
+    assert sys.getprofile() is not None or sys.version_info >= (3, 12)
+    profiler.disable()
+    assert verdict(square(lambda x, d: (3 * x * d,)), normal(3)) is Verdict.REFUTED
+    assert sys.getprofile() is None

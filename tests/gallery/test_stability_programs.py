@@ -15,14 +15,6 @@ from exactgrad import stability
 DTYPES = ("float64", "float32")
 HALF_OF_THE_DIGITS = 1e-8
 QUICK = ("log(1 + x)", "(1 - cos x) / x^2", "variance in one pass", "softplus")
-# Not found in float32: it loses digits between 3 and 5.5 only, where few inputs lie
-NOT_FOUND = {"float32": ("tail of the normal, 1 - Phi(x)",), "float64": ()}
-# Falsely accused. In float64: sinh and its inverse near 1e-120, where decimals cancel themselves;
-# in float32: where the rounding of theta decides whether a matrix is singular, or a phase
-ACCUSED = {
-    "float64": ("e^x - 2 + e^-x", "sinh x", "asinh x", "atanh x", "log cosh x"),
-    "float32": ("elimination without pivoting", "tan(x + e) - tan x"),
-}
 RIGHT_LINES = {"float64": 60, "float32": 57}  # at least so many
 RIGHT_CURES = {"float64": 17, "float32": 17}
 LINE = re.compile(r"line (\d+) of stability_programs.py")
@@ -91,9 +83,9 @@ def test_the_naive_form_has_lost_half_of_its_digits(example):
 def test_the_naive_form_is_found_out_and_the_careful_one_is_not_accused(example, dtype):
     found = judged(example.title, "naive", dtype)
     assert not found.reason
-    assert bool(found.failures) == (example.title not in NOT_FOUND[dtype])
+    assert found.failures
     careful = judged(example.title, "careful", dtype)
-    assert bool(careful) == (example.title not in ACCUSED[dtype]), str(careful)
+    assert careful, str(careful)
 
 
 @pytest.mark.slow
