@@ -1419,7 +1419,7 @@ def prove_vjp(forward: Any, *arguments: Any, **options: Any) -> Proof:
         i: x.requires_grad_() for i, x in enumerate(tensors) if _is_float(leaves[i])
     }
     with _gradients_on(), _tracing(Tracer()):
-        outputs = _float_tensors(function.apply(*tensors))
+        outputs = _with_gradient(function.apply(*tensors))
         if not outputs:
             raise ValueError(
                 "forward must return a tensor that depends on an input of floats; got none: give "
@@ -1443,7 +1443,7 @@ def prove_vjp(forward: Any, *arguments: Any, **options: Any) -> Proof:
         arguments_by_name = theta | constants
         return function.apply(*(arguments_by_name[name] for name in names))
 
-    program = _weighted(apply, _float_tensors)
+    program = _weighted(apply, _with_gradient)
     proof = prove(program, theta, constants, _cotangents(outputs), **options)
     without = [names[i] for i in variables if not requires[i]]
     if not proof or not without:
@@ -1469,7 +1469,7 @@ def _as_function(forward: Any, backward: Any) -> Any:
     return Pair
 
 
-def _float_tensors(out: Any) -> list[Tensor]:
+def _with_gradient(out: Any) -> list[Tensor]:
     """Return the tensors of a result that have gradients."""
     return [x for x in tree_leaves(out) if isinstance(x, Tensor) and x.requires_grad]
 
