@@ -279,6 +279,19 @@ def test_decimals_decide_comparisons_where_floats_overflow():
     assert result.worst.exact == pytest.approx(1.0)
 
 
+def test_a_power_that_underflows_is_not_masked():
+    result = stability(lambda x: np.log(np.exp(x - 1e5)), ONE, n_inputs=40)
+    assert result.worst.computed == -np.inf
+    assert result.worst.exact < -700
+
+    def masked(z):
+        z = z + np.array([0.0, -np.inf, -1e9])
+        e = np.exp(z - z.max())
+        return e / e.sum()
+
+    assert stability(masked, THETA, n_inputs=40)
+
+
 # --- what a result says
 
 
