@@ -16,7 +16,7 @@ that makes a gradient wrong. `floats` finds the inputs for which a function lose
 point (`stability`). The functions that users call are in `proofs`; `derivatives` has those
 for Jacobians, Hessians and their products with vectors; `structures` flattens dicts and lists of
 arrays; `gradcheck` compares gradients with numerical derivatives, in floats. The package needs
-NumPy only.
+NumPy only; `jax` and `torch`, which prove the `programs` that these frameworks trace, need them.
 """
 
 from importlib import import_module

@@ -15,9 +15,9 @@ import inspect
 import linecache
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from itertools import dropwhile
 from math import inf, nan, prod
 from pathlib import Path
@@ -368,11 +368,6 @@ def _divide(x: Any, y: Any) -> Any:
     return np.divide(x, y)
 
 
-def _logical_or_bitwise_not(x: Any) -> Any:
-    """Return the negation of booleans, or of the bits of integers."""
-    return np.invert(np.asarray(x))
-
-
 def _cumulative(accumulate: Function) -> Function:
     """Return the rule of a cumulative operation; `accumulate` takes an array and an axis."""
 
@@ -521,11 +516,6 @@ def _same(x: Any) -> Any:
     return x
 
 
-def _all_same(*values: Any) -> tuple[Any, ...]:
-    """Return all arguments."""
-    return values
-
-
 # Functions of NumPy arrays, by the name of the primitive. Of its parameters they get those that
 # their signature names
 RULES: dict[str, Function] = {
@@ -559,7 +549,7 @@ RULES: dict[str, Function] = {
     "cummin": _cumulative(np.minimum.accumulate),
     "cumprod": _cumulative(np.cumprod),
     "cumsum": _cumulative(np.cumsum),
-    "device_put": _all_same,
+    "device_put": lambda *values: values,
     "div": _divide,
     "dot_general": _dot_general,
     "dynamic_slice": lambda x, *starts, slice_sizes: x[
@@ -591,8 +581,8 @@ RULES: dict[str, Function] = {
     "mul": np.multiply,
     "ne": np.not_equal,
     "neg": np.negative,
-    "not": _logical_or_bitwise_not,
-    "optimization_barrier": _all_same,
+    "not": np.invert,
+    "optimization_barrier": lambda *values: values,
     "or": np.bitwise_or,
     "pad": _moving(jax.lax.pad_p, 2),
     "pow": _power,
@@ -697,11 +687,17 @@ def rule(primitive: Any, numpy_function: Function) -> None:
     USER_RULES[getattr(primitive, "name", primitive)] = numpy_function
 
 
-def _accepted(function: Function, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return those parameters of an operation that are named in the signature of a function."""
+@cache
+def _signature(function: Function) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a function by name; none of NumPy's ufuncs."""
     if isinstance(function, np.ufunc):
         return {}
-    names = inspect.signature(function).parameters
+    return inspect.signature(function).parameters
+
+
+def _accepted(function: Function, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return those parameters of an operation that are named in the signature of a function."""
+    names = _signature(function)
     if any(name.kind is name.VAR_KEYWORD for name in names.values()):
         return parameters
     return {name: parameters[name] for name in names if name in parameters}
@@ -853,9 +849,9 @@ def _columns(source_info: Any, lines: tuple[Line, ...]) -> tuple[int, int]:
     codes, offsets = source_info.traceback.raw_frames()
     for code, offset in zip(codes, offsets, strict=True):
         if lines and code.co_filename == lines[0][0]:
-            first, last, start, end = [*code.co_positions()][offset // 2]
-            if first == last == lines[0][1] and end:
-                return start, end
+            first, last, start, stop = [*code.co_positions()][offset // 2]
+            if first == last == lines[0][1] and stop:
+                return start, stop
             break
     return 0, 0
 
@@ -959,8 +955,8 @@ class Reader:
 
         for equation in jaxpr.eqns:
             arguments = [*map(value_of, equation.invars)]
-            here = _lines(equation.source_info, compiled)
-            called = (*here, *lines)
+            line_stack = _lines(equation.source_info, compiled)
+            called = (*line_stack, *lines)
             self.lines.update(called)
             function = None
             if not _is_random(equation, arguments):
@@ -976,7 +972,7 @@ class Reader:
                 outputs = [Variable() for _ in equation.outvars]
                 operation, functions = self._operation(equation, called)
                 arguments = [*functions, *arguments]
-                columns = _columns(equation.source_info, here)
+                columns = _columns(equation.source_info, line_stack)
                 steps.append(
                     Step(operation, (*arguments,), (*outputs,), called, columns)
                 )
@@ -1082,12 +1078,13 @@ def _lines_of_backward_rules() -> Iterator[None]:
             names = source_info_util.current_name_stack()
             source_info_util.user_context(False, name_stack=names).__enter__()
 
-    outer = sys.getprofile()
-    sys.setprofile(observe)
+    if sys.getprofile() is None:  # a profiler of the user's goes on
+        sys.setprofile(observe)
     try:
         yield
     finally:
-        sys.setprofile(outer)
+        if sys.getprofile() is observe:
+            sys.setprofile(None)
 
 
 def _trace(function: Function, *arguments: Any) -> Any:
@@ -1109,7 +1106,15 @@ class Arguments(NamedTuple):
 
     @classmethod
     def of(cls, function: Function, values: tuple[Any, ...]) -> Arguments:
-        """Return the arguments `values` of a function, whose parameters name them."""
+        """Return the arguments of a function, whose parameters name them.
+
+        Parameters
+        ----------
+        function : callable
+            The function.
+        values : tuple of pytrees
+            Its arguments.
+        """
         paths, structure = jax.tree_util.tree_flatten_with_path(values)
         names = argument_names(function, len(values), skipped=0)
         floats: list[Any] = [{} for _ in values]

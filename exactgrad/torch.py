@@ -49,7 +49,7 @@ from torch import Tensor
 from torch._decomp import decomposition_table
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from . import proofs
@@ -62,6 +62,7 @@ from .trace.arrays import KINK_MESSAGE, Exact, lift
 from .trace.arrays import of_floats as on_path
 from .trace.copies import ACTIVE_COPIES
 from .trace.functions import polygamma
+from .triton import traced_launches
 from .verdict.data import FIXED, argument_names, parse_fixed
 
 __all__ = ["prove", "prove_same", "prove_vjp", "rule"]
@@ -858,6 +859,23 @@ class Tracer(TorchDispatchMode):
             lines = self._lines.get(node._sequence_nr(), ())
         return _line_in_words(lines)
 
+    def note_launch(
+        self, launch: Any, tensors: Sequence[Tensor], run: Callable[[], Any]
+    ) -> None:
+        """Add a step for a kernel that may overwrite tensors, and run it on their floats."""
+        for x in tensors:
+            is_whole = x.numel() * x.element_size() == x.untyped_storage().nbytes()
+            if not is_whole or not x.is_contiguous() or not x.is_floating_point():
+                raise NotTraceable(
+                    f"{self.words()}: a kernel must get contiguous tensors of floats that are "
+                    "no parts of others"
+                )
+        values = tuple(self.value(x.detach()) for x in tensors)
+        with _disable_current_modes(), torch._C.DisableTorchFunction():
+            run()
+        outputs = tuple(self.add(x) for x in tensors)
+        self.steps.append(Step(launch, values, outputs, self._where()))
+
     # --- operations
 
     def __torch_dispatch__(
@@ -1119,6 +1137,7 @@ def _tracing(tracer: Tracer) -> Iterator[None]:
         torch.random.fork_rng(devices=[]),
         sdpa_kernel(SDPBackend.MATH),
         patch.object(torch.autograd, "_engine_run_backward", run_backward),
+        traced_launches(tracer.note_launch),
     ):
         torch.manual_seed(0)
         torch.set_default_dtype(torch.float64)
@@ -1185,8 +1204,11 @@ class Traced:
         program = to_function(
             Program((*inputs,), tracer.steps, (*outputs, *tracer.guards))
         )
-        with np.errstate(all="ignore"):
-            numbers = program(*arrays)
+        try:
+            with np.errstate(all="ignore"):
+                numbers = program(*arrays)
+        except Untraceable as error:
+            raise NotTraceable(str(error)) from error
         for x, number in zip(results, numbers, strict=False):
             right = x.detach().numpy()
             scale = np.abs(right[np.isfinite(right)]).max(initial=1e-300)
@@ -1380,7 +1402,7 @@ def prove_vjp(forward: Any, *arguments: Any, **options: Any) -> Proof:
     variables = {
         i: x.requires_grad_() for i, x in enumerate(tensors) if _is_float(leaves[i])
     }
-    outputs = _float_tensors(function.apply(*tensors))
+    outputs = _with_gradient(function.apply(*tensors))
     if not any(requires):
         value = sum(x.sum() for x in outputs)
         gradients = torch.autograd.grad(value, [*variables.values()], allow_unused=True)
@@ -1393,7 +1415,7 @@ def prove_vjp(forward: Any, *arguments: Any, **options: Any) -> Proof:
         arguments_by_name = theta | constants
         return function.apply(*(arguments_by_name[name] for name in names))
 
-    program = _weighted(apply)
+    program = _weighted(apply, _with_gradient)
     proof = prove(program, theta, constants, _cotangents(outputs), **options)
     without = [names[i] for i in variables if not requires[i]]
     if not proof or not without:
@@ -1419,9 +1441,15 @@ def _as_function(forward: Any, backward: Any) -> Any:
     return Pair
 
 
-def _float_tensors(out: Any) -> list[Tensor]:
+def _with_gradient(out: Any) -> list[Tensor]:
     """Return the tensors of a result that have gradients."""
     return [x for x in tree_leaves(out) if isinstance(x, Tensor) and x.requires_grad]
+
+
+def _of_floats(out: Any) -> list[Tensor]:
+    """Return the tensors of floats of a result."""
+    tensors = [x for x in tree_leaves(out) if isinstance(x, Tensor)]
+    return [x for x in tensors if x.is_floating_point()]
 
 
 def _cotangents(outputs: list[Tensor]) -> list[Array]:
@@ -1430,12 +1458,22 @@ def _cotangents(outputs: list[Tensor]) -> list[Array]:
     return [rng.standard_normal(tuple(x.shape)) for x in outputs]
 
 
-def _weighted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the sum of the products of a function's outputs and their cotangents."""
+def _weighted(
+    function: Callable[..., Any], outputs_of: Callable[[Any], list[Tensor]]
+) -> Callable[..., Any]:
+    """Return the sum of the products of a function's outputs and their cotangents.
+
+    `outputs_of` returns those tensors of its result that have cotangents.
+    """
 
     def value(theta: Any, constants: Any, grad_out: Any) -> Any:
-        pairs = zip(_float_tensors(function(theta, constants)), grad_out, strict=True)
-        return sum((x * u).sum() for x, u in pairs)
+        outputs = outputs_of(function(theta, constants))
+        if len(outputs) != len(grad_out):
+            raise ValueError(
+                f"the functions must return equally many tensors of floats; got {len(grad_out)} "
+                f"and {len(outputs)}"
+            )
+        return sum((x * u).sum() for x, u in zip(outputs, grad_out, strict=True))
 
     return value
 
@@ -1449,7 +1487,7 @@ def prove_same(
     ----------
     f, g : callable
         Functions of the inputs that return a tensor or a tuple of them, such as a kernel and its
-        plain form. Tensors without a gradient are left out.
+        plain form. Tensors of integers are left out.
     *inputs
         Tensors or arrays of floats vary; all others are constants.
     **options
@@ -1485,11 +1523,11 @@ def prove_same(
 
     variables = {i: torch.tensor(x, requires_grad=True) for i, x in theta.items()}
     plain = {i: torch.tensor(x) if _is_array(x) else x for i, x in constants.items()}
-    grad_out = _cotangents(_float_tensors(applied(f)(variables, plain)))
+    grad_out = _cotangents(_of_floats(applied(f)(variables, plain)))
     programs = []
     try:
         for function in (f, g):
-            loss = _weighted(applied(function))
+            loss = _weighted(applied(function), _of_floats)
             programs.append(_gradient_program(loss, theta, (constants, grad_out))[0])
     except NotTraceable as error:
         return Proof(Verdict.NOT_TRACEABLE, 0, reason=str(error), of_values=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dis
 import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from types import CodeType
@@ -29,8 +29,8 @@ from ..structures import copy_leaves
 from ..trace.arrays import Exact
 from ..trace.copies import Copies, in_own_context
 from ..verdict.errors import WrongDerivative
-from ..verdict.runs import ProofProblem, TraceError
-from .repairs import Repair, repairs
+from ..verdict.runs import Evaluation, ProofProblem, TraceError
+from .repairs import Repair, repairs, repairs_by
 from .steps import N_CHANNELS, Operation, Site, Trace
 from .words import in_words
 
@@ -39,9 +39,10 @@ __all__ = ["explanation"]
 Array = NDArray[Any]
 MAX_THETA_SIZE = 256  # largest length of theta for which a line is looked for
 # Number of seeds tried for a trace: a square root exists for half of all random numbers
-MAX_TRACES = 4
+MAX_TRACES = 2
 # Largest number of repairs tried that change shapes: each takes a run of its own
 MAX_RESHAPING = 64
+MAX_BATCHES = 24  # largest number of runs for other repairs, which test 64 each
 
 
 class Suspect(NamedTuple):
@@ -59,6 +60,7 @@ class Trial(NamedTuple):
     words: str  # of the repair
     specificity: int
     reshapes: bool
+    by_known: bool  # whether the repair uses earlier results
 
 
 class Search:
@@ -72,7 +74,7 @@ class Search:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.is_forward = trace.slopes != 0
+        self.is_forward = self._forward()
         self.is_cleared = self._cleared()
         places = self._places()
         n_moved = [
@@ -89,6 +91,14 @@ class Search:
         ]
         direction = trace.direction(trace.theta.size)[:, None]
         self.along = np.repeat(direction, N_CHANNELS, axis=1)
+
+    def _forward(self) -> Array:
+        """Return whether the value depends on each step, or a step on which it depends uses it."""
+        is_forward = self.trace.slopes != 0
+        for k in range(len(is_forward) - 1, -1, -1):
+            if is_forward[k]:
+                is_forward[list(self.trace.steps[k].sources)] = True
+        return is_forward
 
     def _cleared(self) -> Array:
         """Return whether each step's result is known to be right.
@@ -113,7 +123,8 @@ class Search:
         contents = [trace.rounded(step.residues).tobytes() for step in trace.steps]
         forward = np.flatnonzero(self.is_forward).tolist()
         cotangents = {(sizes[k], trace.slopes[k]) for k in forward}
-        numbers = {contents[k] for k in forward}
+        in_value = np.flatnonzero(~trace.moves.any(axis=1)).tolist()
+        numbers = {contents[k] for k in (*forward, *in_value)}
         is_cleared = [
             (size, product) in cotangents or content in numbers or content in by_theta
             for size, product, content in zip(sizes, products, contents, strict=True)
@@ -144,22 +155,61 @@ class Search:
 
     # --- repairs
 
-    def _trials(self, suspects: list[Suspect]) -> list[Trial]:
-        """Return all repairs of some suspects."""
-        known: dict[int, dict[str, Repair]] = {}
+    def _run(
+        self,
+        steps: Iterable[int],
+        change: Callable[[int, Operation, dict[str, Repair]], Exact],
+        by_known: bool,
+    ) -> Evaluation:
+        """Run the function; for some steps, use what `change` returns.
 
-        def note(k: int, operation: Operation) -> Exact:
-            if k in first_steps:
-                known[k] = {repair.words: repair for repair in repairs(operation)}
+        Parameters
+        ----------
+        steps : iterable of int
+            The indices of the steps.
+        change : callable
+            Called with the index of a step, its `Operation` and its repairs by their words.
+        by_known : bool
+            Whether the repairs use earlier results that are known to be right.
+        """
+        known: dict[str, Exact] = {}
+
+        def watch(k: int, operation: Operation) -> Exact:
+            result = operation.result
+            if k in steps:
+                found = repairs_by(operation, known) if by_known else repairs(operation)
+                result = change(
+                    k, operation, {repair.words: repair for repair in found}
+                )
+            elif by_known and (self.is_forward[k] or self.is_cleared[k]):
+                sites = self.trace.steps[k].sites
+                if not sites:  # a framework has derived the step
+                    return result
+                site = sites[0]
+                expression = site.expression()
+                words = f"`{expression}`" if expression else f"result {k}"
+                known[f"{words} of line {site.line}"] = result
+            return result
+
+        return self.trace.run(self.along, watch)
+
+    def _trials(self, suspects: list[Suspect], by_known: bool) -> list[Trial]:
+        """Return all repairs of some suspects."""
+        trials = list[Trial]()
+
+        def note(k: int, operation: Operation, found: dict[str, Repair]) -> Exact:
+            for suspect in suspects_at[k]:
+                trials.extend(
+                    Trial(suspect, words, repair.specificity, repair.reshapes, by_known)
+                    for words, repair in found.items()
+                )
             return operation.result
 
-        first_steps = {suspect.steps[0] for suspect in suspects}
-        self.trace.run(self.along, note)
-        return [
-            Trial(suspect, repair.words, repair.specificity, repair.reshapes)
-            for suspect in suspects
-            for repair in known[suspect.steps[0]].values()
-        ]
+        suspects_at: dict[int, list[Suspect]] = {}
+        for suspect in suspects:
+            suspects_at.setdefault(suspect.steps[0], []).append(suspect)
+        self._run(suspects_at, note, by_known)
+        return trials
 
     def _succeeds(self, trials: list[Trial]) -> Array:
         """Return whether each of up to 64 trials makes all derivatives right, in one run.
@@ -171,13 +221,10 @@ class Search:
             for k in trial.suspect.steps:
                 trials_at.setdefault(k, []).append((channel, trial))
 
-        def repair(k: int, operation: Operation) -> Exact:
-            if k not in trials_at:
-                return operation.result
+        def repair(k: int, operation: Operation, found: dict[str, Repair]) -> Exact:
             result = operation.result.copy()
-            known = {repair.words: repair for repair in repairs(operation)}
             for channel, trial in trials_at[k]:
-                other = _compute(known.get(trial.words))
+                other = _compute(found.get(trial.words))
                 if trial.reshapes and other is not None:
                     return other
                 if other is not None and other.shape == result.shape:
@@ -185,21 +232,23 @@ class Search:
             return result
 
         try:
-            evaluation = self.trace.run(self.along, repair)
+            evaluation = self._run(trials_at, repair, trials[0].by_known)
         except Exception:
             # the function cannot use a result of another shape
             return np.zeros(len(trials), bool)
         return self.trace.is_right(evaluation)[: len(trials)]
 
-    def _successes(self, suspects: list[Suspect]) -> list[Trial]:
+    def _successes(
+        self, suspects: list[Suspect], by_known: bool = False
+    ) -> list[Trial]:
         """Return the repairs that make all derivatives right, the likeliest first."""
-        trials = self._trials(suspects)
+        trials = self._trials(suspects, by_known)
         alone = [trial for trial in trials if trial.reshapes]
         together = [trial for trial in trials if not trial.reshapes]
         batches = [
             together[i : i + N_CHANNELS] for i in range(0, len(together), N_CHANNELS)
         ]
-        batches += [[trial] for trial in alone[:MAX_RESHAPING]]
+        batches = batches[:MAX_BATCHES] + [[trial] for trial in alone[:MAX_RESHAPING]]
         successes = [
             trial
             for batch in batches
@@ -212,8 +261,10 @@ class Search:
 
     def repair(self) -> str:
         """Return a sentence on the likeliest repair that makes all derivatives right, or ""."""
-        for suspects in (self.uncleared, self.forward):
-            for trial in self._successes(suspects):
+        once = [suspect for suspect in self.uncleared if len(suspect.steps) == 1]
+        attempts = (self.uncleared, False), (once, True), (self.forward, False)
+        for suspects, by_known in attempts:
+            for trial in self._successes(suspects, by_known):
                 site = trial.suspect.site
                 location = _location(site)
                 if not location:
@@ -226,20 +277,30 @@ class Search:
 
     def suspicion(self) -> str:
         """Return a sentence on the line to look at if there is no repair; "" if none is found."""
-        for suspect in self.uncleared:
-            if not any(self.trace.steps[k].residues.any() for k in suspect.steps):
-                return f"{_location(suspect.site)}: it is 0"
-        for suspect in self.uncleared:
+        # what is computed before the first right cotangent are factors, and seldom wrong
+        follows = np.zeros(len(self.is_forward), bool)
+        for k, step in enumerate(self.trace.steps):
+            is_right = self.is_cleared[k] and not self.is_forward[k]
+            follows[k] = is_right or follows[list(step.sources)].any()
+        late = [s for s in self.uncleared if follows[s.steps].any()]
+        for suspect in late or self.uncleared:
             return _location(suspect.site)
         for suspect in self.backward[-1:]:
-            location = _location(_next_use(suspect.site))
+            last = suspect.steps[-1]
+            users = [
+                k for k, step in enumerate(self.trace.steps) if last in step.sources
+            ]
+            sites = (site for k in users for site in self.trace.steps[k].sites[:1])
+            use = next(sites, suspect.site)
+            location = _location(_next_use(suspect.site) or use)
             expression = suspect.site.expression()
             if location and expression:
                 return (
                     f"{location}: `{expression}` is right, but not what becomes of it"
                 )
             return location
-        for step in self.trace.steps[-1:]:
+        with_site = [step for step in self.trace.steps if step.sites]
+        for step in with_site[-1:]:
             location = _location(_return(step.sites[-1]))
             if location:
                 return f"{location}: its terms and factors are right, or one is missing"
@@ -263,10 +324,10 @@ def _return(site: Site) -> Site:
     return site
 
 
-def _next_use(site: Site) -> Site:
+def _next_use(site: Site) -> Site | None:
     """Return the first place after an assignment, in the same function, that uses its variable.
 
-    Return `site` itself if it is not in an assignment to a single variable.
+    Return None if `site` is not in an assignment to a single variable.
     """
     instructions = [*_instructions(site.code)]
     names = [
@@ -278,7 +339,7 @@ def _next_use(site: Site) -> Site:
         is_use = instruction.opname.startswith("LOAD") and instruction.argval in names
         if line > site.line and is_use and len(names) == 1:
             return Site(site.code, instruction.offset, line)
-    return site
+    return None
 
 
 def _compute(repair: Repair | None) -> Exact | None:

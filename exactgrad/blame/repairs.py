@@ -11,7 +11,7 @@ import numpy as np
 from ..trace.arrays import UFUNCS, Exact, lift
 from .steps import Operation
 
-__all__ = ["Repair", "repairs"]
+__all__ = ["Repair", "repairs", "repairs_by"]
 
 SYMBOLS = {
     "multiply": "*",
@@ -19,6 +19,12 @@ SYMBOLS = {
     "add": "+",
     "subtract": "-",
     "power": "**",
+}
+VERBS = {
+    "times": "multiply",
+    "divided by": "divide",
+    "plus": "add",
+    "minus": "subtract",
 }
 # Functions whose second argument is an axis
 POSITIONAL_AXIS = ("sum", "mean", "prod", "max", "min", "std", "var")
@@ -62,6 +68,30 @@ def repairs(operation: Operation) -> Iterator[Repair]:
     yield Repair("inverted", partial(UFUNCS["divide"], 1, result))
 
 
+def repairs_by(operation: Operation, known: dict[str, Exact]) -> Iterator[Repair]:
+    """Yield changes of an operation by results of earlier steps.
+
+    Parameters
+    ----------
+    operation : Operation
+        The operation.
+    known : dict
+        Earlier results, by words for them.
+    """
+    result = operation.result
+    for words, x in known.items():
+        lengths = zip(x.shape[::-1], result.shape[::-1], strict=False)
+        if x.ndim > result.ndim or any(n not in (1, m) for n, m in lengths):
+            continue
+        for verb, name in VERBS.items():
+            yield Repair(f"{verb} {words}", partial(UFUNCS[name], result, x))
+        for i in range(2 * (operation.name in SYMBOLS)):
+            inputs = (x, operation.inputs[1]) if i == 0 else (operation.inputs[0], x)
+            side = ("left", "right")[i]
+            compute = partial(operation.function, *inputs)
+            yield Repair(f"with {words} as its {side} operand", compute)
+
+
 def _broadcast(x: Any, result: Exact) -> Exact:
     """Return x as an exact array of the shape of a result."""
     zeros: Exact = lift(np.zeros(result.shape, int), result.field)
@@ -97,7 +127,9 @@ def _of_operator(operation: Operation) -> Iterator[Repair]:
         return
     for side, other, z in (("right", x, y), ("left", y, x)):
         words = f"without its {side} operand"
-        yield Repair(words, partial(_broadcast, other, result), 2)
+        # a constant that is left out is a factor
+        specificity = 2 if type(z) is Exact else 0
+        yield Repair(words, partial(_broadcast, other, result), specificity)
         z = lift(z, result.field)
         pair = (z * z, other) if side == "left" else (other, z * z)
         yield Repair(f"with its {side} operand squared", partial(function, *pair), 2)

@@ -89,6 +89,7 @@ class Step(NamedTuple):
     # the place of the operation, followed by those that called its function
     sites: tuple[Site, ...]
     residues: Array  # numbers of the result (size,)
+    sources: tuple[int, ...]  # indices of the steps whose results it has taken
 
 
 def _is_view(result: Exact, inputs: Iterable[Any]) -> bool:
@@ -97,6 +98,14 @@ def _is_view(result: Exact, inputs: Iterable[Any]) -> bool:
         type(x) is Exact and np.may_share_memory(x.residues, result.residues)
         for x in inputs
     )
+
+
+def _memory(x: Any) -> Any:
+    """Return the array whose memory an exact array shares; other values are returned themselves."""
+    memory = x.residues if type(x) is Exact else x
+    while isinstance(memory, np.ndarray) and memory.base is not None:
+        memory = memory.base
+    return memory
 
 
 def _sites() -> tuple[Site, ...]:
@@ -162,6 +171,9 @@ class Trace:
         self.steps: list[Step] = []
         self.is_valid = True
         self._directions: dict[int, Array] = {}
+        # the memory of each result, and the steps that have written into it, by its id
+        self._memories = list[Any]()
+        self._writers: dict[int, list[int]] = {}
         by_hand = list[Array]()
         slopes = list[Array]()
         moves = list[Array]()
@@ -221,7 +233,13 @@ class Trace:
         result = operation.result
         if k == len(self.steps) < MAX_STEPS:
             numbers = result.primal[..., 0].ravel().copy()
-            self.steps.append(Step(operation.name, _sites(), numbers))
+            memories = map(_memory, operation.inputs)
+            sources = tuple(
+                j for memory in memories for j in self._writers.get(id(memory), ())[-1:]
+            )
+            self.steps.append(Step(operation.name, _sites(), numbers, sources))
+            self._memories.append(_memory(result))
+            self._writers.setdefault(id(self._memories[-1]), []).append(k)
         channel = k - start
         if 0 <= channel < N_CHANNELS:
             tangent = result.tangent[..., channel]

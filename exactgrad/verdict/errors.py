@@ -180,7 +180,8 @@ def find_errors(
                 WrongDerivative(name, by_hand, right, True, size, factor, rtol)
             )
             uncertainties.append(uncertainty)
-        evidence.slopes(np.ones(theta.size))
+        if not isinstance(evidence, DualEvidence):  # which has called it twice
+            evidence.slopes(np.ones(theta.size))
         if evidence.is_stateful:
             return IS_STATEFUL, ()
         if not all((error.by_hand + error.right).is_finite() for error in errors):

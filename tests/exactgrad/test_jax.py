@@ -1,6 +1,7 @@
 """JAX gradients are proved, and wrong ones are refuted at the line of the user's file."""
 
 import contextlib
+import cProfile
 import io
 import re
 import subprocess
@@ -813,3 +814,13 @@ def test_lines_are_those_of_this_call_though_jax_keeps_the_trace_of_an_earlier_o
     assert start + 1 in lines_of(first)
     assert start + 1 not in lines_of(second)
     assert start + 4 in lines_of(second)
+
+
+def test_a_profiler_goes_on():
+    profiler = cProfile.Profile()
+    profiler.enable()
+    assert verdict(square(lambda x, d: (2 * x * d,)), normal(3)) is Verdict.PROVED
+    assert sys.getprofile() is not None or sys.version_info >= (3, 12)
+    profiler.disable()
+    assert verdict(square(lambda x, d: (3 * x * d,)), normal(3)) is Verdict.REFUTED
+    assert sys.getprofile() is None

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import io
+import os
 import re
 import subprocess
 import sys
@@ -206,7 +207,7 @@ class SumForMean(RMSNorm):
     def backward(ctx, grad, grad_r):
         x, weight, r = ctx.saved_tensors
         scaled = grad * weight
-        mean = (scaled * x * r).sum(-1, keepdim=True)
+        mean = (scaled * x * r).sum(-1, keepdim=True) + grad_r * r / x.shape[-1]
         return r * (scaled - x * r * mean), (grad * x * r).sum(0), None
 
 
@@ -284,6 +285,10 @@ def test_two_functions_have_the_same_values_and_gradients():
     assert prove_same(kernel, lambda *x: kernel(*x) * (1 + 1e-9), *QKV).verdict == "refuted"
     # equal values whose gradients differ
     assert prove_same(torch.exp, lambda x: Scaled.apply(x).exp(), QKV[0]).verdict == "refuted"
+    assert prove_same(torch.exp, lambda x: x.exp().detach(), QKV[0]).verdict == "refuted"
+    assert prove_same(torch.sign, lambda x: 1 - 2 * (x < 0).double(), QKV[0]).verdict == "proved"
+    with pytest.raises(ValueError, match="equally many tensors"):
+        prove_same(torch.exp, lambda x: (x, x), QKV[0])
 
 
 def test_a_module_a_dict_and_arrays_are_arguments():
@@ -583,3 +588,10 @@ def test_the_page_prints_what_it_shows(tmp_path):
     with contextlib.redirect_stdout(output):
         exec(compile(code, str(file), "exec"), {"__name__": "page"})
     assert output.getvalue() == shown
+
+
+def test_kernels_of_triton_are_proved_where_it_is_installed():
+    pytest.importorskip("triton")
+    script = Path(__file__).with_name("triton_kernels.py")
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    subprocess.run([sys.executable, str(script)], check=True, env=environment)
