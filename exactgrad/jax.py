@@ -600,7 +600,9 @@ RULES: dict[str, Function] = {
     "reduce_window_min": _reduce_window(np.min, inf),
     "reduce_window_sum": _reduce_window(np.sum, 0),
     "rem": np.fmod,
-    "reshape": lambda x, *_, new_sizes: np.reshape(x, new_sizes),
+    "reshape": lambda x, *_, new_sizes, dimensions: np.reshape(
+        x if dimensions is None else np.transpose(x, dimensions), new_sizes
+    ),
     "rev": lambda x, dimensions: np.flip(x, tuple(dimensions)),
     "round": _round,
     "rsqrt": lambda x: 1 / np.sqrt(x),
