@@ -294,6 +294,11 @@ def classify(theta, x, labels):
 THETA = {"bias": normal(3), "weights": normal(2, 3, seed=1)}
 
 
+def test_a_product_along_an_axis_whose_derivative_reshapes_in_another_order_is_proved():
+    x, weights = normal(2, 3), normal(2, seed=1)
+    assert reader.prove(lambda x, w: (w * jnp.prod(x, axis=1)).sum(), x, weights)
+
+
 def test_a_refutation_names_parameters_and_the_line_of_a_backward_rule():
     proof = str(reader.prove(classify, THETA, normal(4, 2), np.array([0, 2, 1, 2])))
     assert proof.startswith("refuted: 9 of 9 derivatives are wrong")

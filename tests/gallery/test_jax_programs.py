@@ -21,7 +21,7 @@ from benchmarks.mutants import mutants  # noqa: E402
 pytestmark = pytest.mark.slow
 
 TOLERANCE = 1e-9  # relative to the largest derivative
-LEAST_LINES = 19
+LEAST_LINES = 25  # 27 on the page; one or two depend on what JAX has traced before
 BACKWARD_NAMES = "backward", "jvp", "backward_kernel"
 INVISIBLE = {"attention_with_epsilon"}  # a difference of 1e-11
 
@@ -88,7 +88,6 @@ def test_the_right_pass_is_proved(backward_pass):
 
 @passes()
 def test_the_wrong_pass_is_refuted_for_a_reason(backward_pass):
-    jax.clear_caches()  # which hold the lines that called functions of JAX first
     proof = proof_of(backward_pass, exactgrad.jax, wrong=True)
     assert proof.verdict == "refuted", proof
     assert backward_pass.reason in str(proof)
@@ -134,7 +133,6 @@ def test_a_random_change_of_a_rule_that_changes_numbers_is_refuted(backward_pass
 
 
 def test_the_line_that_is_named_is_the_changed_one_in_most():
-    jax.clear_caches()
     lines = [result_of(item, exactgrad.jax, True).line == item.wrong_line for item in JAX]
     assert sum(lines) >= LEAST_LINES
 
