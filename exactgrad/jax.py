@@ -849,9 +849,9 @@ def _columns(source_info: Any, lines: tuple[Line, ...]) -> tuple[int, int]:
     codes, offsets = source_info.traceback.raw_frames()
     for code, offset in zip(codes, offsets, strict=True):
         if lines and code.co_filename == lines[0][0]:
-            first, last, start, end = [*code.co_positions()][offset // 2]
-            if first == last == lines[0][1] and end:
-                return start, end
+            first, last, start, stop = [*code.co_positions()][offset // 2]
+            if first == last == lines[0][1] and stop:
+                return start, stop
             break
     return 0, 0
 
@@ -955,8 +955,8 @@ class Reader:
 
         for equation in jaxpr.eqns:
             arguments = [*map(value_of, equation.invars)]
-            here = _lines(equation.source_info, compiled)
-            called = (*here, *lines)
+            line_stack = _lines(equation.source_info, compiled)
+            called = (*line_stack, *lines)
             self.lines.update(called)
             function = None
             if not _is_random(equation, arguments):
@@ -972,7 +972,7 @@ class Reader:
                 outputs = [Variable() for _ in equation.outvars]
                 operation, functions = self._operation(equation, called)
                 arguments = [*functions, *arguments]
-                columns = _columns(equation.source_info, here)
+                columns = _columns(equation.source_info, line_stack)
                 steps.append(
                     Step(operation, (*arguments,), (*outputs,), called, columns)
                 )
@@ -1106,7 +1106,15 @@ class Arguments(NamedTuple):
 
     @classmethod
     def of(cls, function: Function, values: tuple[Any, ...]) -> Arguments:
-        """Return the arguments `values` of a function, whose parameters name them."""
+        """Return the arguments of a function, whose parameters name them.
+
+        Parameters
+        ----------
+        function : callable
+            The function.
+        values : tuple of pytrees
+            Its arguments.
+        """
         paths, structure = jax.tree_util.tree_flatten_with_path(values)
         names = argument_names(function, len(values), skipped=0)
         floats: list[Any] = [{} for _ in values]

@@ -297,10 +297,10 @@ class Writer:
         tree = ast.parse("\n ".join([header, *code]))
         for node in ast.walk(tree.body[0]):
             if isinstance(node, ast.stmt | ast.expr | ast.arg):
-                line, start, end = positions[node.lineno - 1]
+                line, start, stop = positions[node.lineno - 1]
                 node.lineno = node.end_lineno = line
                 node.col_offset = start
-                node.end_col_offset = end
+                node.end_col_offset = stop
         module = compile(tree, file, "exec")
         code_objects = [x for x in module.co_consts if type(x) is CodeType]
         # a name in brackets, as that of a lambda, is one that does not stand in the file

@@ -49,7 +49,7 @@ from torch import Tensor
 from torch._decomp import decomposition_table
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from . import proofs
@@ -62,6 +62,7 @@ from .trace.arrays import KINK_MESSAGE, Exact, lift
 from .trace.arrays import of_floats as on_path
 from .trace.copies import ACTIVE_COPIES
 from .trace.functions import polygamma
+from .triton import traced_launches
 from .verdict.data import FIXED, argument_names, parse_fixed
 
 __all__ = ["prove", "prove_same", "prove_vjp", "rule"]
@@ -858,6 +859,23 @@ class Tracer(TorchDispatchMode):
             lines = self._lines.get(node._sequence_nr(), ())
         return _line_in_words(lines)
 
+    def note_launch(
+        self, launch: Any, tensors: Sequence[Tensor], run: Callable[[], Any]
+    ) -> None:
+        """Add a step for a kernel that may overwrite tensors, and run it on their floats."""
+        for x in tensors:
+            is_whole = x.numel() * x.element_size() == x.untyped_storage().nbytes()
+            if not is_whole or not x.is_contiguous() or not x.is_floating_point():
+                raise NotTraceable(
+                    f"{self.words()}: a kernel must get contiguous tensors of floats that are "
+                    "no parts of others"
+                )
+        values = tuple(self.value(x.detach()) for x in tensors)
+        with _disable_current_modes(), torch._C.DisableTorchFunction():
+            run()
+        outputs = tuple(self.add(x) for x in tensors)
+        self.steps.append(Step(launch, values, outputs, self._where()))
+
     # --- operations
 
     def __torch_dispatch__(
@@ -1119,6 +1137,7 @@ def _tracing(tracer: Tracer) -> Iterator[None]:
         torch.random.fork_rng(devices=[]),
         sdpa_kernel(SDPBackend.MATH),
         patch.object(torch.autograd, "_engine_run_backward", run_backward),
+        traced_launches(tracer.note_launch),
     ):
         torch.manual_seed(0)
         torch.set_default_dtype(torch.float64)
@@ -1185,8 +1204,11 @@ class Traced:
         program = to_function(
             Program((*inputs,), tracer.steps, (*outputs, *tracer.guards))
         )
-        with np.errstate(all="ignore"):
-            numbers = program(*arrays)
+        try:
+            with np.errstate(all="ignore"):
+                numbers = program(*arrays)
+        except Untraceable as error:
+            raise NotTraceable(str(error)) from error
         for x, number in zip(results, numbers, strict=False):
             right = x.detach().numpy()
             scale = np.abs(right[np.isfinite(right)]).max(initial=1e-300)

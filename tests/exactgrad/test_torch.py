@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import io
+import os
 import re
 import subprocess
 import sys
@@ -583,3 +584,10 @@ def test_the_page_prints_what_it_shows(tmp_path):
     with contextlib.redirect_stdout(output):
         exec(compile(code, str(file), "exec"), {"__name__": "page"})
     assert output.getvalue() == shown
+
+
+def test_kernels_of_triton_are_proved_where_it_is_installed():
+    pytest.importorskip("triton")
+    script = Path(__file__).with_name("triton_kernels.py")
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    subprocess.run([sys.executable, str(script)], check=True, env=environment)
