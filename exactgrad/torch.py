@@ -233,7 +233,7 @@ def _picked(op: Any, x: Any, *args: Any, **kwargs: Any) -> tuple[Any, Array]:
         # different numbers move apart, equal ones do not: at a tie the choice changes
         noise = x.primal[..., 0] % 1009 * (1e-15 * np.abs(x.floats).max(initial=0))
         moved = (pick(x.floats + noise), pick(x.floats - noise))
-        if not all(np.array_equal(indices, other) for other in moved):
+        if not all(np.array_equal(indices, nearby) for nearby in moved):
             raise Untraceable(KINK_MESSAGE)
     if "pool" in op.name():
         n_axes = 3 if "pool3d" in op.name() else 2
@@ -869,7 +869,17 @@ class Tracer(TorchDispatchMode):
     def note_launch(
         self, launch: Any, tensors: Sequence[Tensor], run: Callable[[], Any]
     ) -> None:
-        """Add a step for a kernel that may overwrite tensors, and run it on their floats."""
+        """Add a step for a kernel that may overwrite tensors, and run it on their floats.
+
+        Parameters
+        ----------
+        launch : callable
+            The kernel as a function of the arrays in the tensors, which returns the new ones.
+        tensors : sequence of Tensor
+            The tensors that it gets.
+        run : callable
+            Function without arguments that runs the kernel on the tensors.
+        """
         for x in tensors:
             is_whole = x.numel() * x.element_size() == x.untyped_storage().nbytes()
             if not is_whole or not x.is_contiguous() or not x.is_floating_point():
@@ -1369,7 +1379,8 @@ def prove(f: Callable[..., Any], theta: Any, *data: Any, **options: Any) -> Proo
     proof = proofs.prove(program, theta, *arrays, **options)
     if proof.verdict is not Verdict.REFUTED or not traced.held:
         return proof
-    notes = [f"{_line_in_words((x,))} {what}" for x, what in traced.held.items()]
+    held = traced.held.items()
+    notes = [f"{_line_in_words((line,))} {reason}" for line, reason in held]
     return with_fields(proof, why=lambda: [*proof.why(), *notes])
 
 
