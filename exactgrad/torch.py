@@ -33,7 +33,7 @@ import linecache
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -50,14 +50,21 @@ from torch._decomp import decomposition_table
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from torch.utils._pytree import (
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_map,
+    tree_unflatten,
+)
 
 from . import proofs
 from .arguments import check_callable
 from .fields.finite import Untraceable
 from .programs import NO_LINE, Line, Program, Step, Variable, to_function
 from .proofs import Proof, Verdict, with_fields
-from .structures import flatten_theta
+from .structures import array_or_structure, flatten_theta
 from .trace.arrays import KINK_MESSAGE, Exact, lift
 from .trace.arrays import of_floats as on_path
 from .trace.copies import ACTIVE_COPIES
@@ -226,7 +233,7 @@ def _picked(op: Any, x: Any, *args: Any, **kwargs: Any) -> tuple[Any, Array]:
         # different numbers move apart, equal ones do not: at a tie the choice changes
         noise = x.primal[..., 0] % 1009 * (1e-15 * np.abs(x.floats).max(initial=0))
         moved = (pick(x.floats + noise), pick(x.floats - noise))
-        if not all(np.array_equal(indices, other) for other in moved):
+        if not all(np.array_equal(indices, nearby) for nearby in moved):
             raise Untraceable(KINK_MESSAGE)
     if "pool" in op.name():
         n_axes = 3 if "pool3d" in op.name() else 2
@@ -862,7 +869,17 @@ class Tracer(TorchDispatchMode):
     def note_launch(
         self, launch: Any, tensors: Sequence[Tensor], run: Callable[[], Any]
     ) -> None:
-        """Add a step for a kernel that may overwrite tensors, and run it on their floats."""
+        """Add a step for a kernel that may overwrite tensors, and run it on their floats.
+
+        Parameters
+        ----------
+        launch : callable
+            The kernel as a function of the arrays in the tensors, which returns the new ones.
+        tensors : sequence of Tensor
+            The tensors that it gets.
+        run : callable
+            Function without arguments that runs the kernel on the tensors.
+        """
         for x in tensors:
             is_whole = x.numel() * x.element_size() == x.untyped_storage().nbytes()
             if not is_whole or not x.is_contiguous() or not x.is_floating_point():
@@ -1123,6 +1140,13 @@ def _find_rule(
 
 
 @contextmanager
+def _gradients_on() -> Iterator[None]:
+    """Record gradients also if the caller has switched them off, as ``torch.no_grad`` does."""
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
+
+
+@contextmanager
 def _tracing(tracer: Tracer) -> Iterator[None]:
     """Let a tracer see what PyTorch does, in float64 and with the random numbers of one seed."""
     default = torch.get_default_dtype()
@@ -1185,13 +1209,14 @@ class Traced:
     ) -> tuple[Tracer, list[Variable], list[Tensor]]:
         """Return a tracer that has seen a run, the inputs of the program and the results."""
         tracer = Tracer()
-        leaves = [torch.tensor(x) if _is_array(x) else x for x in self.leaves]
-        for i, x in zip(self.moving, arrays, strict=True):
-            leaves[i] = torch.tensor(x)
-        inputs = [tracer.add(leaves[i]) for i in self.moving]
-        with _tracing(tracer):
-            results = self.function(tracer, leaves)
-            return tracer, inputs, results
+        with _gradients_on():
+            leaves = [torch.tensor(x) if _is_array(x) else x for x in self.leaves]
+            for i, x in zip(self.moving, arrays, strict=True):
+                leaves[i] = torch.tensor(x)
+            inputs = [tracer.add(leaves[i]) for i in self.moving]
+            with _tracing(tracer):
+                results = self.function(tracer, leaves)
+                return tracer, inputs, results
 
     def _add_program(self, arrays: Sequence[Array]) -> Callable[..., tuple[Any, ...]]:
         """Return the program of the path that the function takes for some arrays.
@@ -1343,6 +1368,7 @@ def prove(f: Callable[..., Any], theta: Any, *data: Any, **options: Any) -> Proo
     """
     check_callable("f", f)
     theta, data = tree_map(_to_leaf, (theta, data))
+    theta = tree_map(np.asarray, array_or_structure(theta))
     flatten_theta(theta)  # for its errors
     try:
         program, traced = _gradient_program(f, theta, data, options.get("fixed", ()))
@@ -1353,7 +1379,8 @@ def prove(f: Callable[..., Any], theta: Any, *data: Any, **options: Any) -> Proo
     proof = proofs.prove(program, theta, *arrays, **options)
     if proof.verdict is not Verdict.REFUTED or not traced.held:
         return proof
-    notes = [f"{_line_in_words((x,))} {what}" for x, what in traced.held.items()]
+    held = traced.held.items()
+    notes = [f"{_line_in_words((line,))} {reason}" for line, reason in held]
     return with_fields(proof, why=lambda: [*proof.why(), *notes])
 
 
@@ -1402,12 +1429,24 @@ def prove_vjp(forward: Any, *arguments: Any, **options: Any) -> Proof:
     variables = {
         i: x.requires_grad_() for i, x in enumerate(tensors) if _is_float(leaves[i])
     }
-    outputs = _float_tensors(function.apply(*tensors))
+    with _gradients_on(), _tracing(Tracer()):
+        outputs = _with_gradient(function.apply(*tensors))
+        if not outputs:
+            raise ValueError(
+                "forward must return a tensor that depends on an input of floats; got none: give "
+                "these inputs as tensors or arrays"
+            )
+        if not any(requires):
+            value = sum(x.sum() for x in outputs)
+            gradients = torch.autograd.grad(
+                value, [*variables.values()], allow_unused=True
+            )
+            pairs = dict(zip(variables, gradients, strict=True))
+            requires = [pairs.get(i) is not None for i in range(len(inputs))]
     if not any(requires):
-        value = sum(x.sum() for x in outputs)
-        gradients = torch.autograd.grad(value, [*variables.values()], allow_unused=True)
-        pairs = dict(zip(variables, gradients, strict=True))
-        requires = [pairs.get(i) is not None for i in range(len(inputs))]
+        raise ValueError(
+            "backward must return the gradient of an input; got None for all of them"
+        )
     theta = {names[i]: x for i, x in enumerate(leaves) if requires[i]}
     constants = {names[i]: x for i, x in enumerate(leaves) if not requires[i]}
 
@@ -1415,7 +1454,7 @@ def prove_vjp(forward: Any, *arguments: Any, **options: Any) -> Proof:
         arguments_by_name = theta | constants
         return function.apply(*(arguments_by_name[name] for name in names))
 
-    program = _weighted(apply)
+    program = _weighted(apply, _with_gradient)
     proof = prove(program, theta, constants, _cotangents(outputs), **options)
     without = [names[i] for i in variables if not requires[i]]
     if not proof or not without:
@@ -1441,22 +1480,37 @@ def _as_function(forward: Any, backward: Any) -> Any:
     return Pair
 
 
-def _float_tensors(out: Any) -> list[Tensor]:
+def _with_gradient(out: Any) -> list[Tensor]:
     """Return the tensors of a result that have gradients."""
     return [x for x in tree_leaves(out) if isinstance(x, Tensor) and x.requires_grad]
 
 
-def _cotangents(outputs: list[Tensor]) -> list[Array]:
+def _named_tensors(out: Any) -> dict[str, Tensor]:
+    """Return the tensors and numbers in a result by their place in it, such as ``[0]['mean']``."""
+    leaves = {keystr(path): x for path, x in tree_flatten_with_path(out)[0]}
+    return {
+        name: torch.as_tensor(leaves[name])
+        for name in sorted(leaves)
+        if isinstance(leaves[name], Tensor | float | int)
+    }
+
+
+def _cotangents(outputs: Iterable[Tensor]) -> list[Array]:
     """Return random cotangents of the outputs of a function."""
     rng = np.random.default_rng(0)
     return [rng.standard_normal(tuple(x.shape)) for x in outputs]
 
 
-def _weighted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the sum of the products of a function's outputs and their cotangents."""
+def _weighted(
+    function: Callable[..., Any], tensors_of: Callable[[Any], Iterable[Tensor]]
+) -> Callable[..., Any]:
+    """Return the sum of the products of a function's outputs and their cotangents.
+
+    `tensors_of` returns the tensors in what the function returns.
+    """
 
     def value(theta: Any, constants: Any, grad_out: Any) -> Any:
-        pairs = zip(_float_tensors(function(theta, constants)), grad_out, strict=True)
+        pairs = zip(tensors_of(function(theta, constants)), grad_out, strict=True)
         return sum((x * u).sum() for x, u in pairs)
 
     return value
@@ -1470,8 +1524,8 @@ def prove_same(
     Parameters
     ----------
     f, g : callable
-        Functions of the inputs that return a tensor or a tuple of them, such as a kernel and its
-        plain form. Tensors without a gradient are left out.
+        Functions of the inputs that return a tensor, or a tuple, list or dict of them, such as a
+        kernel and its plain form.
     *inputs
         Tensors or arrays of floats vary; all others are constants.
     **options
@@ -1486,7 +1540,8 @@ def prove_same(
     Raises
     ------
     TypeError, ValueError
-        If f or g cannot be called, or if their values have different shapes.
+        If f or g cannot be called, if their values have different structures or shapes, or if no
+        input varies.
     """
     check_callable("f", f)
     check_callable("g", g)
@@ -1505,13 +1560,27 @@ def prove_same(
 
         return apply
 
-    variables = {i: torch.tensor(x, requires_grad=True) for i, x in theta.items()}
-    plain = {i: torch.tensor(x) if _is_array(x) else x for i, x in constants.items()}
-    grad_out = _cotangents(_float_tensors(applied(f)(variables, plain)))
+    if not theta:
+        raise ValueError(
+            "inputs must hold a tensor or an array of floats; got none: give numbers as tensors"
+        )
+    shapes = []
+    for function in (f, g):
+        tensors = [torch.tensor(x) if _is_array(x) else x for x in leaves]
+        with _gradients_on(), _tracing(Tracer()):
+            outputs = _named_tensors(applied(function)({}, dict(enumerate(tensors))))
+        shapes.append({name: tuple(x.shape) for name, x in outputs.items()})
+    if shapes[0] != shapes[1]:
+        raise ValueError(
+            f"f and g must return tensors of the same shapes; got {shapes[0]} and {shapes[1]}"
+        )
+    grad_out = _cotangents(outputs.values())
     programs = []
     try:
         for function in (f, g):
-            loss = _weighted(applied(function))
+            loss = _weighted(
+                applied(function), lambda out: _named_tensors(out).values()
+            )
             programs.append(_gradient_program(loss, theta, (constants, grad_out))[0])
     except NotTraceable as error:
         return Proof(Verdict.NOT_TRACEABLE, 0, reason=str(error), of_values=True)

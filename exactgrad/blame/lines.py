@@ -182,7 +182,10 @@ class Search:
                     k, operation, {repair.words: repair for repair in found}
                 )
             elif by_known and (self.is_forward[k] or self.is_cleared[k]):
-                site = self.trace.steps[k].sites[0]
+                sites = self.trace.steps[k].sites
+                if not sites:  # a framework has derived the step
+                    return result
+                site = sites[0]
                 expression = site.expression()
                 words = f"`{expression}`" if expression else f"result {k}"
                 known[f"{words} of line {site.line}"] = result
@@ -287,7 +290,8 @@ class Search:
             users = [
                 k for k, step in enumerate(self.trace.steps) if last in step.sources
             ]
-            use = next((self.trace.steps[k].sites[0] for k in users), suspect.site)
+            sites = (site for k in users for site in self.trace.steps[k].sites[:1])
+            use = next(sites, suspect.site)
             location = _location(_next_use(suspect.site) or use)
             expression = suspect.site.expression()
             if location and expression:
@@ -295,7 +299,8 @@ class Search:
                     f"{location}: `{expression}` is right, but not what becomes of it"
                 )
             return location
-        for step in self.trace.steps[-1:]:
+        with_site = [step for step in self.trace.steps if step.sites]
+        for step in with_site[-1:]:
             location = _location(_return(step.sites[-1]))
             if location:
                 return f"{location}: its terms and factors are right, or one is missing"

@@ -30,8 +30,8 @@ Array = NDArray[Any]
 N_TINY = 2  # smallest normal numbers that a result may be away, as smaller ones have few digits
 # Where the sum of a few results overflows, such as that of a mean, a result may
 OVERFLOW_FACTOR = 16
-# Change of constants relative to that of arguments, so that these do not cancel
-CONSTANT_STEP = Decimal("0.6")
+# Changes of constants relative to those of arguments: unequal, so that none cancel
+CONSTANT_STEPS = (0.3, 0.9)
 
 
 class Format(NamedTuple):
@@ -155,8 +155,9 @@ class RealNumbers(Digits):
             return number
         # by seeds 0 to 3 a constant and an argument change in each combination of directions
         flip = 1 - self.seed // 2 % 2 * 2
-        sign = flip * random.Random(abs(x) + self.seed // 4).choice((-1, 1))
-        return number * (1 + sign * self.eps * CONSTANT_STEP)
+        rng = random.Random(abs(x) + self.seed // 4)
+        step = Decimal(flip * rng.choice((-1, 1)) * rng.uniform(*CONSTANT_STEPS))
+        return number * (1 + step * self.eps)
 
     @staticmethod
     def infinities(a: Array) -> Array:

@@ -60,6 +60,8 @@ def _is_masked(x: Exact) -> Array:
     A mask is a constant of the program: minus infinity, or at most -`MASK_SIZE`, perhaps scaled, if
     no other terms make up for half of it. A number that is small without it is not masked.
     """
+    if x.field.decimals_decide:
+        return np.zeros(x.shape, bool)  # decimals have all powers of e, however small
     is_infinite = np.isneginf(x.floats) & x.field.has_infinity
     if x.large_terms is None:
         return is_infinite

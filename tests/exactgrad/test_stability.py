@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from decimal import Decimal, localcontext
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from exactgrad import stability
 from exactgrad.command import main
+from exactgrad.fields.digits import SERIES, context
 from exactgrad.floats.cures import CURES, cure_of
 from exactgrad.floats.numbers import Format, RealNumbers
 from exactgrad.floats.shrinking import shrink
@@ -202,6 +204,8 @@ RIGHT = [
     (lambda x: (np.sqrt(x).sum(), 0.5 / np.sqrt(x)), ONE),  # has an infinite derivative
     (lambda x: np.floor(4 * x) / 4, ONE),  # jumps
     (lambda x: np.abs(x) ** 2.2, ONE),
+    (lambda x: x * (3 * (0 * x + 0.1) - 0.3), ONE),  # ill conditioned in its constants
+    (lambda z: z - z.max() - np.log(np.exp(z - z.max()).sum()), THETA),
     (lambda x: np.prod(x), THETA),
     (lambda x: np.cumsum(x), THETA),
     (summed_one_by_one, RNG.standard_normal(40)),
@@ -211,9 +215,9 @@ RIGHT = [
 
 @pytest.mark.parametrize("arguments", RIGHT, ids=range(len(RIGHT)))
 def test_a_function_that_loses_no_more_than_its_input_is_not_accused(arguments):
-    result = stability(*arguments, n_inputs=60)
+    result = stability(*arguments, n_inputs=30)
     assert result, result
-    assert result.n_undefined < result.n_inputs / 2 + 10
+    assert result.n_undefined < result.n_inputs / 2 + 5
 
 
 @pytest.mark.slow
@@ -227,14 +231,14 @@ def test_nor_in_any_format_and_with_any_seed(arguments, dtype):
 
 @pytest.mark.parametrize("relative", [1e-9, 1e-12])
 def test_a_planted_error_is_found_and_its_digits_are_counted(relative):
-    result = stability(lambda x: np.logaddexp(0.0, x) * np.float64(1 + relative), ONE)
+    result = stability(lambda x: np.logaddexp(0.0, x) * np.float64(1 + relative), ONE, n_inputs=30)
     assert result  # a constant of the function, in exact numbers, too
 
     def rounded(x):
         # the exact copy has no float32: it keeps all digits
         return np.logaddexp(0.0, x.astype(np.float32) if relative > 1e-10 else x)
 
-    result = stability(rounded, ONE, n_inputs=60)
+    result = stability(rounded, ONE, n_inputs=30)
     assert bool(result) == (relative < 1e-10)
     if not result:
         lost = np.log10(np.finfo(np.float32).eps / np.finfo(float).eps)
@@ -248,7 +252,7 @@ def test_a_single_wrong_derivative_is_named():
         gradient[2] = (1 + gradient[2]) - 1
         return (theta**3).sum(), gradient
 
-    result = stability(function, THETA, floor=0.0)
+    result = stability(function, THETA, floor=0.0, n_inputs=80)
     assert {failure.name for failure in result.failures} == {"derivative by theta[2]"}
 
 
@@ -261,14 +265,31 @@ def test_an_expanded_polynomial_is_found_near_its_root():
     def expanded(x):
         return x**5 - 5 * x**4 + 10 * x**3 - 10 * x**2 + 5 * x - 1
 
-    assert not stability(expanded, ONE)
-    assert stability(lambda x: (x - 1) ** 5, ONE)
+    assert not stability(expanded, ONE, n_inputs=40)
+    assert stability(lambda x: (x - 1) ** 5, ONE, n_inputs=40)
 
 
 def test_decimals_decide_comparisons_where_floats_overflow():
-    result = stability(lambda x: np.maximum(np.log(1 + np.exp(x)), 0.0), ONE, domain=(0, 1e4))
-    assert result.worst.computed == np.inf
-    assert result.worst.exact == pytest.approx(result.worst.theta[0], rel=1e-6)
+    def at_least_half(x):
+        e = np.exp(x)
+        return np.maximum(e / (1 + e), 0.5)
+
+    result = stability(at_least_half, ONE, domain=(0, 1e4), n_inputs=40)
+    assert math.isnan(result.worst.computed)
+    assert result.worst.exact == pytest.approx(1.0)
+
+
+def test_a_power_that_underflows_is_not_masked():
+    result = stability(lambda x: np.log(np.exp(x - 1e5)), ONE, n_inputs=40)
+    assert result.worst.computed == -np.inf
+    assert result.worst.exact < -700
+
+    def masked(z):
+        z = z + np.array([0.0, -np.inf, -1e9])
+        e = np.exp(z - z.max())
+        return e / e.sum()
+
+    assert stability(masked, THETA, n_inputs=40)
 
 
 # --- what a result says
@@ -276,7 +297,7 @@ def test_decimals_decide_comparisons_where_floats_overflow():
 
 def test_the_printed_input_can_be_pasted_and_fails_again():
     for dtype in (*FORMATS, "float16"):
-        result = stability(naive_logsumexp, THETA, dtype=dtype, n_inputs=80)
+        result = stability(naive_logsumexp, THETA, dtype=dtype, n_inputs=30)
         text = str(result.worst).splitlines()[0].removeprefix("at ")
         theta = eval(text, {"np": np})
         assert theta.dtype == dtype
@@ -286,6 +307,7 @@ def test_the_printed_input_can_be_pasted_and_fails_again():
         assert len(np.unique(theta)) <= 2
 
 
+@pytest.mark.slow
 def test_the_range_of_sizes_ends_where_the_exponential_overflows():
     low, high = stability(naive_softplus, THETA).stable_range
     assert low < 1e-300
@@ -301,9 +323,15 @@ def test_structures_of_theta_and_data_are_printed():
     assert str(result.worst).startswith("at {'w': np.array([")
 
 
+def test_the_simplest_input_is_still_in_the_domain():
+    theta = np.array([709.85])  # fails, and so does 710
+    result = stability(naive_softplus, theta, domain=(0.0, 709.9), n_inputs=1)
+    assert result.worst.theta.tolist() == [709.85]
+
+
 def test_the_same_seed_gives_the_same_result():
     first, second, other = (
-        stability(naive_variance, THETA, n_inputs=50, seed=seed) for seed in (1, 1, 2)
+        stability(naive_variance, THETA, n_inputs=20, seed=seed) for seed in (1, 1, 2)
     )
     assert str(first) == str(second) != str(other)
 
@@ -326,10 +354,6 @@ def test_inputs_stay_in_the_domain_and_fixed_data_keep_their_values():
     sizes = np.abs(thetas[thetas != 0])
     assert (sizes.min() >= 0.1) & (sizes.max() <= 3)
     assert {scale for _, scale, *_ in seen} == {2.0}
-    smallest = stability(
-        lambda x: np.log(1 - x), ONE, domain=(0.0, 0.99)
-    ).worst  # rounded, the simplest input is still inside
-    assert 0 <= smallest.theta[0] <= 0.99
     assert all((w == weights).all() and (c == counts).all() for *_, w, c in seen)
 
 
@@ -359,6 +383,8 @@ def test_a_theta_at_which_the_loss_has_overflown_is_no_measure():
     result = stability(naive_softplus, 1000 * np.abs(THETA), n_inputs=10)
     assert result.stable_range is None
     assert result.worst.computed == np.inf
+    failures = stability(naive_cross_entropy, np.array([40.0, 0.3, -0.2]), n_inputs=40).failures
+    assert any(np.isfinite(failure.computed) for failure in failures)
 
 
 def test_a_function_in_c_and_a_partial_one_are_judged():
@@ -388,7 +414,7 @@ def test_an_error_in_floats_alone_is_a_failure():
             raise OverflowError("exp")
         return np.log(1 + e)
 
-    result = stability(function, ONE, domain=(1.0, 2000.0))
+    result = stability(function, ONE, domain=(1.0, 2000.0), n_inputs=40)
     assert math.isnan(result.worst.computed)
     assert result.worst.exact > 700
 
@@ -429,6 +455,40 @@ def test_each_formula_is_recognised_and_none_before_it_takes_its_place(formula, 
     assert cure_of(str(path), 2, -1) == expected.replace("((x))", "(x)")
 
 
+def value_of(code, names):
+    """Return the value of a formula or a cure; what a cure says in words is left out."""
+    code, _, definition = code.partition(" with ")
+    functions = {"erf": math.erf, "erfc": math.erfc, "neg": np.negative}
+    names = {**vars(np), **functions, "np": np, "expit": lambda x: 1 / (1 + np.exp(-x)), **names}
+    names["softmax"] = lambda x: np.exp(x) / np.exp(x).sum()
+    if definition and "=" in definition:
+        name, _, value = definition.partition(" = ")
+        names[name] = eval(re.split(", and", value)[0], names)
+    return eval(re.split(", and| near 0|, or| where", code)[0].rstrip(","), names)
+
+
+@pytest.mark.parametrize("formula", CURES)
+def test_each_cure_is_the_same_function(formula):
+    cure = CURES[formula]
+    rng = np.random.default_rng(1)
+    for _ in range(4):
+        x, y, a, c = rng.uniform([0.2, 0.6, 0.1, 0.1], [0.5, 0.9, 0.3, 0.3])
+        if "near 0" in cure:
+            x = 1e-3 * x
+        if re.search("sum|mean|softmax", formula):
+            x = rng.uniform(0.2, 0.5, 4)
+        if formula.startswith("sum(X ** 2) - "):
+            y = 4  # the number of terms
+        if "1 / (X - 1)" in formula:
+            x = x + 2
+        names = {"X": x, "Y": y, "A": a, "B": -2 * y, "C": c}
+        if "2 * A" in formula:  # both roots, by the sign of B
+            names["B"] = 2 * y * (-1 if formula.startswith("(-B +") else 1)
+            cure = "q / A with" + cure.split(" with")[-1]
+        expected = value_of(formula, names)
+        assert value_of(cure, names) == pytest.approx(expected, rel=1e-6), (formula, names)
+
+
 def test_a_formula_over_several_lines_is_followed_backwards(tmp_path):
     path = tmp_path / "formula.py"
     path.write_text(
@@ -467,6 +527,13 @@ def test_a_result_is_judged_by_its_own_size():
     assert lost == pytest.approx([4.0, -np.log10(limits.eps)])
 
 
+def test_the_error_function_has_as_many_digits_as_are_asked_for():
+    with localcontext(context(400)):
+        assert float(1 - SERIES["erf"](Decimal(20))) == pytest.approx(
+            math.erfc(20), rel=1e-12, abs=0
+        )
+
+
 def test_neighbours_differ_in_the_last_place_and_in_opposite_directions():
     limits = Format.of("float64")
     theta = np.array([1.0, 3.0, -5.0, 0.0])
@@ -497,6 +564,7 @@ def test_the_command_says_where_digits_are_lost(tmp_path, capsys):
     assert capsys.readouterr().out.startswith("stable: float32")
 
 
+@pytest.mark.slow
 def test_the_page_prints_what_it_shows(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "stability.md").read_text("utf-8")
