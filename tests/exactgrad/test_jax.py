@@ -479,6 +479,23 @@ def test_two_functions_have_the_same_values_and_gradients():
     assert wrong.verdict is Verdict.REFUTED
 
 
+def test_all_that_functions_return_is_compared_with_its_structure_and_shapes():
+    x = normal(3)
+    right = lambda x: (jnp.exp(x), jnp.argmax(x), x > 0)  # noqa: E731
+    assert reader.prove_same(right, lambda x: [jnp.exp(x), x.argmax(), x > 0], x)
+    for wrong in (
+        lambda x: (jnp.exp(x), jnp.argmin(x), x > 0),
+        lambda x: (jnp.exp(x), jnp.argmax(x), x < 0),
+    ):
+        assert reader.prove_same(right, wrong, x).verdict is Verdict.REFUTED
+    assert reader.prove_same(lambda x: 1.0, lambda x: 2.0, x).verdict is Verdict.REFUTED
+    for wrong in (jnp.sum, lambda x: x[None], lambda x: (x, x), lambda x: {"a": x}):
+        with pytest.raises(ValueError, match="same structure and shapes"):
+            reader.prove_same(lambda x: x, wrong, x)
+    with pytest.raises(ValueError, match="inputs must hold"):
+        reader.prove_same(lambda i: i, lambda i: i, jnp.arange(3))
+
+
 def test_equal_values_do_not_hide_other_gradients():
     def held(x):
         return x * lax.stop_gradient(x)
