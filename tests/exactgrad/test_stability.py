@@ -279,6 +279,10 @@ def test_decimals_decide_comparisons_where_floats_overflow():
     assert result.worst.exact == pytest.approx(1.0)
 
 
+def test_a_result_that_few_digits_show_as_zero_is_computed_with_more():
+    assert stability(lambda x: np.logaddexp(0.0, x), np.array([-400.0]), n_inputs=1)
+
+
 def test_a_power_that_underflows_is_not_masked():
     result = stability(lambda x: np.log(np.exp(x - 1e5)), ONE, n_inputs=40)
     assert result.worst.computed == -np.inf
