@@ -89,7 +89,7 @@ def repairs_by(operation: Operation, known: dict[str, Exact]) -> Iterator[Repair
             inputs = (x, operation.inputs[1]) if i == 0 else (operation.inputs[0], x)
             side = ("left", "right")[i]
             compute = partial(operation.function, *inputs)
-            yield Repair(f"with {words} as its {side} operand", compute)
+            yield Repair(f"with {words} as its {side} operand", compute, 1)
 
 
 def _broadcast(x: Any, result: Exact) -> Exact:
