@@ -17,7 +17,7 @@ import linecache
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
-from itertools import takewhile
+from itertools import dropwhile
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -45,7 +45,7 @@ MAX_TRACES = 2
 # Largest number of runs for repairs, and of operations in them: each run tests 64 repairs, or one
 # that changes shapes
 MAX_RUNS = 40
-MAX_OPERATIONS = 5000
+MAX_OPERATIONS = 9000
 MAX_JACOBIANS = 12  # largest number of runs for derivatives by the results of suspects
 # Largest share of the error that may remain where a step explains it
 REPAIRED_SHARE = 1e-6
@@ -88,6 +88,21 @@ class Search:
         # results that are right, or that the function has computed and does not use
         is_unused = ~trace.moves.any(axis=1)
         self.is_known = self.is_forward | self.is_cleared | is_unused
+        sites = {site for step in trace.steps for site in step.sites}
+        self.shared = _shared_functions({site.code for site in sites})
+        has_effect = self.is_forward | ~is_unused
+        effective = {
+            site for k in np.flatnonzero(has_effect) for site in trace.steps[k].sites
+        }
+        # places that write after the value into what influences neither it nor the gradient
+        self.unused_writes = [
+            self._own_sites(k)[0]
+            for k in np.flatnonzero(~has_effect).tolist()
+            if k > np.flatnonzero(trace.slopes).max(initial=-1)
+            and trace.steps[k].sites
+            and trace.steps[k].sites[0].is_in_place()
+            and self._own_sites(k)[0] not in effective
+        ]
         places = self._places()
         n_moved = [
             int((trace.moves[place.steps].any(axis=0) & trace.is_wrong).sum())
@@ -147,6 +162,12 @@ class Search:
         is_zero = [not step.residues.any() for step in trace.steps]
         return np.array(is_cleared, bool) & ~np.array(is_zero, bool)
 
+    def _own_sites(self, k: int) -> list[Site]:
+        """Return the sites of step k without those in functions that other files share."""
+        return [
+            *dropwhile(lambda site: site.code in self.shared, self.trace.steps[k].sites)
+        ]
+
     def _places(self) -> list[Suspect]:
         """Return the steps of each place that moves the gradient, and of each call to it.
 
@@ -155,21 +176,19 @@ class Search:
         """
         moves = self.trace.moves.any(axis=1)
         steps_at: dict[tuple[Any, ...], list[int]] = {}
-        sites = {site for step in self.trace.steps for site in step.sites}
-        shared = _shared_functions({site.code for site in sites})
         for k in np.flatnonzero(self.is_forward | moves).tolist():
             step = self.trace.steps[k]
             # what joins arrays has got them, in their order, from the line that calls it
             is_join = step.name == "concatenate" and len(step.sites) > 1
-            within = [*takewhile(lambda site: site.code in shared, step.sites)]
-            first_depth = 1 + max(is_join, len(within))
+            n_shared = len(step.sites) - len(self._own_sites(k))
+            first_depth = 1 + max(is_join, n_shared)
             for depth in range(first_depth, len(step.sites) + 1):
                 key = step.name, *step.sites[:depth]
                 steps_at.setdefault(key, []).append(k)
         places: dict[tuple[int, ...], Suspect] = {}
         for (name, *sites), steps in steps_at.items():
             if moves[steps].any() and not name.endswith("_like"):
-                is_shared = sites[0].code in shared
+                is_shared = sites[0].code in self.shared
                 places.setdefault((*steps,), Suspect(steps, sites[-1], is_shared))
         return sorted(places.values(), key=lambda place: place.steps)
 
@@ -193,22 +212,26 @@ class Search:
             Whether the repairs use earlier results that are known to be right, or that are unused.
         """
         known: dict[str, Exact] = {}
+        uncertain: dict[str, Exact] = {}  # results that may be wrong themselves
 
         def watch(k: int, operation: Operation) -> Exact:
             result = operation.result
             if k in steps:
-                found = repairs_by(operation, known) if by_known else repairs(operation)
+                found = repairs(operation)
+                if by_known:
+                    found = repairs_by(operation, known, uncertain)
                 result = change(
                     k, operation, {repair.words: repair for repair in found}
                 )
-            elif by_known and self.is_known[k]:
+            if by_known:
                 sites = self.trace.steps[k].sites
                 if not sites:  # a framework has derived the step
                     return result
                 site = sites[0]
                 expression = site.expression()
                 words = f"`{expression}`" if expression else f"result {k}"
-                known[f"{words} of line {site.line}"] = result
+                group = known if self.is_known[k] else uncertain
+                group[f"{words} of line {site.line}"] = operation.result
             return result
 
         return self.trace.run(self.along, watch)
@@ -219,9 +242,8 @@ class Search:
 
         def note(k: int, operation: Operation, found: dict[str, Repair]) -> Exact:
             for suspect in suspects_at[k]:
-                most = (
-                    1 if suspect.is_shared else 2
-                )  # a shared function is seldom wrong
+                # a shared function is seldom wrong
+                most = 1 if suspect.is_shared else 2
                 trials.extend(
                     Trial(
                         suspect,
@@ -339,6 +361,8 @@ class Search:
 
     def suspicion(self) -> str:
         """Return a sentence on the line to look at if there is no repair; "" if none is found."""
+        for site in self.unused_writes:
+            return f"{_location(site)}: what it writes is not used"
         # what is computed before the first right cotangent are factors, and seldom wrong
         follows = np.zeros(len(self.is_forward), bool)
         for k, step in enumerate(self.trace.steps):

@@ -8,6 +8,7 @@ holds one of them.
 
 from __future__ import annotations
 
+import dis
 import linecache
 import sys
 import sysconfig
@@ -81,6 +82,12 @@ class Site(NamedTuple):
             return ""
         text = linecache.getline(code.co_filename, line)
         return text.encode()[start:end].decode()
+
+    def is_in_place(self) -> bool:
+        """Return whether the instruction is an assignment such as ``+=``."""
+        instructions = dis.get_instructions(self.code)
+        name = next((i.argrepr for i in instructions if i.offset == self.offset), "")
+        return len(name) > 1 and name.endswith("=") and name[0] in "+-*/"
 
 
 class Step(NamedTuple):
