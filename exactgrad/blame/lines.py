@@ -45,7 +45,7 @@ MAX_TRACES = 2
 # Largest number of runs for repairs, and of operations in them: each run tests 64 repairs, or one
 # that changes shapes
 MAX_RUNS = 40
-MAX_OPERATIONS = 9000
+MAX_OPERATIONS = 7000
 MAX_JACOBIANS = 12  # largest number of runs for derivatives by the results of suspects
 # Largest share of the error that may remain where a step explains it
 REPAIRED_SHARE = 1e-6
@@ -119,6 +119,8 @@ class Search:
         self.n_runs_left = min(MAX_RUNS, MAX_OPERATIONS // (len(trace.steps) + 1))
         if trace.in_floats:  # fields have tried most of them
             self.n_runs_left //= 2
+        elif not trace.is_valid:  # another seed follows
+            self.n_runs_left //= 4
         direction = trace.direction(trace.theta.size)[:, None]
         self.along = np.repeat(direction, N_CHANNELS, axis=1)
 
@@ -212,14 +214,17 @@ class Search:
             Whether the repairs use earlier results that are known to be right, or that are unused.
         """
         known: dict[str, Exact] = {}
-        uncertain: dict[str, Exact] = {}  # results that may be wrong themselves
+        # results that may be wrong themselves, for each function that has computed them
+        uncertain: dict[CodeType, dict[str, Exact]] = {}
 
         def watch(k: int, operation: Operation) -> Exact:
             result = operation.result
             if k in steps:
                 found = repairs(operation)
                 if by_known:
-                    found = repairs_by(operation, known, uncertain)
+                    own_code = next((s.code for s in self._own_sites(k)), None)
+                    local = uncertain.get(own_code, {}) if own_code else {}
+                    found = repairs_by(operation, known, local)
                 result = change(
                     k, operation, {repair.words: repair for repair in found}
                 )
@@ -230,8 +235,15 @@ class Search:
                 site = sites[0]
                 expression = site.expression()
                 words = f"`{expression}`" if expression else f"result {k}"
-                group = known if self.is_known[k] else uncertain
-                group[f"{words} of line {site.line}"] = operation.result
+                words = f"{words} of line {site.line}"
+                if self.is_known[k]:
+                    known[words] = operation.result
+                else:
+                    for code in {site.code for site in sites}:
+                        results = uncertain.setdefault(code, {})
+                        n_before = sum(one.startswith(words) for one in results)
+                        name = f"{words} (number {n_before + 1})" if n_before else words
+                        results[name] = operation.result
             return result
 
         return self.trace.run(self.along, watch)
