@@ -6,8 +6,9 @@ steps of one place in the code are a *suspect* if all wrong derivatives depend o
 one repair that makes all derivatives right is named; if there are several, that of the first one
 that changes more than a factor or sign, and that does not change a result which is known to be
 right. A result is *cleared* (known to be right) if it is the cotangent of a result of the forward
-pass, or the same numbers. If no repair is found, the line of the first suspect that is not cleared
-is named.
+pass, or the same numbers. If no repair is found, a line is named that writes into an array that is
+not used, or else that of the first suspect that is not cleared and of which other results, to first
+order, would make all derivatives right. A function that other files share is named by its call.
 """
 
 from __future__ import annotations

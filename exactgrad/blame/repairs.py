@@ -87,9 +87,9 @@ def repairs_by(
         for i, side in enumerate(("left", "right")[: len(operation.inputs)]):
             operand = operation.inputs[i]
             if type(operand) is Exact and operand.shape == x.shape:
-                inputs = [*operation.inputs]
-                inputs[i] = x
-                compute = partial(operation.function, *inputs, **operation.options)
+                changed = [*operation.inputs]
+                changed[i] = x
+                compute = partial(operation.function, *changed, **operation.options)
                 yield Repair(f"with {words} as its {side} operand", compute, 1)
     for words, x in known.items():
         lengths = zip(x.shape[::-1], result.shape[::-1], strict=False)
