@@ -23,13 +23,19 @@ from math import inf, nan, prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
-import jax.extend.core
-import jax.extend.source_info_util as source_info_util
-import jax.numpy as jnp
 import numpy as np
-import scipy.special  # noqa: F401  # it has the floats of the functions in `SPECIAL`
 from numpy.typing import NDArray
+
+try:
+    import jax
+    import jax.extend.core
+    import jax.extend.source_info_util as source_info_util
+    import jax.numpy as jnp
+    import scipy.special  # noqa: F401  # it has the floats of the functions in `SPECIAL`
+except ImportError as error:
+    raise ImportError(
+        "exactgrad.jax needs JAX; run pip install bbb-numpy[jax]"
+    ) from error
 
 from . import proofs
 from .arguments import check_callable

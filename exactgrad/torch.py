@@ -38,26 +38,33 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from threading import RLock
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import scipy.special
-import torch
 from numpy.lib.stride_tricks import as_strided
-from torch import Tensor
-from torch._decomp import decomposition_table
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import (
-    keystr,
-    tree_flatten,
-    tree_flatten_with_path,
-    tree_leaves,
-    tree_map,
-    tree_unflatten,
-)
+
+try:
+    import scipy.special
+    import torch
+    from torch import Tensor
+    from torch._decomp import decomposition_table
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+    from torch.utils._pytree import (
+        keystr,
+        tree_flatten,
+        tree_flatten_with_path,
+        tree_leaves,
+        tree_map,
+        tree_unflatten,
+    )
+except ImportError as error:
+    raise ImportError(
+        "exactgrad.torch needs PyTorch; run pip install bbb-numpy[torch]"
+    ) from error
 
 from . import proofs
 from .arguments import check_callable
@@ -80,6 +87,10 @@ PACKAGE = str(Path(__file__).parent)
 APPLY_CODE = torch.autograd.Function.apply.__func__.__code__
 ATOL = 1e-13  # what is left of a difference of equal numbers
 RTOL = 1e-7  # of the largest number: the program has to give PyTorch's own numbers
+TRACE_LOCK = (
+    RLock()
+)  # the default dtype and the random numbers are those of all threads
+RUN_BACKWARD = torch.autograd._engine_run_backward
 UNINITIALIZED = 0.7390851332151607  # what torch.empty holds in a trace
 
 
@@ -1147,29 +1158,37 @@ def _gradients_on() -> Iterator[None]:
 
 
 @contextmanager
+def _float64_as_default() -> Iterator[None]:
+    """Make float64 the dtype of new tensors."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(default)
+
+
+@contextmanager
 def _tracing(tracer: Tracer) -> Iterator[None]:
     """Let a tracer see what PyTorch does, in float64 and with the random numbers of one seed."""
-    default = torch.get_default_dtype()
-    run_engine = torch.autograd._engine_run_backward
 
     def run_backward(*args: Any, **kwargs: Any) -> Any:
         # PyTorch leaves the mode while an overridable function runs, such as torch.autograd.grad
         with Reads(tracer):
-            return run_engine(*args, **kwargs)
+            return RUN_BACKWARD(*args, **kwargs)
 
     with (
+        TRACE_LOCK,
+        _float64_as_default(),
         torch.random.fork_rng(devices=[]),
         sdpa_kernel(SDPBackend.MATH),
         patch.object(torch.autograd, "_engine_run_backward", run_backward),
         traced_launches(tracer.note_launch),
+        Reads(tracer),
+        tracer,
     ):
         torch.manual_seed(0)
-        torch.set_default_dtype(torch.float64)
-        try:
-            with Reads(tracer), tracer:
-                yield
-        finally:
-            torch.set_default_dtype(default)
+        yield
 
 
 class Traced:

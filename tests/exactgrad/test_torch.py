@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -649,3 +650,29 @@ def test_numbers_are_a_theta_and_what_has_no_gradient_is_named():
         prove_vjp(lambda x: (x**2, x), lambda x, grad: None, X)
     with pytest.raises(ValueError, match="an input of floats"):
         prove_vjp(lambda x: (x * torch.ones(2), x), lambda x, grad: grad, 0.5)
+
+
+def test_proofs_in_several_threads_do_not_disturb_each_other():
+    verdicts = []
+
+    def prove_often():
+        for _ in range(4):
+            right = prove(lambda x: (x @ torch.ones(3)).exp(), X)
+            wrong = prove_vjp(Scaled, X)
+            verdicts.append((str(right.verdict), str(wrong.verdict)))
+
+    threads = [threading.Thread(target=prove_often) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert verdicts == 16 * [("proved", "refuted")]
+    assert torch.get_default_dtype() is torch.float32
+
+
+@pytest.mark.parametrize(("name", "package"), [("torch", "PyTorch"), ("jax", "JAX")])
+def test_without_its_framework_a_module_says_what_to_install(name, package):
+    code = f"import sys; sys.modules[{name!r}] = None; import exactgrad.{name}"
+    command = [sys.executable, "-c", code]
+    error = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    assert f"needs {package}; run pip install bbb-numpy[{name}]" in error
