@@ -809,7 +809,7 @@ def test_what_a_kernel_does_not_write_is_no_number():
 
 
 def test_the_page_prints_what_it_shows(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "prove.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "frameworks.md").read_text("utf-8")
     example = r"```python\n(import jax\n.*?)```\n\n```text\n(.*?)```"
     code, shown = re.search(example, page, re.DOTALL).groups()
     file = tmp_path / "rms_norm.py"

@@ -580,7 +580,7 @@ def test_the_package_does_not_import_torch():
 
 
 def test_the_page_prints_what_it_shows(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "prove.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "frameworks.md").read_text("utf-8")
     example = r"```python\n(import numpy as np\nimport torch\n.*?)```\n\n```text\n(.*?)```"
     code, shown = re.search(example, page, re.DOTALL).groups()
     file = tmp_path / "swish.py"
