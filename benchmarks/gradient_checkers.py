@@ -148,6 +148,7 @@ CHECKERS = [
             gradcheck(eps=1e-3, atol=1e-2)),
     Checker("torch gradcheck", "as it is", "torch", "float32", gradcheck()),
     Checker("exactgrad", "as it is", "torch", "float64", exactgrad("torch")),
+    Checker("exactgrad", "as it is", "torch", "float32", exactgrad("torch")),
     Checker("jax check_grads", 'order=1, modes=["rev"]', "jax", "float64", check_grads),
     Checker("jax check_grads", 'order=1, modes=["rev"]', "jax", "float32", check_grads),
     Checker("exactgrad", "as it is", "jax", "float64", exactgrad("jax")),
@@ -268,6 +269,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for result in measurements(options.only):
             print(row(result), flush=True)
             results.append(result)
+        results.sort(key=lambda result: result["framework"], reverse=True)
         RESULTS_PATH.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
     print(table(results))
 

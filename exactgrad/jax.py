@@ -24,13 +24,19 @@ from pathlib import Path
 from string import ascii_letters
 from typing import Any, NamedTuple
 
-import jax
-import jax.extend.core
-import jax.extend.source_info_util as source_info_util
-import jax.numpy as jnp
 import numpy as np
-import scipy.special  # noqa: F401  # it has the floats of the functions in `SPECIAL`
 from numpy.typing import NDArray
+
+try:
+    import jax
+    import jax.extend.core
+    import jax.extend.source_info_util as source_info_util
+    import jax.numpy as jnp
+    import scipy.special  # noqa: F401  # it has the floats of the functions in `SPECIAL`
+except ImportError as error:
+    raise ImportError(
+        "exactgrad.jax needs JAX; run pip install bbb-numpy[jax]"
+    ) from error
 
 from . import proofs
 from .arguments import check_callable
@@ -509,7 +515,7 @@ RULES: dict[str, Function] = {
     "reduce_window_sum": _reduce_window(np.sum, 0),
     "rem": np.fmod,
     "reshape": lambda x, *_, new_sizes, dimensions: np.reshape(
-        np.transpose(x, dimensions or range(np.ndim(x))), new_sizes
+        x if dimensions is None else np.transpose(x, dimensions), new_sizes
     ),
     "rev": lambda x, dimensions: np.flip(x, tuple(dimensions)),
     "round": _round,
@@ -1309,28 +1315,46 @@ def prove_same(
     Returns
     -------
     Proof
-        A proof of the values and, for all cotangents of them, of the gradients by all floats.
+        A proof of the values, integers and booleans among them, and, for all cotangents of the
+        floats, of the gradients by all floats.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument has a wrong type, or if the values have different shapes.
+        If an argument has a wrong type, if the values have different structures or shapes, or if no
+        input has floats.
     """
     check_callable("first", first)
     check_callable("second", second)
     arguments = Arguments.of(first, inputs)
     arrays = [*arguments.flat.values()]
-    cotangents = _random_cotangents(
-        lambda arrays: first(*arguments.with_floats(arrays)), arrays
-    )
+    if not arrays:
+        raise ValueError(
+            "inputs must hold a float or an array of floats; got none: give numbers as floats"
+        )
+
+    def outputs_of(f: Function) -> Function:
+        return lambda arrays: jax.tree_util.tree_map(
+            jnp.asarray, f(*arguments.with_floats(arrays))
+        )
+
+    shapes = [_shapes(outputs_of(f), arrays) for f in (first, second)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(
+            "first and second must return arrays of the same structure and shapes; got "
+            f"{shapes[0]} and {shapes[1]}"
+        )
+    cotangents = _random_cotangents(outputs_of(first), arrays)
 
     def with_gradient(f: Function) -> Function:
         def both(arrays: list[Any], floats: list[Any]) -> Any:
-            def outputs(arrays: list[Any]) -> Any:
-                return f(*arguments.with_floats(arrays))
-
-            output, pull = jax.vjp(outputs, arrays)
-            return _float_leaves(output), pull(_as_cotangent(output, floats))[0]
+            output, pull = jax.vjp(outputs_of(f), arrays)
+            values = [
+                leaf.astype(float)
+                for leaf in jax.tree_util.tree_leaves(output)
+                if not jnp.issubdtype(leaf.dtype, jax.dtypes.extended)
+            ]
+            return values, pull(_as_cotangent(output, floats))[0]
 
         function = Reader().to_numpy(
             _trace(both, arrays, [*cotangents.values()]), [*arguments.flat, *cotangents]
@@ -1360,6 +1384,14 @@ def prove_same(
 def _float_leaves(values: Any) -> list[Any]:
     """Return the leaves of a pytree that are floats."""
     return [leaf for leaf in jax.tree_util.tree_leaves(values) if _is_float(leaf)]
+
+
+def _shapes(outputs: Function, arrays: list[Any]) -> dict[str, Any]:
+    """Return the shape of each array that a function of `arrays` returns, by its place."""
+    with jax.enable_x64(True):
+        result = jax.eval_shape(outputs, arrays)
+    paths = jax.tree_util.tree_flatten_with_path(result)[0]
+    return {jax.tree_util.keystr(path): leaf.shape for path, leaf in paths}
 
 
 def _random_cotangents(outputs: Function, arrays: list[Any]) -> dict[str, Array]:

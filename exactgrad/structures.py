@@ -214,7 +214,7 @@ class Tree(NamedTuple):
 # --- theta and functions of theta, flattened
 
 
-def _array_or_structure(theta: Any) -> Any:
+def array_or_structure(theta: Any) -> Any:
     """Return theta as an array; return it unchanged if it is a tuple, list or dict of arrays.
 
     A list of numbers is converted to an array.
@@ -232,7 +232,7 @@ def flatten_theta(theta: Any) -> tuple[Array, Tree]:
 
     ValueError is raised if theta is empty or holds anything but finite float64 numbers.
     """
-    theta = _array_or_structure(theta)
+    theta = array_or_structure(theta)
     tree = Tree.of(theta, "theta")
     for path, leaf in leaves(theta, "theta"):
         check_floats(path, leaf)

@@ -33,31 +33,45 @@ import linecache
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from threading import RLock
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import scipy.special
-import torch
 from numpy.lib.stride_tricks import as_strided
-from torch import Tensor
-from torch._decomp import decomposition_table
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+try:
+    import scipy.special
+    import torch
+    from torch import Tensor
+    from torch._decomp import decomposition_table
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+    from torch.utils._pytree import (
+        keystr,
+        tree_flatten,
+        tree_flatten_with_path,
+        tree_leaves,
+        tree_map,
+        tree_unflatten,
+    )
+except ImportError as error:
+    raise ImportError(
+        "exactgrad.torch needs PyTorch; run pip install bbb-numpy[torch]"
+    ) from error
 
 from . import proofs
 from .arguments import check_callable
 from .fields.finite import Untraceable
 from .programs import NO_LINE, Line, Program, Step, Variable, to_function
 from .proofs import Proof, Verdict, with_fields
-from .structures import flatten_theta
+from .structures import array_or_structure, flatten_theta
 from .trace.arrays import KINK_MESSAGE, Exact, lift
 from .trace.arrays import of_floats as on_path
 from .trace.copies import ACTIVE_COPIES
@@ -73,6 +87,10 @@ PACKAGE = str(Path(__file__).parent)
 APPLY_CODE = torch.autograd.Function.apply.__func__.__code__
 ATOL = 1e-13  # what is left of a difference of equal numbers
 RTOL = 1e-7  # of the largest number: the program has to give PyTorch's own numbers
+TRACE_LOCK = (
+    RLock()
+)  # the default dtype and the random numbers are those of all threads
+RUN_BACKWARD = torch.autograd._engine_run_backward
 UNINITIALIZED = 0.7390851332151607  # what torch.empty holds in a trace
 
 
@@ -226,7 +244,7 @@ def _picked(op: Any, x: Any, *args: Any, **kwargs: Any) -> tuple[Any, Array]:
         # different numbers move apart, equal ones do not: at a tie the choice changes
         noise = x.primal[..., 0] % 1009 * (1e-15 * np.abs(x.floats).max(initial=0))
         moved = (pick(x.floats + noise), pick(x.floats - noise))
-        if not all(np.array_equal(indices, other) for other in moved):
+        if not all(np.array_equal(indices, nearby) for nearby in moved):
             raise Untraceable(KINK_MESSAGE)
     if "pool" in op.name():
         n_axes = 3 if "pool3d" in op.name() else 2
@@ -862,7 +880,17 @@ class Tracer(TorchDispatchMode):
     def note_launch(
         self, launch: Any, tensors: Sequence[Tensor], run: Callable[[], Any]
     ) -> None:
-        """Add a step for a kernel that may overwrite tensors, and run it on their floats."""
+        """Add a step for a kernel that may overwrite tensors, and run it on their floats.
+
+        Parameters
+        ----------
+        launch : callable
+            The kernel as a function of the arrays in the tensors, which returns the new ones.
+        tensors : sequence of Tensor
+            The tensors that it gets.
+        run : callable
+            Function without arguments that runs the kernel on the tensors.
+        """
         for x in tensors:
             is_whole = x.numel() * x.element_size() == x.untyped_storage().nbytes()
             if not is_whole or not x.is_contiguous() or not x.is_floating_point():
@@ -1123,29 +1151,44 @@ def _find_rule(
 
 
 @contextmanager
+def _gradients_on() -> Iterator[None]:
+    """Record gradients also if the caller has switched them off, as ``torch.no_grad`` does."""
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
+
+
+@contextmanager
+def _float64_as_default() -> Iterator[None]:
+    """Make float64 the dtype of new tensors."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(default)
+
+
+@contextmanager
 def _tracing(tracer: Tracer) -> Iterator[None]:
     """Let a tracer see what PyTorch does, in float64 and with the random numbers of one seed."""
-    default = torch.get_default_dtype()
-    run_engine = torch.autograd._engine_run_backward
 
     def run_backward(*args: Any, **kwargs: Any) -> Any:
         # PyTorch leaves the mode while an overridable function runs, such as torch.autograd.grad
         with Reads(tracer):
-            return run_engine(*args, **kwargs)
+            return RUN_BACKWARD(*args, **kwargs)
 
     with (
+        TRACE_LOCK,
+        _float64_as_default(),
         torch.random.fork_rng(devices=[]),
         sdpa_kernel(SDPBackend.MATH),
         patch.object(torch.autograd, "_engine_run_backward", run_backward),
         traced_launches(tracer.note_launch),
+        Reads(tracer),
+        tracer,
     ):
         torch.manual_seed(0)
-        torch.set_default_dtype(torch.float64)
-        try:
-            with Reads(tracer), tracer:
-                yield
-        finally:
-            torch.set_default_dtype(default)
+        yield
 
 
 class Traced:
@@ -1185,13 +1228,14 @@ class Traced:
     ) -> tuple[Tracer, list[Variable], list[Tensor]]:
         """Return a tracer that has seen a run, the inputs of the program and the results."""
         tracer = Tracer()
-        leaves = [torch.tensor(x) if _is_array(x) else x for x in self.leaves]
-        for i, x in zip(self.moving, arrays, strict=True):
-            leaves[i] = torch.tensor(x)
-        inputs = [tracer.add(leaves[i]) for i in self.moving]
-        with _tracing(tracer):
-            results = self.function(tracer, leaves)
-            return tracer, inputs, results
+        with _gradients_on():
+            leaves = [torch.tensor(x) if _is_array(x) else x for x in self.leaves]
+            for i, x in zip(self.moving, arrays, strict=True):
+                leaves[i] = torch.tensor(x)
+            inputs = [tracer.add(leaves[i]) for i in self.moving]
+            with _tracing(tracer):
+                results = self.function(tracer, leaves)
+                return tracer, inputs, results
 
     def _add_program(self, arrays: Sequence[Array]) -> Callable[..., tuple[Any, ...]]:
         """Return the program of the path that the function takes for some arrays.
@@ -1343,6 +1387,7 @@ def prove(f: Callable[..., Any], theta: Any, *data: Any, **options: Any) -> Proo
     """
     check_callable("f", f)
     theta, data = tree_map(_to_leaf, (theta, data))
+    theta = tree_map(np.asarray, array_or_structure(theta))
     flatten_theta(theta)  # for its errors
     try:
         program, traced = _gradient_program(f, theta, data, options.get("fixed", ()))
@@ -1353,7 +1398,8 @@ def prove(f: Callable[..., Any], theta: Any, *data: Any, **options: Any) -> Proo
     proof = proofs.prove(program, theta, *arrays, **options)
     if proof.verdict is not Verdict.REFUTED or not traced.held:
         return proof
-    notes = [f"{_line_in_words((x,))} {what}" for x, what in traced.held.items()]
+    held = traced.held.items()
+    notes = [f"{_line_in_words((line,))} {reason}" for line, reason in held]
     return with_fields(proof, why=lambda: [*proof.why(), *notes])
 
 
@@ -1402,12 +1448,24 @@ def prove_vjp(forward: Any, *arguments: Any, **options: Any) -> Proof:
     variables = {
         i: x.requires_grad_() for i, x in enumerate(tensors) if _is_float(leaves[i])
     }
-    outputs = _with_gradient(function.apply(*tensors))
+    with _gradients_on(), _tracing(Tracer()):
+        outputs = _with_gradient(function.apply(*tensors))
+        if not outputs:
+            raise ValueError(
+                "forward must return a tensor that depends on an input of floats; got none: give "
+                "these inputs as tensors or arrays"
+            )
+        if not any(requires):
+            value = sum(x.sum() for x in outputs)
+            gradients = torch.autograd.grad(
+                value, [*variables.values()], allow_unused=True
+            )
+            pairs = dict(zip(variables, gradients, strict=True))
+            requires = [pairs.get(i) is not None for i in range(len(inputs))]
     if not any(requires):
-        value = sum(x.sum() for x in outputs)
-        gradients = torch.autograd.grad(value, [*variables.values()], allow_unused=True)
-        pairs = dict(zip(variables, gradients, strict=True))
-        requires = [pairs.get(i) is not None for i in range(len(inputs))]
+        raise ValueError(
+            "backward must return the gradient of an input; got None for all of them"
+        )
     theta = {names[i]: x for i, x in enumerate(leaves) if requires[i]}
     constants = {names[i]: x for i, x in enumerate(leaves) if not requires[i]}
 
@@ -1446,34 +1504,33 @@ def _with_gradient(out: Any) -> list[Tensor]:
     return [x for x in tree_leaves(out) if isinstance(x, Tensor) and x.requires_grad]
 
 
-def _of_floats(out: Any) -> list[Tensor]:
-    """Return the tensors of floats of a result."""
-    tensors = [x for x in tree_leaves(out) if isinstance(x, Tensor)]
-    return [x for x in tensors if x.is_floating_point()]
+def _named_tensors(out: Any) -> dict[str, Tensor]:
+    """Return the tensors and numbers in a result by their place in it, such as ``[0]['mean']``."""
+    leaves = {keystr(path): x for path, x in tree_flatten_with_path(out)[0]}
+    return {
+        name: torch.as_tensor(leaves[name])
+        for name in sorted(leaves)
+        if isinstance(leaves[name], Tensor | float | int)
+    }
 
 
-def _cotangents(outputs: list[Tensor]) -> list[Array]:
+def _cotangents(outputs: Iterable[Tensor]) -> list[Array]:
     """Return random cotangents of the outputs of a function."""
     rng = np.random.default_rng(0)
     return [rng.standard_normal(tuple(x.shape)) for x in outputs]
 
 
 def _weighted(
-    function: Callable[..., Any], outputs_of: Callable[[Any], list[Tensor]]
+    function: Callable[..., Any], tensors_of: Callable[[Any], Iterable[Tensor]]
 ) -> Callable[..., Any]:
     """Return the sum of the products of a function's outputs and their cotangents.
 
-    `outputs_of` returns those tensors of its result that have cotangents.
+    `tensors_of` returns the tensors in what the function returns.
     """
 
     def value(theta: Any, constants: Any, grad_out: Any) -> Any:
-        outputs = outputs_of(function(theta, constants))
-        if len(outputs) != len(grad_out):
-            raise ValueError(
-                f"the functions must return equally many tensors of floats; got {len(grad_out)} "
-                f"and {len(outputs)}"
-            )
-        return sum((x * u).sum() for x, u in zip(outputs, grad_out, strict=True))
+        pairs = zip(tensors_of(function(theta, constants)), grad_out, strict=True)
+        return sum((x * u).sum() for x, u in pairs)
 
     return value
 
@@ -1486,8 +1543,8 @@ def prove_same(
     Parameters
     ----------
     f, g : callable
-        Functions of the inputs that return a tensor or a tuple of them, such as a kernel and its
-        plain form. Tensors of integers are left out.
+        Functions of the inputs that return a tensor, or a tuple, list or dict of them, such as a
+        kernel and its plain form.
     *inputs
         Tensors or arrays of floats vary; all others are constants.
     **options
@@ -1502,7 +1559,8 @@ def prove_same(
     Raises
     ------
     TypeError, ValueError
-        If f or g cannot be called, or if their values have different shapes.
+        If f or g cannot be called, if their values have different structures or shapes, or if no
+        input varies.
     """
     check_callable("f", f)
     check_callable("g", g)
@@ -1521,13 +1579,27 @@ def prove_same(
 
         return apply
 
-    variables = {i: torch.tensor(x, requires_grad=True) for i, x in theta.items()}
-    plain = {i: torch.tensor(x) if _is_array(x) else x for i, x in constants.items()}
-    grad_out = _cotangents(_of_floats(applied(f)(variables, plain)))
+    if not theta:
+        raise ValueError(
+            "inputs must hold a tensor or an array of floats; got none: give numbers as tensors"
+        )
+    shapes = []
+    for function in (f, g):
+        tensors = [torch.tensor(x) if _is_array(x) else x for x in leaves]
+        with _gradients_on(), _tracing(Tracer()):
+            outputs = _named_tensors(applied(function)({}, dict(enumerate(tensors))))
+        shapes.append({name: tuple(x.shape) for name, x in outputs.items()})
+    if shapes[0] != shapes[1]:
+        raise ValueError(
+            f"f and g must return tensors of the same shapes; got {shapes[0]} and {shapes[1]}"
+        )
+    grad_out = _cotangents(outputs.values())
     programs = []
     try:
         for function in (f, g):
-            loss = _weighted(applied(function), _of_floats)
+            loss = _weighted(
+                applied(function), lambda out: _named_tensors(out).values()
+            )
             programs.append(_gradient_program(loss, theta, (constants, grad_out))[0])
     except NotTraceable as error:
         return Proof(Verdict.NOT_TRACEABLE, 0, reason=str(error), of_values=True)

@@ -99,9 +99,9 @@ class ExactKernel:
 
     def pointer(self, i: int) -> Any:
         """Return the pointer to array i that the kernel gets."""
-        kind = self.language.pointer_type(self.language.float64)
+        pointer_type = self.language.pointer_type(self.language.float64)
         address = np.array([i << ADDRESS_BITS], np.uint64)
-        return self.language.tensor(self.handle(address, kind), kind)
+        return self.language.tensor(self.handle(address, pointer_type), pointer_type)
 
     @contextmanager
     def replaced(self) -> Iterator[None]:
@@ -158,11 +158,11 @@ class ExactKernel:
 
     def _to_tensor(self, values: Any, dtype: Any) -> Any:
         """Return the result of a reduction as a tensor of Triton."""
-        kind = dtype
+        tensor_type = dtype
         if np.shape(values):
-            kind = self.language.block_type(dtype, [*values.shape])
+            tensor_type = self.language.block_type(dtype, [*values.shape])
         values = np.reshape(values, np.shape(values) or (1,))
-        return self.language.tensor(self.handle(values, dtype.scalar), kind)
+        return self.language.tensor(self.handle(values, dtype.scalar), tensor_type)
 
 
 def _refuse_atomic(*_: Any) -> None:

@@ -27,7 +27,7 @@ from project import proofs as proving  # noqa: E402
 ROOT = HERE.parent
 START_PAGES = (
     "README.md", "docs/using.md", "docs/own-loop.md", "docs/prove.md", "docs/reading.md",
-    "docs/stability.md",
+    "docs/frameworks.md", "docs/stability.md",
     "exercises/README.md", "derivations.md", "proofs.md", "CONTRIBUTING.md", "CHANGELOG.md",
     "SECURITY.md", "site/index.md",
     "docs/choosing.md", "site/symptoms.md", "benchmarks/uci.md", "benchmarks/README.md",
@@ -294,7 +294,7 @@ def contents(reachable: Reachable) -> str:
         "Try it": ["exercises/README.md", *sorted(reachable.notebooks)],
         "Use it": [
             *("README.md", "docs/using.md", *QUESTIONS, "docs/own-loop.md", "docs/prove.md"),
-            "docs/stability.md",
+            *("docs/frameworks.md", "docs/stability.md"),
             *("site/symptoms.md", "benchmarks/uci.md"),
         ],
         "Look it up": ["tags/index", "proofs.md", "api/index", "docs/reading.md"],

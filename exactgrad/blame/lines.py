@@ -420,6 +420,7 @@ def explanation(
 
     @cache
     @in_own_context
+    @np.errstate(all="ignore")
     def explain() -> list[str]:
         if theta.size > MAX_THETA_SIZE:
             return []

@@ -37,6 +37,7 @@ N_CHANNELS = (
     BatchedPrime.n_channels
 )  # number of versions of a function that one run computes
 TINY_SHARE = 1e-9  # floats that are smaller than this share of the largest count as 0
+N_ROUNDED_DIGITS = 7  # number of digits of the mantissas of floats that are compared
 # Largest difference of derivatives that count as equal in floats, relative to their terms
 RIGHT_RTOL = 1e-9
 # Beginnings of the paths of library files, whose operations belong to the line that calls them
@@ -204,14 +205,15 @@ class Trace:
     def rounded(self, numbers: Array) -> Array:
         """Return numbers such that those that are equal but for rounding are equal.
 
-        Residues are returned as they are, floats with seven digits or, if they are far below the
-        largest, as 0.
+        Residues are returned as they are, floats with seven digits of their mantissas or, if they
+        are far below the largest, as 0.
         """
         if not self.in_floats:
             return numbers
         largest = np.abs(numbers).max(initial=0.0, where=np.isfinite(numbers))
         is_tiny = np.abs(numbers) <= TINY_SHARE * largest
-        return np.where(is_tiny, 0.0, numbers).astype(np.float32)
+        mantissas, exponents = np.frexp(np.where(is_tiny, 0.0, numbers))
+        return np.ldexp(np.round(mantissas, N_ROUNDED_DIGITS), exponents)
 
     def direction(self, size: int) -> Array:
         """Return the random direction (size,) of all results of `size` numbers; [1] for size 1."""

@@ -2,7 +2,8 @@
 
 They are fast where decimals are slow, and tell how far they can be trusted: each channel changes
 the result of every operation in its last digits at random, so that the channels differ by what
-rounding can do to the result (stochastic arithmetic, https://doi.org/10.1016/0378-4754(93)90003-D).
+rounding can do to the result (J. Vignes, A stochastic arithmetic for reliable scientific
+computation, 1993).
 """
 
 from __future__ import annotations

@@ -109,6 +109,7 @@ class Stability:
 
 
 @in_own_context
+@np.errstate(all="ignore")
 def stability(
     function: Callable[..., Any],
     theta: Any,

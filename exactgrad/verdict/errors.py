@@ -128,6 +128,7 @@ def deferred_errors(
 
     @cache
     @in_own_context
+    @np.errstate(all="ignore")
     def errors() -> tuple[WrongDerivative, ...]:
         try:
             again = type(evidence)(problem, theta)

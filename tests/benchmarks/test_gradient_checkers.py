@@ -34,13 +34,18 @@ def test_inputs_have_the_shape_and_the_dtype_of_those_that_they_replace(kind, ex
     assert replaced.dtype == value.dtype
 
 
-@pytest.mark.parametrize("framework", ["torch", "jax"])
-def test_exactgrad_sees_every_mistake_at_random_inputs_and_accuses_no_right_pass_at_any(framework):
+@pytest.mark.parametrize(
+    ("framework", "dtype"), [("torch", "float64"), ("torch", "float32"), ("jax", "float64")]
+)
+def test_exactgrad_sees_every_mistake_at_random_inputs_and_accuses_no_right_pass_at_any(
+    framework, dtype
+):
     results = json.loads(RESULTS_PATH.read_text("utf-8"))
     ours = [
         result
         for result in results
-        if result["framework"] == framework and result["checker"] == "exactgrad"
+        if (result["checker"], result["framework"], result["dtype"])
+        == ("exactgrad", framework, dtype)
     ]
     assert [result["inputs"] for result in ours] == list(INPUTS)
     assert not ours[0]["not_seen"]

@@ -301,6 +301,11 @@ def classify(theta, x, labels):
 THETA = {"bias": normal(3), "weights": normal(2, 3, seed=1)}
 
 
+def test_a_product_along_an_axis_whose_derivative_reshapes_in_another_order_is_proved():
+    x, weights = normal(2, 3), normal(2, seed=1)
+    assert reader.prove(lambda x, w: (w * jnp.prod(x, axis=1)).sum(), x, weights)
+
+
 def test_a_refutation_names_parameters_and_the_line_of_a_backward_rule():
     proof = str(reader.prove(classify, THETA, normal(4, 2), np.array([0, 2, 1, 2])))
     assert proof.startswith("refuted: 9 of 9 derivatives are wrong")
@@ -479,6 +484,23 @@ def test_two_functions_have_the_same_values_and_gradients():
     assert proof.coordinates == 6 + 6 + 8 + 8
     wrong = reader.prove_same(partial(flash_attention, forgotten=1e-9), attention, *inputs)
     assert wrong.verdict is Verdict.REFUTED
+
+
+def test_all_that_functions_return_is_compared_with_its_structure_and_shapes():
+    x = normal(3)
+    right = lambda x: (jnp.exp(x), jnp.argmax(x), x > 0)  # noqa: E731
+    assert reader.prove_same(right, lambda x: [jnp.exp(x), x.argmax(), x > 0], x)
+    for wrong in (
+        lambda x: (jnp.exp(x), jnp.argmin(x), x > 0),
+        lambda x: (jnp.exp(x), jnp.argmax(x), x < 0),
+    ):
+        assert reader.prove_same(right, wrong, x).verdict is Verdict.REFUTED
+    assert reader.prove_same(lambda x: 1.0, lambda x: 2.0, x).verdict is Verdict.REFUTED
+    for wrong in (jnp.sum, lambda x: x[None], lambda x: (x, x), lambda x: {"a": x}):
+        with pytest.raises(ValueError, match="same structure and shapes"):
+            reader.prove_same(lambda x: x, wrong, x)
+    with pytest.raises(ValueError, match="inputs must hold"):
+        reader.prove_same(lambda i: i, lambda i: i, jnp.arange(3))
 
 
 def test_equal_values_do_not_hide_other_gradients():
@@ -794,7 +816,7 @@ def test_what_a_kernel_does_not_write_is_no_number():
 
 
 def test_the_page_prints_what_it_shows(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "prove.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "frameworks.md").read_text("utf-8")
     example = r"```python\n(import jax\n.*?)```\n\n```text\n(.*?)```"
     code, shown = re.search(example, page, re.DOTALL).groups()
     file = tmp_path / "rms_norm.py"

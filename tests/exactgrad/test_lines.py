@@ -176,6 +176,16 @@ def test_the_change_that_makes_all_derivatives_right_is_told():
     )
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("at", [99.0, 200.0, 300.0])
+def test_numbers_beyond_the_floats_do_not_warn_when_a_refutation_is_printed(at):
+    def powers(theta):
+        large = np.exp(theta)
+        return (large**3).sum(), np.cos(large) + np.tanh(theta)
+
+    assert "refuted" in str(prove(powers, np.array([0.5, at])))
+
+
 def test_without_a_source_and_for_a_large_theta_no_line_is_named():
     names = {}
     exec("def f(theta):\n    return (theta**2).sum(), theta * theta", names)

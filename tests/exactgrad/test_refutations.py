@@ -4,6 +4,9 @@ import ast
 import inspect
 import math
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +21,7 @@ from exactgrad.fields.floats import Floats
 from exactgrad.trace.arrays import lift
 from exactgrad.verdict.runs import run
 
+ROOT = Path(__file__).resolve().parents[2]
 RNG = np.random.default_rng(0)
 normal = RNG.standard_normal
 FAR = np.array([800.0, 820.0])
@@ -209,3 +213,14 @@ def test_the_line_of_most_real_errors_is_named():
         named.append(bool(match) and any(int(match[1]) in span for span in spans))
     assert len(named) == 14
     assert sum(named) >= 12
+
+
+@pytest.mark.slow
+def test_the_line_of_most_changes_of_the_gallery_is_named():
+    command = [sys.executable, "-m", "benchmarks.lines", "--users", "--count", "50"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    n_changed, n_named = map(
+        int, re.search(r"changed: (\d+) mutants, named (\d+)", printed).groups()
+    )
+    assert n_named >= 0.85 * n_changed
+    assert n_changed >= 30

@@ -215,9 +215,9 @@ RIGHT = [
 
 @pytest.mark.parametrize("arguments", RIGHT, ids=range(len(RIGHT)))
 def test_a_function_that_loses_no_more_than_its_input_is_not_accused(arguments):
-    result = stability(*arguments, n_inputs=60)
+    result = stability(*arguments, n_inputs=30)
     assert result, result
-    assert result.n_undefined < result.n_inputs / 2 + 10
+    assert result.n_undefined < result.n_inputs / 2 + 5
 
 
 @pytest.mark.slow
@@ -231,14 +231,14 @@ def test_nor_in_any_format_and_with_any_seed(arguments, dtype):
 
 @pytest.mark.parametrize("relative", [1e-9, 1e-12])
 def test_a_planted_error_is_found_and_its_digits_are_counted(relative):
-    result = stability(lambda x: np.logaddexp(0.0, x) * np.float64(1 + relative), ONE)
+    result = stability(lambda x: np.logaddexp(0.0, x) * np.float64(1 + relative), ONE, n_inputs=30)
     assert result  # a constant of the function, in exact numbers, too
 
     def rounded(x):
         # the exact copy has no float32: it keeps all digits
         return np.logaddexp(0.0, x.astype(np.float32) if relative > 1e-10 else x)
 
-    result = stability(rounded, ONE, n_inputs=60)
+    result = stability(rounded, ONE, n_inputs=30)
     assert bool(result) == (relative < 1e-10)
     if not result:
         lost = np.log10(np.finfo(np.float32).eps / np.finfo(float).eps)
@@ -252,7 +252,7 @@ def test_a_single_wrong_derivative_is_named():
         gradient[2] = (1 + gradient[2]) - 1
         return (theta**3).sum(), gradient
 
-    result = stability(function, THETA, floor=0.0)
+    result = stability(function, THETA, floor=0.0, n_inputs=80)
     assert {failure.name for failure in result.failures} == {"derivative by theta[2]"}
 
 
@@ -265,8 +265,8 @@ def test_an_expanded_polynomial_is_found_near_its_root():
     def expanded(x):
         return x**5 - 5 * x**4 + 10 * x**3 - 10 * x**2 + 5 * x - 1
 
-    assert not stability(expanded, ONE)
-    assert stability(lambda x: (x - 1) ** 5, ONE)
+    assert not stability(expanded, ONE, n_inputs=40)
+    assert stability(lambda x: (x - 1) ** 5, ONE, n_inputs=40)
 
 
 def test_decimals_decide_comparisons_where_floats_overflow():
@@ -274,9 +274,13 @@ def test_decimals_decide_comparisons_where_floats_overflow():
         e = np.exp(x)
         return np.maximum(e / (1 + e), 0.5)
 
-    result = stability(at_least_half, ONE, domain=(0, 1e4))
+    result = stability(at_least_half, ONE, domain=(0, 1e4), n_inputs=40)
     assert math.isnan(result.worst.computed)
     assert result.worst.exact == pytest.approx(1.0)
+
+
+def test_a_result_that_few_digits_show_as_zero_is_computed_with_more():
+    assert stability(lambda x: np.logaddexp(0.0, x), np.array([-400.0]), n_inputs=1)
 
 
 def test_a_power_that_underflows_is_not_masked():
@@ -297,7 +301,7 @@ def test_a_power_that_underflows_is_not_masked():
 
 def test_the_printed_input_can_be_pasted_and_fails_again():
     for dtype in (*FORMATS, "float16"):
-        result = stability(naive_logsumexp, THETA, dtype=dtype, n_inputs=80)
+        result = stability(naive_logsumexp, THETA, dtype=dtype, n_inputs=30)
         text = str(result.worst).splitlines()[0].removeprefix("at ")
         theta = eval(text, {"np": np})
         assert theta.dtype == dtype
@@ -307,6 +311,7 @@ def test_the_printed_input_can_be_pasted_and_fails_again():
         assert len(np.unique(theta)) <= 2
 
 
+@pytest.mark.slow
 def test_the_range_of_sizes_ends_where_the_exponential_overflows():
     low, high = stability(naive_softplus, THETA).stable_range
     assert low < 1e-300
@@ -330,7 +335,7 @@ def test_the_simplest_input_is_still_in_the_domain():
 
 def test_the_same_seed_gives_the_same_result():
     first, second, other = (
-        stability(naive_variance, THETA, n_inputs=50, seed=seed) for seed in (1, 1, 2)
+        stability(naive_variance, THETA, n_inputs=20, seed=seed) for seed in (1, 1, 2)
     )
     assert str(first) == str(second) != str(other)
 
@@ -382,7 +387,7 @@ def test_a_theta_at_which_the_loss_has_overflown_is_no_measure():
     result = stability(naive_softplus, 1000 * np.abs(THETA), n_inputs=10)
     assert result.stable_range is None
     assert result.worst.computed == np.inf
-    failures = stability(naive_cross_entropy, np.array([40.0, 0.3, -0.2])).failures
+    failures = stability(naive_cross_entropy, np.array([40.0, 0.3, -0.2]), n_inputs=40).failures
     assert any(np.isfinite(failure.computed) for failure in failures)
 
 
@@ -413,7 +418,7 @@ def test_an_error_in_floats_alone_is_a_failure():
             raise OverflowError("exp")
         return np.log(1 + e)
 
-    result = stability(function, ONE, domain=(1.0, 2000.0))
+    result = stability(function, ONE, domain=(1.0, 2000.0), n_inputs=40)
     assert math.isnan(result.worst.computed)
     assert result.worst.exact > 700
 
@@ -563,6 +568,7 @@ def test_the_command_says_where_digits_are_lost(tmp_path, capsys):
     assert capsys.readouterr().out.startswith("stable: float32")
 
 
+@pytest.mark.slow
 def test_the_page_prints_what_it_shows(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "stability.md").read_text("utf-8")
@@ -572,3 +578,10 @@ def test_the_page_prints_what_it_shows(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == shown
     command = re.search(r"```sh\nexactgrad (.*?)\n", page)[1]
     assert main(command.split()) == 1
+
+
+def test_floats_that_raise_for_the_caller_do_not_stop_stability():
+    with np.errstate(all="raise"):
+        result = stability(lambda theta: np.log(1 + np.exp(theta)).sum(), np.array([0.9, -0.4]))
+        assert set(np.geterr().values()) == {"raise"}
+    assert result.failures

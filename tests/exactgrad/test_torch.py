@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -287,7 +288,7 @@ def test_two_functions_have_the_same_values_and_gradients():
     assert prove_same(torch.exp, lambda x: Scaled.apply(x).exp(), QKV[0]).verdict == "refuted"
     assert prove_same(torch.exp, lambda x: x.exp().detach(), QKV[0]).verdict == "refuted"
     assert prove_same(torch.sign, lambda x: 1 - 2 * (x < 0).double(), QKV[0]).verdict == "proved"
-    with pytest.raises(ValueError, match="equally many tensors"):
+    with pytest.raises(ValueError, match="tensors of the same shapes"):
         prove_same(torch.exp, lambda x: (x, x), QKV[0])
 
 
@@ -579,7 +580,7 @@ def test_the_package_does_not_import_torch():
 
 
 def test_the_page_prints_what_it_shows(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "prove.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "frameworks.md").read_text("utf-8")
     example = r"```python\n(import numpy as np\nimport torch\n.*?)```\n\n```text\n(.*?)```"
     code, shown = re.search(example, page, re.DOTALL).groups()
     file = tmp_path / "swish.py"
@@ -595,3 +596,83 @@ def test_kernels_of_triton_are_proved_where_it_is_installed():
     script = Path(__file__).with_name("triton_kernels.py")
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     subprocess.run([sys.executable, str(script)], check=True, env=environment)
+
+
+def with_index(kernel, index):
+    return lambda x: (kernel(x), {"index": index(x)})
+
+
+def test_all_that_functions_return_is_compared_with_its_structure_and_shapes():
+    x = numbers(3)
+    right = with_index(torch.exp, torch.argmax)
+    assert prove_same(right, with_index(lambda x: x.exp(), torch.argmax), x)
+    for other in (torch.argmin, lambda x: x.argmax() + 1, lambda x: x.argmax() == 3):
+        assert prove_same(right, with_index(torch.exp, other), x).verdict == "refuted"
+    assert prove_same(lambda x: (x, x.detach()), lambda x: (x, 2 * x.detach()), x).wrong
+    assert prove_same(lambda x: {"a": x, "b": x**2}, lambda x: {"b": x * x, "a": x}, x)
+    assert prove_same(lambda x: 1.0, lambda x: 2.0, x).verdict == "refuted"
+    for other in (lambda x: x[None], torch.sum, lambda x: (x, x)):
+        with pytest.raises(ValueError, match="of the same shapes"):
+            prove_same(lambda x: x, other, x)
+    with pytest.raises(ValueError, match="inputs must hold"):
+        prove_same(torch.exp, torch.exp, 0.5)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_gradients_are_recorded_also_where_the_caller_has_switched_them_off(mode):
+    with mode():
+        proofs = [prove(lambda x: (x**2).sum(), X), prove_vjp(Scaled, X)]
+        assert prove_same(lambda x: x**2, lambda x: x * x, X)
+        assert not torch.is_grad_enabled()
+        assert [str(proof.verdict) for proof in proofs] == ["proved", "refuted"]
+        assert proofs[1].wrong
+
+
+def test_a_function_with_float32_constants_is_a_pair():
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x @ (2 * torch.eye(2))
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad @ (2 * torch.eye(2))
+
+    assert prove_vjp(Doubled, numbers(3, 2))
+    assert prove_same(lambda x: x * 2, lambda x: x @ (2 * torch.eye(2)), numbers(3, 2))
+
+
+def test_numbers_are_a_theta_and_what_has_no_gradient_is_named():
+    assert prove(lambda x: x**3, 0.5)
+    assert prove(lambda x: x.prod(), [0.5, 1.5])
+    assert prove(lambda x: x["a"] ** 2, {"a": 0.5})
+    with pytest.raises(ValueError, match="backward must return the gradient"):
+        prove_vjp(lambda x: (x**2, x), lambda x, grad: None, X)
+    with pytest.raises(ValueError, match="an input of floats"):
+        prove_vjp(lambda x: (x * torch.ones(2), x), lambda x, grad: grad, 0.5)
+
+
+def test_proofs_in_several_threads_do_not_disturb_each_other():
+    verdicts = []
+
+    def prove_often():
+        for _ in range(4):
+            right = prove(lambda x: (x @ torch.ones(3)).exp(), X)
+            wrong = prove_vjp(Scaled, X)
+            verdicts.append((str(right.verdict), str(wrong.verdict)))
+
+    threads = [threading.Thread(target=prove_often) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert verdicts == 16 * [("proved", "refuted")]
+    assert torch.get_default_dtype() is torch.float32
+
+
+@pytest.mark.parametrize(("name", "package"), [("torch", "PyTorch"), ("jax", "JAX")])
+def test_without_its_framework_a_module_says_what_to_install(name, package):
+    code = f"import sys; sys.modules[{name!r}] = None; import exactgrad.{name}"
+    command = [sys.executable, "-c", code]
+    error = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    assert f"needs {package}; run pip install bbb-numpy[{name}]" in error

@@ -26,7 +26,8 @@ class Example:
     `theta` and `data` are the arguments from which a search starts; at the theta `at` the naive
     form has lost half of the digits of float64, in its value or in a derivative. `cure` is a word
     of the advice that is expected, if there is one. `sizes` are the sizes of numbers other than 0
-    between which the careful form neither overflows nor underflows.
+    between which the careful form does not overflow, `domain` the numbers for which the
+    function is meant.
     """
 
     title: str
@@ -38,6 +39,7 @@ class Example:
     data: tuple = ()
     cure: str = ""
     sizes: tuple = (0.0, np.inf)
+    domain: tuple = (-np.inf, np.inf)
 
     @property
     def lines(self):
@@ -46,14 +48,14 @@ class Example:
         return {first + i for i, line in enumerate(lines) if line.rstrip().endswith("# loses")}
 
 
-def example(title, source, at, *data, theta=None, cure="", sizes=(0.0, np.inf)):
+def example(title, source, at, *data, theta=None, cure="", **limits):
     """Add the functions `naive` and `careful` of a class to the examples."""
     at = np.array(at, float, ndmin=1)
     start = np.linspace(0.5, 1.0, at.size) if theta is None else np.array(theta, float, ndmin=1)
 
     def add(pair):
         forms = pair.naive, pair.careful
-        EXAMPLES.append(Example(title, source, *forms, start, at, data, cure, sizes))
+        EXAMPLES.append(Example(title, source, *forms, start, at, data, cure, **limits))
         return pair
 
     return add
@@ -98,9 +100,9 @@ class _:
     def careful(x):
         small = np.abs(x) < 1
         terms = series(x, *[(k + 1) / factorial(k + 2) for k in range(20)])
-        divisor = np.where(small, 1, x)
-        slope = np.where(small, terms, (np.exp(x) - np.expm1(x) / divisor) / divisor)
-        return (np.expm1(x) / x).sum(), slope
+        z, h = np.where(small, 1, x), np.exp(x / 2)  # e^x may overflow
+        value = np.where(small, np.expm1(np.where(small, x, 0)) / x, h * (h / z) - 1 / z)
+        return value.sum(), np.where(small, terms, h * (h * (1 - 1 / z) / z) + 1 / z / z)
 
 
 @example("(e^x - 1) / x by Kahan's logarithm", "Higham 1.14.1", 1e-9)
@@ -117,10 +119,10 @@ class _:
         e = np.exp(x)
         small = np.abs(x) < 1
         value = np.where(small & (e != 1), (e - 1) / np.where(e == 1, 1, np.log(e)), 1)
-        divisor = np.where(small, 1, x)
-        value = np.where(small, value, (e - 1) / divisor)
+        z, h = np.where(small, 1, x), np.exp(x / 2)  # e^x may overflow
+        value = np.where(small, value, h * (h / z) - 1 / z)
         terms = series(x, *[(k + 1) / factorial(k + 2) for k in range(20)])
-        return value.sum(), np.where(small, terms, (e - (e - 1) / divisor) / divisor)
+        return value.sum(), np.where(small, terms, h * (h * (1 - 1 / z) / z) + 1 / z / z)
 
 
 @example("log(1 + x)", "Higham 1.14; Goldberg", 1e-9, cure="log1p")
@@ -215,7 +217,8 @@ class _:
 
 
 @example("eps (e^((a+b) eps) - 1) / ((e^(a eps) - 1) (e^(b eps) - 1))",
-         "Herbie expq3, Hamming 3.4.2", [1e-9, 2e-9], 1.0, cure="expm1")  # fmt: skip
+         "Herbie expq3, Hamming 3.4.2", [1e-9, 2e-9], 1.0, cure="expm1",
+         sizes=(1e-18, 1e18))  # fmt: skip
 class _:
     def naive(theta, eps):
         a, b = theta
@@ -445,7 +448,7 @@ class _:
 
     def careful(theta):
         value = np.hypot(theta[0], theta[1])
-        return value, theta / value
+        return value, theta / np.where(value > 0, value, 1)  # 0 at the kink
 
 
 @example("sqrt(x^2 + y^2) - x", "Higham ch. 1", [1e8, 1.0])
@@ -460,6 +463,7 @@ class _:
         x, y = theta
         distance = np.hypot(x, y)
         value = np.where(x > 0, y * (y / (distance + np.abs(x))), distance - x)
+        distance = np.where(distance > 0, distance, 1)  # slopes of 0 at the kink
         return value, np.array([-value / distance, y / distance])
 
 
@@ -557,7 +561,7 @@ class _:
 
 
 @example("area of a triangle by Heron", "Higham ch. 2; Goldberg", [1e8, 1e8, 1.1],
-         theta=[3.0, 4.0, 5.0], sizes=MODERATE)  # fmt: skip
+         theta=[3.0, 4.0, 5.0], sizes=MODERATE, domain=(0.0, np.inf))  # fmt: skip
 class _:
     def naive(theta):
         a, b, c = theta
@@ -1086,7 +1090,7 @@ def _(theta):
     return gap * gap, 2 * gap * np.array([-1.0, 1.0])
 
 
-@conditioned("x^2 - y^2 for rounded x and y", [1.37, 1.37 + 1.1e-10])
+@conditioned("x^2 - y^2 of rounded x and y", [1.37, 1.37 + 1.1e-10], domain=(-1e9, 1e9))
 def _(theta):
     x, y = theta
     return x**2 - y**2, np.array([2 * x, -2 * y])

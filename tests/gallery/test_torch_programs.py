@@ -72,6 +72,20 @@ def test_a_right_pass_is_proved_and_a_wrong_one_refuted_with_its_reason(backward
     assert backward_pass.reason in str(proof)
 
 
+def single(value):
+    """Return a tensor of floats, or each of a tuple, in single precision."""
+    if isinstance(value, tuple):
+        return tuple(map(single, value))
+    return value.float() if value.is_floating_point() else value
+
+
+@passes()
+def test_a_pass_of_single_precision_gets_the_same_verdicts(backward_pass):
+    for wrong, verdict in [(False, "proved"), (True, "refuted")]:
+        loss, *inputs = backward_pass.make(wrong)
+        assert prover.prove(loss, *map(single, inputs)).verdict == verdict
+
+
 def mutated_builders(backward_pass):
     """Yield builders of the right pass, each with one random change in its backward function."""
     source = source_of(backward_pass.build)

@@ -27,6 +27,7 @@ USING = [  # one question a page: docs/using.md lists them
     not in (
         "own-loop.md",
         "prove.md",
+        "frameworks.md",
         "stability.md",
         "fit-report.md",
     )  # which have tests of their own
