@@ -280,7 +280,7 @@ def _convert(x: Any, new_dtype: Any) -> Any:
             return x != 0
         return x if to_float else x.astype(new_dtype)
     if to_float:
-        return np.asarray(x, float)
+        return np.asarray(np.real(x), float)
     return np.asarray(x).astype(new_dtype)
 
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import typing
+import warnings
 from functools import partial
 from pathlib import Path
 
@@ -359,6 +360,13 @@ def test_flax_and_equinox_modules_are_proved():
     equinox = pytest.importorskip("equinox")
     mlp = equinox.nn.MLP(2, 1, 3, 2, key=jax.random.key(0))
     assert reader.prove(lambda mlp, x: (jax.vmap(mlp)(x) ** 2).sum(), mlp, normal(4, 2))
+
+
+def test_complex_numbers_are_not_traceable_and_warn_nobody():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        proof = reader.prove(lambda x: (jnp.abs(jnp.fft.fft(x)) ** 2).sum(), normal(3))
+    assert proof.verdict is Verdict.NOT_TRACEABLE
 
 
 def test_an_operation_without_a_rule_is_named_with_the_line_of_the_user():
