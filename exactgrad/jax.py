@@ -21,6 +21,7 @@ from functools import cache, partial
 from itertools import dropwhile
 from math import inf, nan, prod
 from pathlib import Path
+from string import ascii_letters
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,8 +110,8 @@ def _moving(primitive: Any, n_arrays: int = 1) -> Function:
 
 def _window_positions(
     shape: Sequence[int],
-    window: Sequence[int],
-    strides: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
     padding: Sequence[tuple[int, int]],
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
@@ -121,7 +122,7 @@ def _window_positions(
     ----------
     shape : sequence of int
         The shape of the array that the windows slide over.
-    window, strides : sequence of int
+    window_dimensions, window_strides : sequence of int
         The shape of a window, and the steps between windows along each axis.
     padding : sequence of pairs of int
         The numbers of entries that are added before and behind the array along each axis.
@@ -131,7 +132,12 @@ def _window_positions(
     with jax.enable_x64(True):
         numbers = jnp.arange(1.0, prod(shape) + 1).reshape(1, 1, *shape)
         patches = jax.lax.conv_general_dilated_patches(
-            numbers, window, strides, padding, base_dilation, window_dilation
+            numbers,
+            window_dimensions,
+            window_strides,
+            padding,
+            base_dilation,
+            window_dilation,
         )
     return np.asarray(patches[0]).astype(int) - 1
 
@@ -141,29 +147,12 @@ def _reduce_window(reduce: Function, outside: float) -> Function:
 
     `outside` is the number that stands for what is outside of the array.
     """
-
-    def of_windows(
-        x: Any,
-        window_dimensions: Any,
-        window_strides: Any,
-        padding: Any,
-        base_dilation: Any,
-        window_dilation: Any,
-    ) -> Any:
-        positions = _window_positions(
-            x.shape,
-            window_dimensions,
-            window_strides,
-            padding,
-            base_dilation,
-            window_dilation,
-        )
-        return reduce(_pick(positions, x, outside), axis=0)
-
-    return of_windows
+    return lambda x, **windows: reduce(
+        _pick(_window_positions(x.shape, **windows), x, outside), axis=0
+    )
 
 
-def _chosen_positions(x: Any, select_prim: Any, windows: tuple[Any, ...]) -> Array:
+def _chosen_positions(x: Any, select_prim: Any, **windows: Any) -> Array:
     """Return the flat position of the largest entry of x in each window.
 
     Parameters
@@ -172,88 +161,36 @@ def _chosen_positions(x: Any, select_prim: Any, windows: tuple[Any, ...]) -> Arr
         The array that the windows slide over.
     select_prim : Primitive
         The comparison `ge`, or `le` for the smallest entry.
-    windows : tuple
+    **windows
         Arguments of `_window_positions` after the shape.
     """
-    positions = _window_positions(x.shape, *windows)
-    is_largest = select_prim.name == "ge"
-    entries = _pick(positions, x, -inf if is_largest else inf)
-    choice = (np.argmax if is_largest else np.argmin)(entries, axis=0)
+    positions = _window_positions(x.shape, **windows)
+    choose, outside = {"ge": (np.argmax, -inf), "le": (np.argmin, inf)}[
+        select_prim.name
+    ]
+    choice = choose(_pick(positions, x, outside), axis=0)
     return np.take_along_axis(positions, np.asarray(choice)[None], 0)[0]
 
 
-def _select_and_scatter_add(
-    source: Any,
-    operand: Any,
-    select_prim: Any,
-    window_dimensions: Any,
-    window_strides: Any,
-    padding: Any,
-) -> Any:
-    """Return the sums of `source` by the entry of `operand` that each window has chosen."""
-    windows = window_dimensions, window_strides, padding
-    positions = _chosen_positions(operand, select_prim, windows)
-    return _scatter(np.add, np.zeros(operand.shape), positions, source)
+def _convolve(x: Any, kernel: Any, **parameters: Any) -> Any:
+    """Return ``conv_general_dilated`` of two arrays.
 
-
-def _select_and_gather_add(
-    tangents: Any,
-    operand: Any,
-    select_prim: Any,
-    window_dimensions: Any,
-    window_strides: Any,
-    padding: Any,
-    base_dilation: Any,
-    window_dilation: Any,
-) -> Any:
-    """Return the entries of `tangents` where each window of `operand` has its largest entry."""
-    windows = (
-        window_dimensions,
-        window_strides,
-        padding,
-        base_dilation,
-        window_dilation,
-    )
-    return _pick(_chosen_positions(operand, select_prim, windows), tangents, 0)
-
-
-def _convolve(
-    x: Any,
-    kernel: Any,
-    window_strides: Any,
-    padding: Any,
-    lhs_dilation: Any,
-    rhs_dilation: Any,
-    dimension_numbers: Any,
-    feature_group_count: int,
-    batch_group_count: int,
-) -> Any:
-    """Return ``conv_general_dilated`` of two arrays."""
-    x = np.transpose(x, dimension_numbers.lhs_spec)  # batch, channels, space
-    kernel = np.transpose(kernel, dimension_numbers.rhs_spec)  # out, in, space
-    n_groups = feature_group_count * batch_group_count
-    group_axis = 1 if feature_group_count > 1 else 0
-    groups = []
-    for part, weights in zip(
-        np.split(x, n_groups, axis=group_axis),
-        np.split(kernel, n_groups),
-        strict=True,
-    ):
-        positions = _window_positions(
-            part.shape,
-            (1, 1, *weights.shape[2:]),
-            (1, 1, *window_strides),
-            ((0, 0), (0, 0), *padding),
-            (1, 1, *lhs_dilation),
-            (1, 1, *rhs_dilation),
+    Each entry of the kernel multiplies at most one entry of x for each entry of the result.
+    """
+    shape = kernel.shape
+    with jax.enable_x64(True):
+        numbers = jnp.arange(1.0, x.size + 1).reshape(x.shape)
+        results = jax.lax.map(
+            lambda unit: jax.lax.conv_general_dilated_p.bind(
+                numbers, unit, **parameters
+            ),
+            jnp.eye(prod(shape)).reshape(-1, *shape),
         )
-        positions = np.moveaxis(positions, 0, 2)  # batch, channels, window, space
-        n_rows, _, _, *space = positions.shape
-        patches = _pick(positions.reshape(n_rows, -1, prod(space)), part, 0)
-        out = np.matmul(np.reshape(weights, (len(weights), -1)), patches)
-        groups.append(np.reshape(out, (n_rows, len(weights), *space)))
-    out = np.concatenate(groups, axis=1)
-    return np.transpose(out, np.argsort(dimension_numbers.out_spec))
+    positions = np.asarray(results).astype(int) - 1
+    n_terms = np.max(np.sum(positions >= 0, axis=0))
+    entries = np.argsort(-positions, axis=0, kind="stable")[:n_terms]
+    positions = np.take_along_axis(positions, entries, 0)
+    return np.sum(np.ravel(kernel)[entries] * _pick(positions, x, 0), axis=0)
 
 
 def _scatter(combine: Function, x: Any, positions: Array, updates: Any) -> Any:
@@ -313,27 +250,17 @@ def _gather(x: Any, indices: Any, **parameters: Any) -> Any:
     return _pick(np.asarray(positions), x, nan if outside is None else outside)
 
 
-def _slices(starts: Any, sizes: Any, shape: Any) -> tuple[slice, ...]:
-    """Return the slices of given starts and sizes, moved into an array of a shape."""
-    ends = zip(map(int, starts), sizes, shape, strict=True)
-    firsts = [(min(max(start, 0), n - size), size) for start, size, n in ends]
-    return tuple(slice(first, first + size) for first, size in firsts)
-
-
 def _dot_general(x: Any, y: Any, dimension_numbers: Any) -> Any:
     """Return the sums of products over contracted axes, for each entry of the batch axes."""
-    contracted, batch = dimension_numbers
-    matrices: list[Any] = []
-    sizes: list[Any] = []
-    for array, summed, axes in zip((x, y), contracted, batch, strict=True):
-        free = [k for k in range(array.ndim) if k not in (*summed, *axes)]
-        sizes.append([array.shape[k] for k in free])
-        n_summed = prod(array.shape[k] for k in summed)
-        matrix = np.transpose(array, (*axes, *free, *summed))
-        stacked = [array.shape[k] for k in axes]
-        matrices.append(np.reshape(matrix, (*stacked, prod(sizes[-1]), n_summed)))
-    out = np.matmul(matrices[0], np.swapaxes(matrices[1], -1, -2))
-    return np.reshape(out, (*stacked, *sizes[0], *sizes[1]))
+    summed_axes, batch_axes = dimension_numbers
+    of_x = [*ascii_letters[: x.ndim]]
+    of_y = [*ascii_letters[x.ndim : x.ndim + y.ndim]]
+    for i, j in [*zip(*batch_axes, strict=True), *zip(*summed_axes, strict=True)]:
+        of_y[j] = of_x[i]
+    batch = [of_x[i] for i in batch_axes[0]]
+    free = [name for name in (*of_x, *of_y) if (name in of_x) != (name in of_y)]
+    names = ",".join(["".join(of_x), "".join(of_y)])
+    return np.einsum(f"{names}->{''.join([*batch, *free])}", x, y)
 
 
 def _broadcast(x: Any, *_: Any, shape: Any, broadcast_dimensions: Any) -> Any:
@@ -341,10 +268,8 @@ def _broadcast(x: Any, *_: Any, shape: Any, broadcast_dimensions: Any) -> Any:
     if np.ndim(x) == 0 and type(x) is not Exact and x != x:
         # what a kernel has not written yet
         return xp.empty(shape)
-    sizes = [1] * len(shape)
-    for axis, size in zip(broadcast_dimensions, np.shape(x), strict=True):
-        sizes[axis] = size
-    return np.broadcast_to(np.reshape(x, sizes), shape)
+    new_axes = tuple({*range(len(shape))} - {*broadcast_dimensions})
+    return np.broadcast_to(np.expand_dims(x, new_axes), shape)
 
 
 def _convert(x: Any, new_dtype: Any) -> Any:
@@ -401,10 +326,8 @@ def _power(x: Any, y: Any) -> Any:
     """Return x to the power y; whole exponents need no logarithm of x."""
     if type(y) is Exact or np.asarray(y).dtype.kind == "f":
         return x**y
-    out = np.multiply(x, np.ones(np.shape(y)))
-    for exponent in np.unique(y):
-        out = np.where(np.equal(y, exponent), x ** int(exponent), out)
-    return out
+    exponents, which = np.unique(y, return_inverse=True)
+    return _select(which, *(x ** int(exponent) for exponent in exponents))
 
 
 def _round(x: Any, rounding_method: Any) -> Any:
@@ -430,10 +353,8 @@ def _triangular_solve(
     unit_diagonal: bool,
 ) -> Any:
     """Return the solution of a triangular system, ``a x = b`` or ``x a = b``."""
-    offset = int(unit_diagonal)
-    a = np.tril(a, -offset) if lower else np.triu(a, offset)
-    if unit_diagonal:
-        a = a + np.eye(a.shape[-1])
+    a = np.tril(a, -unit_diagonal) if lower else np.triu(a, unit_diagonal)
+    a = a + unit_diagonal * np.eye(a.shape[-1])
     if transpose_a:
         a = np.swapaxes(a, -1, -2)
     if left_side:
@@ -444,31 +365,21 @@ def _triangular_solve(
 
 def _lu(a: Any) -> tuple[Any, Array, Array]:
     """Return the factors of a matrix in one array, its row exchanges and the order of its rows."""
-    if a.ndim > 2:
-        parts = zip(*map(_lu, a), strict=True)
-        factors, pivots, order = map(np.stack, parts)
-        return factors, pivots, order
-    a = a.copy()
-    exchanged = list[int]()
-    order = np.arange(len(a))
-    for k in range(min(a.shape)):
-        pivot = k + int(np.argmax(np.abs(a[k:, k])))
-        exchanged.append(pivot)
-        exchange = np.arange(len(a))
-        exchange[[k, pivot]] = pivot, k
-        a = a[exchange]
-        order = order[exchange]
-        a[k + 1 :, k] = a[k + 1 :, k] / a[k, k]
-        a[k + 1 :, k + 1 :] -= np.multiply(a[k + 1 :, k, None], a[None, k, k + 1 :])
-    return a, np.array(exchanged, np.int32), order
-
-
-def _iota(shape: Any, dimension: int, dtype: Any) -> Array:
-    """Return an array whose entries are their index along one axis."""
-    sizes = [1] * len(shape)
-    sizes[dimension] = shape[dimension]
-    indices = np.arange(shape[dimension]).reshape(sizes)
-    return _convert(np.broadcast_to(indices, shape), dtype)
+    n_rows, n_columns = a.shape[-2:]
+    order = np.broadcast_to(np.arange(n_rows), a.shape[:-1])
+    pivots = list[Any]()
+    for k in range(min(n_rows, n_columns)):
+        pivot = k + np.argmax(np.abs(a[..., k:, k]), axis=-1)[..., None]
+        rows = np.arange(n_rows)
+        rows = np.where(rows == pivot, k, np.where(rows == k, pivot, rows))
+        a = np.take_along_axis(a, rows[..., None], -2)
+        order = np.take_along_axis(order, rows, -1)
+        pivots.append(pivot)
+        a[..., k + 1 :, k] /= a[..., k, None, k]
+        a[..., k + 1 :, k + 1 :] -= np.multiply(
+            a[..., k + 1 :, k, None], a[..., k, None, k + 1 :]
+        )
+    return a, np.concatenate(pivots, axis=-1).astype(np.int32), order
 
 
 def _scan(
@@ -558,9 +469,7 @@ RULES: dict[str, Function] = {
     "device_put": lambda *values: values,
     "div": _divide,
     "dot_general": _dot_general,
-    "dynamic_slice": lambda x, *starts, slice_sizes: x[
-        _slices(starts, slice_sizes, x.shape)
-    ],
+    "dynamic_slice": _moving(jax.lax.dynamic_slice_p),
     "dynamic_update_slice": _moving(jax.lax.dynamic_update_slice_p, 2),
     "eq": np.equal,
     "eq_to": np.equal,
@@ -572,7 +481,6 @@ RULES: dict[str, Function] = {
     "ge": np.greater_equal,
     "gt": np.greater,
     "integer_pow": lambda x, y: x**y,
-    "iota": _iota,
     "is_finite": np.isfinite,
     "le": np.less_equal,
     "le_to": np.less_equal,
@@ -619,8 +527,12 @@ RULES: dict[str, Function] = {
     "scatter-min": _scatter_rule(np.minimum),
     "scatter-sub": _scatter_rule(np.subtract),
     "scatter-mul": _scatter_rule(np.multiply),
-    "select_and_gather_add": _select_and_gather_add,
-    "select_and_scatter_add": _select_and_scatter_add,
+    "select_and_gather_add": lambda tangents, x, **windows: _pick(
+        _chosen_positions(x, **windows), tangents, 0
+    ),
+    "select_and_scatter_add": lambda source, x, **windows: _scatter(
+        np.add, np.zeros(x.shape), _chosen_positions(x, **windows), source
+    ),
     "select_n": _select,
     "sharding_constraint": _same,
     "sign": np.sign,

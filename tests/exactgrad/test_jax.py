@@ -141,6 +141,13 @@ CASES = {
         ),
         normal(34),
     ),
+    "conv batch groups": (
+        lambda x: lax.conv_general_dilated(
+            x[:16].reshape(4, 2, 2), x[16:].reshape(2, 2, 2), (1,), "SAME", batch_group_count=2
+        ),
+        normal(24),
+    ),
+    "reshape of other axes": (lambda x: lax.reshape(x, (4, 3), (1, 0)) ** 2, normal(3, 4)),
     "max pool": (
         lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (1, 2), ((0, 0), (1, 1))),
         normal(4, 4),
