@@ -285,6 +285,12 @@ def _convolution_backward(
     return to_x, to_weight, np.sum(grad, axis=(0, *range(2, grad.ndim)))
 
 
+def _unfold_backward(grad: Any, sizes: Any, dim: int, size: int, step: int) -> Any:
+    """Return the cotangent, of shape `sizes`, of an array of which windows were taken."""
+    positions = torch.arange(int(np.prod(sizes))).reshape(sizes).unfold(dim, size, step)
+    return _sum_at(positions.flatten().numpy(), grad, sizes)
+
+
 def _pad(x: Any, pad: Any, value: float = 0) -> Any:
     """Return x with a constant around it, or without its edges where `pad` is negative."""
     op = torch.ops.aten.constant_pad_nd.default
@@ -424,6 +430,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "_linalg_solve_ex": _solve,
     "linalg_lu_solve": _lu_solve,
     "constant_pad_nd": _pad,
+    "unfold_backward": _unfold_backward,
     "convolution": _convolution,
     "convolution_backward": _convolution_backward,
 }
@@ -489,7 +496,6 @@ SHOWN = {
     "replication_pad2d_backward": _linear,
     "scatter_add": _linear,
     "trace": _linear,
-    "unfold_backward": _linear,
     "upsample_bilinear2d": _linear,
     "upsample_bilinear2d_backward": _linear,
     "upsample_linear1d": _linear,
