@@ -1261,6 +1261,9 @@ def prove_vjp(
     def both(arrays: list[Any], floats: list[Any]) -> Any:
         output, residuals = forward(*arguments.with_floats(arrays))
         result = backward(residuals, _as_cotangent(output, floats))
+        is_bare = len(inputs) == 1 and isinstance(inputs[0], list)
+        if isinstance(result, list) and not is_bare:
+            result = tuple(result)
         if not isinstance(result, tuple) and len(inputs) == 1:
             result = (result,)
         return _float_leaves(output), arguments.floats_of(result)

@@ -1465,7 +1465,8 @@ def _as_function(forward: Any, backward: Any) -> Any:
 
         @staticmethod
         def backward(ctx: Any, *grad_out: Any) -> Any:
-            return backward(ctx.saved, grad_out[0] if ctx.is_one else grad_out)
+            result = backward(ctx.saved, grad_out[0] if ctx.is_one else grad_out)
+            return tuple(result) if isinstance(result, list) else result
 
     return Pair
 

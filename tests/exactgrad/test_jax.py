@@ -362,6 +362,15 @@ def test_flax_and_equinox_modules_are_proved():
     assert reader.prove(lambda mlp, x: (jax.vmap(mlp)(x) ** 2).sum(), mlp, normal(4, 2))
 
 
+def test_a_backward_pass_may_return_a_list():
+    forward = lambda x: (x**2, x)  # noqa: E731
+    assert reader.prove_vjp(forward, lambda x, d: [2 * x * d], normal(3))
+    of_list = lambda x: (x[0] ** 2, x)  # noqa: E731
+    assert reader.prove_vjp(of_list, lambda x, d: [2 * x[0] * d], [normal(3)])
+    wrong = reader.prove_vjp(forward, lambda x, d: [x * d], normal(3))
+    assert wrong.verdict is Verdict.REFUTED
+
+
 def test_complex_numbers_are_not_traceable_and_warn_nobody():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

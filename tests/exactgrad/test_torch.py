@@ -645,6 +645,13 @@ def test_a_function_with_float32_constants_is_a_pair():
     assert prove_same(lambda x: x * 2, lambda x: x @ (2 * torch.eye(2)), numbers(3, 2))
 
 
+def test_a_backward_pass_may_return_a_list():
+    forward = lambda x, y: (x * y, (x, y))  # noqa: E731
+    right = lambda saved, grad: [grad * saved[1], grad * saved[0]]  # noqa: E731
+    assert prove_vjp(forward, right, X, X + 1)
+    assert prove_vjp(forward, lambda *x: right(*x)[::-1], X, X + 1).verdict == "refuted"
+
+
 def test_numbers_are_a_theta_and_what_has_no_gradient_is_named():
     assert prove(lambda x: x**3, 0.5)
     assert prove(lambda x: x.prod(), [0.5, 1.5])
