@@ -154,6 +154,9 @@ SQUARES = {
         torch.linalg.solve_triangular(spd(x).tril(), x, upper=False)
         + torch.linalg.solve_triangular(spd(x).triu(), x, upper=True, left=False)
     ),
+    "unit triangular": lambda x: torch.linalg.solve_triangular(
+        x, x.exp(), upper=False, unitriangular=True
+    ),
 }
 CASES = [
     *((name, f, numbers(6)) for name, f in ELEMENTWISE.items()),
