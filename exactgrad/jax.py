@@ -43,6 +43,7 @@ from .arguments import check_callable
 from .fields.finite import Untraceable
 from .programs import NO_LINE, Line, Program, Step, Variable, to_function
 from .proofs import Proof, Verdict, with_fields
+from .rules import solve_triangular
 from .trace.arrays import Exact, lift
 from .trace.functions import SPECIAL, polygamma
 from .trace.makers import ACTIVE_FIELD
@@ -344,25 +345,6 @@ def _top_k(x: Any, k: int, axis: int) -> tuple[Any, Array]:
     return np.take_along_axis(x, positions, axis), positions
 
 
-def _triangular_solve(
-    a: Any,
-    b: Any,
-    left_side: bool,
-    lower: bool,
-    transpose_a: bool,
-    unit_diagonal: bool,
-) -> Any:
-    """Return the solution of a triangular system, ``a x = b`` or ``x a = b``."""
-    a = np.tril(a, -unit_diagonal) if lower else np.triu(a, unit_diagonal)
-    a = a + unit_diagonal * np.eye(a.shape[-1])
-    if transpose_a:
-        a = np.swapaxes(a, -1, -2)
-    if left_side:
-        return np.linalg.solve(a, b)
-    solution = np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2))
-    return np.swapaxes(solution, -1, -2)
-
-
 def _lu(a: Any) -> tuple[Any, Array, Array]:
     """Return the factors of a matrix in one array, its row exchanges and the order of its rows."""
     n_rows, n_columns = a.shape[-2:]
@@ -554,7 +536,9 @@ RULES: dict[str, Function] = {
     "tile": lambda x, reps: np.tile(x, reps),
     "top_k": _top_k,
     "transpose": lambda x, permutation: np.transpose(x, permutation),
-    "triangular_solve": _triangular_solve,
+    "triangular_solve": lambda a, b, left_side, lower, transpose_a, unit_diagonal: (
+        solve_triangular(a, b, lower, left_side, unit_diagonal, transpose_a)
+    ),
     "unstack": lambda x, axis: [*np.moveaxis(x, axis, 0)],
     "while": _while,
     "xor": np.bitwise_xor,

@@ -71,6 +71,7 @@ from .arguments import check_callable
 from .fields.finite import Untraceable
 from .programs import NO_LINE, Line, Program, Step, Variable, to_function
 from .proofs import Proof, Verdict, with_fields
+from .rules import solve_triangular
 from .structures import array_or_structure, flatten_theta
 from .trace.arrays import KINK_MESSAGE, Exact, lift
 from .trace.arrays import of_floats as on_path
@@ -142,22 +143,6 @@ def _power(x: Any, exponent: Any) -> Any:
     if _is_array(x):
         return x**exponent
     return np.exp(exponent * math.log(x))
-
-
-def _solve_triangular(
-    matrix: Any, right: Any, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Any:
-    """Return the solution X of A X = B, or of X A = B, for a triangular matrix A."""
-    if not left:
-        turned = matrix.swapaxes(-1, -2), right.swapaxes(-1, -2)
-        return _solve_triangular(*turned, not upper, True, unitriangular).swapaxes(
-            -1, -2
-        )
-    matrix = (np.triu if upper else np.tril)(matrix)
-    if unitriangular:
-        identity = np.eye(matrix.shape[-1])
-        matrix = matrix * (1 - identity) + identity
-    return np.linalg.solve(matrix, right)
 
 
 def _solve(matrix: Any, right: Any, left: bool = True, **_: Any) -> tuple[Any, ...]:
@@ -235,28 +220,25 @@ def _linear(op: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _picked(op: Any, x: Any, *args: Any, **kwargs: Any) -> tuple[Any, Array]:
     """Return the numbers of x that an operation picks by their order, and their indices."""
+    numbers = torch.arange(1.0, 1 + x.size, dtype=torch.float64).reshape(x.shape)
 
-    def pick(floats: Array) -> Array:
-        return op(torch.tensor(floats), *args, **kwargs)[1].numpy()
+    def pick(floats: Array) -> tuple[Array, Array]:
+        tensor = torch.tensor(floats)
+        # the derivative of the numbers that are picked picks the positions
+        _, positions = torch.autograd.functional.jvp(
+            lambda tensor: op(tensor, *args, **kwargs)[0], tensor, numbers
+        )
+        indices = op(tensor, *args, **kwargs)[1]
+        return positions.long().numpy() - 1, indices.numpy()
 
-    indices = on_path(pick)(x)
+    positions, indices = on_path(pick)(x)
     if type(x) is Exact and not x.field.is_decimal:
         # different numbers move apart, equal ones do not: at a tie the choice changes
         noise = x.primal[..., 0] % 1009 * (1e-15 * np.abs(x.floats).max(initial=0))
-        moved = (pick(x.floats + noise), pick(x.floats - noise))
-        if not all(np.array_equal(indices, nearby) for nearby in moved):
+        moved = (pick(x.floats + noise)[1], pick(x.floats - noise)[1])
+        if not all(np.array_equal(indices, other) for other in moved):
             raise Untraceable(KINK_MESSAGE)
-    if "pool" in op.name():
-        n_axes = 3 if "pool3d" in op.name() else 2
-        planes = x.reshape(*x.shape[:-n_axes], -1)
-        flat = indices.reshape(*indices.shape[:-n_axes], -1)
-        return np.take_along_axis(planes, flat, -1).reshape(indices.shape), indices
-    names = [argument.name for argument in op._schema.arguments[1:]]
-    dim = (dict(zip(names, args, strict=False)) | kwargs).get("dim", -1)
-    if indices.ndim == x.ndim:
-        return np.take_along_axis(x, indices, dim), indices
-    values = np.take_along_axis(x, np.expand_dims(indices, dim), dim)
-    return np.squeeze(values, dim), indices
+    return _at_positions(positions, x), indices
 
 
 @cache
@@ -303,15 +285,6 @@ def _convolution_backward(
     return to_x, to_weight, np.sum(grad, axis=(0, *range(2, grad.ndim)))
 
 
-def _max_pool_backward(grad: Any, x: Any, *settings: Any) -> Any:
-    """Return the cotangent of x, whose largest numbers lie at the indices, the last setting."""
-    indices = settings[-1]
-    n_planes = int(np.prod(grad.shape[:-2]))
-    planes = np.arange(n_planes)[:, None] * (x.size // n_planes)
-    positions = planes + indices.reshape(n_planes, -1)
-    return _sum_at(positions.ravel(), grad, x.shape)
-
-
 def _unfold_backward(grad: Any, sizes: Any, dim: int, size: int, step: int) -> Any:
     """Return the cotangent, of shape `sizes`, of an array of which windows were taken."""
     positions = torch.arange(int(np.prod(sizes))).reshape(sizes).unfold(dim, size, step)
@@ -329,12 +302,6 @@ def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> A
     """Return x with `values` written to the entries at `indices`, or added to them."""
     show = _linear if accumulate else _moved
     return show(torch.ops.aten.index_put.default, x, indices, values, accumulate)
-
-
-def _scatter_number(x: Any, dim: int, index: Any, value: float) -> Any:
-    """Return x with a number written to the entries at `index`."""
-    values = np.full(index.shape, float(value))
-    return _moved(torch.ops.aten.scatter.src, x, dim, index, values)
 
 
 # Rules by the name of an operation, with its overload where that matters
@@ -443,7 +410,9 @@ RULES: dict[str, Callable[..., Any]] = {
     "cumprod": lambda x, dim: np.cumprod(x, axis=dim),
     "index_put": _index_put,
     "_unsafe_index_put": _index_put,
-    "scatter.value": _scatter_number,
+    "scatter.value": lambda x, dim, index, value: _moved(
+        torch.ops.aten.scatter.src, x, dim, index, np.full(index.shape, float(value))
+    ),
     "mm": np.matmul,
     "bmm": np.matmul,
     "mv": np.matmul,
@@ -452,7 +421,9 @@ RULES: dict[str, Callable[..., Any]] = {
         np.linalg.cholesky(x).swapaxes(-1, -2 if upper else -1),
         0,
     ),
-    "linalg_solve_triangular": _solve_triangular,
+    "linalg_solve_triangular": lambda matrix, right, *, upper, **options: (
+        solve_triangular(matrix, right, lower=not upper, **options)
+    ),
     "linalg_inv_ex": lambda x, check_errors=False: (np.linalg.inv(x), 0),
     "_linalg_det": lambda x: (np.linalg.det(x), x.swapaxes(-1, -2), 0),
     "_linalg_slogdet": lambda x: (*np.linalg.slogdet(x), x.swapaxes(-1, -2), 0),
@@ -460,7 +431,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "linalg_lu_solve": _lu_solve,
     "constant_pad_nd": _pad,
     "unfold_backward": _unfold_backward,
-    "max_pool2d_with_indices_backward": _max_pool_backward,
     "convolution": _convolution,
     "convolution_backward": _convolution_backward,
 }
@@ -518,6 +488,7 @@ SHOWN = {
     "embedding_dense_backward": _linear,
     "im2col": _linear,
     "index_add": _linear,
+    "max_pool2d_with_indices_backward": _linear,
     "max_pool3d_with_indices_backward": _linear,
     "reflection_pad1d_backward": _linear,
     "reflection_pad2d_backward": _linear,
@@ -1001,6 +972,9 @@ class Tracer(TorchDispatchMode):
     def _view(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation whose result shares the memory of its argument."""
         result = func(*args, **kwargs)
+        if not all(self.depends(x) for x in tree_leaves(result)):
+            # a copy, which `contiguous` returns if the numbers lie in another order
+            return self._decompose(func, func.decompose, args, kwargs)
         lines = self._where()
         text = _line_in_words(lines)
         if self.is_forward and re.search(r"detach|\.data\b|no_grad", text):

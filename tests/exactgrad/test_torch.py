@@ -154,6 +154,9 @@ SQUARES = {
         torch.linalg.solve_triangular(spd(x).tril(), x, upper=False)
         + torch.linalg.solve_triangular(spd(x).triu(), x, upper=True, left=False)
     ),
+    "unit triangular": lambda x: torch.linalg.solve_triangular(
+        x, x.exp(), upper=False, unitriangular=True
+    ),
 }
 CASES = [
     *((name, f, numbers(6)) for name, f in ELEMENTWISE.items()),
@@ -647,6 +650,10 @@ def test_a_backward_pass_may_return_a_list():
     right = lambda saved, grad: [grad * saved[1], grad * saved[0]]  # noqa: E731
     assert prove_vjp(forward, right, X, X + 1)
     assert prove_vjp(forward, lambda *x: right(*x)[::-1], X, X + 1).verdict == "refuted"
+
+
+def test_a_softmax_of_a_transposed_matrix_is_traceable():
+    assert prove(lambda x: (torch.softmax(x.T, 0) ** 2).sum(), numbers(2, 2))
 
 
 def test_numbers_are_a_theta_and_what_has_no_gradient_is_named():
