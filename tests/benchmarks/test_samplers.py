@@ -74,7 +74,7 @@ def test_all_contestants_for_effective_samples_warm_up_and_run():
     )
     rows = [one.row(("sampler",)) for one in found]
     assert [row["sampler"] for row in rows] == ["hmc", effective.PEER]
-    for one, row in zip(found, rows, strict=True):
+    for one in found:
         assert one.values["sampler"].shape == (2,)
         assert np.all(one.values["sampler"] > 0)
     verdict = "met" if found[0].ratios()["ratio"].median >= 2 else "MISSED"
