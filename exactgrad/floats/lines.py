@@ -32,9 +32,8 @@ class Recorder:
 
     def __init__(self) -> None:
         self.events: list[Line] = []  # lines in the order of running
-        self.values: list[
-            dict[Any, Array]
-        ] = []  # arrays as float64, by path, for each event
+        # arrays as float64, by path, for each event
+        self.values: list[dict[Any, Array]] = []
 
     def trace(self, frame: FrameType, event: str, _: Any) -> Any:
         """Return the function that records the lines of a called function, or None to skip it.
@@ -121,10 +120,10 @@ def line_of_loss(
     _, n_digits = judge.exact_results(point)
     computed = _record(judge, point, None, n_digits)
     exact = _record(judge, point, RealNumbers(), n_digits)
-    neighbour_results = [
-        _record(judge, point, RealNumbers(judge.limits, k, judge.by_norm), n_digits)
-        for k in range(N_LINE_ROUNDINGS)
+    fields = [
+        RealNumbers(judge.limits, k, judge.by_norm) for k in range(N_LINE_ROUNDINGS)
     ]
+    neighbour_results = [_record(judge, point, field, n_digits) for field in fields]
     if not computed.events:
         return "", 0, -1
     position = 1 - is_value
@@ -132,17 +131,13 @@ def line_of_loss(
     for i, line in enumerate(computed.events):
         if exact.events[i : i + 1] != [line]:
             return *computed.events[i - 1], -1
-        sides = [
-            run.values[i]
-            for run in neighbour_results
-            if run.events[i : i + 1] == [line]
-        ]
+        runs = [run for run in neighbour_results if run.events[i : i + 1] == [line]]
+        sides = [run.values[i] for run in runs]
+        arrays = computed.values[i]
         lost = [
             path
             for path, right in exact.values[i].items()
-            if _has_lost(
-                judge, computed.values[i].get(path), right, sides, path, digits
-            )
+            if _has_lost(judge, arrays.get(path), right, sides, path, digits)
         ]
         if ("return", position) in lost:
             return *line, position

@@ -270,9 +270,8 @@ class Program(NamedTuple):
             Number of their digits.
         """
         parts = self.parts(self.run_decimals(point, field, n_digits))
-        return np.hstack(
-            [to_floats(lift(part, field).primal.ravel()) for part in parts]
-        )
+        decimals = [lift(part, field).primal.ravel() for part in parts]
+        return np.hstack([to_floats(numbers) for numbers in decimals])
 
     def parts(self, returned: Any) -> list[Any]:
         """Return the value and, if there is one, the flat gradient that the function returns.
