@@ -18,7 +18,7 @@ import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
-from itertools import dropwhile
+from itertools import chain, dropwhile
 from math import inf, nan, prod
 from pathlib import Path
 from string import ascii_letters
@@ -225,15 +225,19 @@ def _scatter_rule(combine: Function) -> Function:
     def scatter(
         x: Any, indices: Any, updates: Any, dimension_numbers: Any, mode: Any
     ) -> Any:
-        def of_updates(values: Any) -> Any:
-            return jax.lax.scatter_add(
-                jnp.zeros(np.shape(x)), indices, values, dimension_numbers, mode=mode
-            )
-
         # the transposed operation takes to each update the position that it is added to
         with jax.enable_x64(True):
             numbers = jnp.arange(1.0, np.size(x) + 1).reshape(np.shape(x))
-            _, pull = jax.vjp(of_updates, jnp.zeros(np.shape(updates)))
+            pull = jax.linear_transpose(
+                lambda values: jax.lax.scatter_add(
+                    jnp.zeros(np.shape(x)),
+                    indices,
+                    values,
+                    dimension_numbers,
+                    mode=mode,
+                ),
+                jnp.zeros(np.shape(updates)),
+            )
             positions = np.asarray(pull(numbers)[0]).astype(int) - 1
         return _scatter(combine, x, positions, updates)
 
@@ -1119,20 +1123,13 @@ def prove(f: Function, theta: Any, *data: Any, **options: Any) -> Proof:
     check_callable("f", f)
     arguments = Arguments.of(f, (theta, *data))
     names = [*arguments.flat]
-    n_theta = len(arguments.floats[0])
+    groups = [[*arrays.values()] for arrays in arguments.floats]
 
-    def value(arrays: list[Any]) -> Any:
-        return f(*arguments.with_floats(arrays))
+    def value(*groups: list[Any]) -> Any:
+        return f(*arguments.with_floats([*chain(*groups)]))
 
-    def value_and_gradient(arrays: list[Any]) -> Any:
-        def of_theta(first: list[Any]) -> Any:
-            return value([*first, *arrays[n_theta:]])
-
-        return jax.value_and_grad(of_theta)(arrays[:n_theta])
-
-    arrays = [*arguments.flat.values()]
-    value_trace = _trace(value, arrays)
-    trace = _trace(value_and_gradient, arrays)
+    value_trace = _trace(value, *groups)
+    trace = _trace(jax.value_and_grad(value), *groups)
 
     def claim(reader: Reader) -> Function:
         function = reader.to_numpy(trace, names)
