@@ -207,7 +207,7 @@ def _convolve(
         )
         matrix = np.reshape(weights, (len(weights), -1))
         patches = _pick(positions, part, 0)
-        groups.append(np.einsum("ok,nk...->no...", matrix, patches))
+        groups.append(np.einsum("ok,nk...->no...", matrix, patches, optimize=True))
     out = np.concatenate(groups, axis=1)
     return np.transpose(out, np.argsort(dimension_numbers.out_spec))
 
@@ -283,7 +283,8 @@ def _dot_general(x: Any, y: Any, dimension_numbers: Any) -> Any:
     batch = [of_x[i] for i in batch_axes[0]]
     free = [name for name in (*of_x, *of_y) if (name in of_x) != (name in of_y)]
     names = ",".join(["".join(of_x), "".join(of_y)])
-    return np.einsum(f"{names}->{''.join([*batch, *free])}", x, y)
+    subscripts = f"{names}->{''.join([*batch, *free])}"
+    return np.einsum(subscripts, x, y, optimize=True)
 
 
 def _broadcast(x: Any, *_: Any, shape: Any, broadcast_dimensions: Any) -> Any:
