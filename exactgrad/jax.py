@@ -57,7 +57,7 @@ Array = NDArray[Any]
 Function = Callable[..., Any]
 OWN_FILES = str(Path(__file__).parent)
 # Beginnings of the paths of files whose lines are not the user's
-LIBRARY_PREFIXES = (
+JAX_LIBRARY_PREFIXES = (
     *jax.__path__,
     *np.__path__,
     sysconfig.get_path("stdlib"),
@@ -764,7 +764,7 @@ def _lines(source_info: Any, function: str = "") -> tuple[Line, ...]:
     for frame, code in zip(traceback.frames, traceback.raw_frames()[0], strict=True):
         if frame.file_name.startswith(OWN_FILES):
             break
-        if not frame.file_name.startswith(LIBRARY_PREFIXES):
+        if not frame.file_name.startswith(JAX_LIBRARY_PREFIXES):
             lines.append((frame.file_name, frame.line_num))
         if function == f"{code.co_filename}:{code.co_firstlineno}":
             return tuple(lines)
@@ -995,7 +995,7 @@ def _lines_of_backward_rules() -> Iterator[None]:
 
     def observe(frame: Any, event: str, _: Any) -> None:
         code = frame.f_code
-        if event != "call" or code.co_filename.startswith(LIBRARY_PREFIXES):
+        if event != "call" or code.co_filename.startswith(JAX_LIBRARY_PREFIXES):
             return
         position = code.co_filename, code.co_qualname, frame.f_lineno
         recorded = source_info_util.current().traceback

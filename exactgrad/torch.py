@@ -984,6 +984,9 @@ class Tracer(TorchDispatchMode):
     def _view(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation whose result shares the memory of its argument."""
         result = func(*args, **kwargs)
+        if not all(self.depends(x) for x in tree_leaves(result)):
+            # a copy, which `contiguous` returns if the numbers lie in another order
+            return self._decompose(func, func.decompose, args, kwargs)
         lines = self._where()
         text = _line_in_words(lines)
         if self.is_forward and re.search(r"detach|\.data\b|no_grad", text):

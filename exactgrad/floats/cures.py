@@ -23,7 +23,7 @@ BINARY_FUNCTIONS = {
     "divide": "/",
 }
 COMMUTATIVE = {"+", "*"}
-MAX_DEPTH = 12  # assignments that are followed backwards from a line
+MAX_ASSIGNMENTS = 12  # assignments that are followed backwards from a line
 # Formulas that lose digits, and what to write instead; X, Y, A, B and C stand for any expression.
 # A row stands before those whose formula is a part of its own
 CURES = {
@@ -150,7 +150,7 @@ def to_term(node: Any, assigned: dict[str, Any], depth: int = 0) -> Term:
         return convert(base)  # an entry of a local variable
     if head in TRANSPARENT and operands:
         return convert(operands[0])
-    if isinstance(node, ast.Name) and node.id in assigned and depth < MAX_DEPTH:
+    if isinstance(node, ast.Name) and node.id in assigned and depth < MAX_ASSIGNMENTS:
         earlier = {key: assigned[key] for key in assigned if key != node.id}
         return to_term(assigned[node.id], earlier, depth + 1)
     parts = tuple(map(convert, operands))

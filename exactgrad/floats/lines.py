@@ -21,10 +21,10 @@ __all__ = ["line_of_loss"]
 
 Array = NDArray[Any]
 Line = tuple[str, int]  # the path of a file and the number of a line in it
-N_BESIDE = 8  # roundings of the input
-MAX_DEPTH = 3  # levels of nested containers in which arrays are looked for
+N_LINE_ROUNDINGS = 8  # roundings of the input
+MAX_CONTAINER_LEVELS = 3  # levels of nested containers in which arrays are looked for
 MAX_EVENTS = 3000  # lines after which a run is not observed any more
-MAX_SIZE = 10_000  # numbers of the largest array that is observed
+MAX_OBSERVED_SIZE = 10_000  # numbers of the largest array that is observed
 
 
 class Recorder:
@@ -87,11 +87,15 @@ def _arrays(values: dict[Any, Any], path: tuple[Any, ...] = ()) -> dict[Any, Arr
             arrays[*path, key] = to_floats(value.primal[..., 0])
         elif is_float_leaf(value):
             arrays[*path, key] = np.array(value, float)
-        elif len(path) < MAX_DEPTH and isinstance(value, dict):
+        elif len(path) < MAX_CONTAINER_LEVELS and isinstance(value, dict):
             arrays |= _arrays(value, (*path, key))
-        elif len(path) < MAX_DEPTH and isinstance(value, tuple | list):
+        elif len(path) < MAX_CONTAINER_LEVELS and isinstance(value, tuple | list):
             arrays |= _arrays(dict(enumerate(value)), (*path, key))
-    return {key: array for key, array in arrays.items() if 0 < array.size <= MAX_SIZE}
+    return {
+        key: array
+        for key, array in arrays.items()
+        if 0 < array.size <= MAX_OBSERVED_SIZE
+    }
 
 
 def line_of_loss(
@@ -119,7 +123,7 @@ def line_of_loss(
     exact = _record(judge, point, RealNumbers(), n_digits)
     neighbour_results = [
         _record(judge, point, RealNumbers(judge.limits, k, judge.by_norm), n_digits)
-        for k in range(N_BESIDE)
+        for k in range(N_LINE_ROUNDINGS)
     ]
     if not computed.events:
         return "", 0, -1

@@ -45,7 +45,7 @@ MAX_LOSS = {"float64": 2.0, "float32": 2.0, "float16": 1.0}
 NO_VALUE = "the function has no value in exact numbers at any input that was tried"
 EVERYWHERE = (-np.inf, np.inf)
 ALL_SIZES = (0.0, np.inf)
-IS_STATEFUL = (
+IS_NOT_REPEATABLE = (
     "the function returns different numbers for the same input; draw random numbers outside "
     "of it, and pass them"
 )
@@ -204,7 +204,7 @@ def stability(
     factor = 10**max_loss + flat.size
     judge = Judge(program, limits, factor, False, floors, np.size(parts[0]))
     if repr(judge.run_floats(first)) != repr(judge.run_floats(first)):
-        return Stability(dtype_name, 1, reason=IS_STATEFUL)
+        return Stability(dtype_name, 1, reason=IS_NOT_REPEATABLE)
     try:
         judge = judge._replace(by_norm=_is_symmetric(program, first))
     except TraceError as error:

@@ -652,6 +652,10 @@ def test_a_backward_pass_may_return_a_list():
     assert prove_vjp(forward, lambda *x: right(*x)[::-1], X, X + 1).verdict == "refuted"
 
 
+def test_a_softmax_of_a_transposed_matrix_is_traceable():
+    assert prove(lambda x: (torch.softmax(x.T, 0) ** 2).sum(), numbers(2, 2))
+
+
 def test_numbers_are_a_theta_and_what_has_no_gradient_is_named():
     assert prove(lambda x: x**3, 0.5)
     assert prove(lambda x: x.prod(), [0.5, 1.5])
