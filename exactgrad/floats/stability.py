@@ -91,7 +91,9 @@ class Stability:
     @property
     def worst(self) -> Failure | None:
         """The failure that loses most digits; None if there is none."""
-        return self.failures[0] if self.failures else None
+        if not self.failures:
+            return None
+        return self.failures[0]
 
     def __str__(self) -> str:
         if self.reason:
@@ -238,7 +240,9 @@ def _floors(parts: list[Array], floor: float | None) -> Array:
     """
     if floor is None and len(parts) == 1:
         floor = 0.0
-    sizes = [np.max(np.abs(part)) if floor is None else floor for part in parts]
+    sizes: list[Any] = [floor] * len(parts)
+    if floor is None:
+        sizes = [np.max(np.abs(part)) for part in parts]
     floors = np.repeat(sizes, [np.size(part) for part in parts])
     # where the result at theta has overflown, any size is judged
     return np.nan_to_num(floors, posinf=0.0)
@@ -270,4 +274,6 @@ def _stable_range(
     low = max([size for size in bad if size <= center], default=-1.0)
     high = min([size for size in bad if size >= center], default=np.inf)
     good = [size for size in sizes if low < size < high]
-    return (min(good), max(good)) if good else None
+    if not good:
+        return None
+    return min(good), max(good)
