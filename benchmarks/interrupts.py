@@ -33,6 +33,8 @@ from exactgrad import prove, prove_same
 ENTERING = "trace/copies.py"  # makes what a proof calls, and enters and leaves its call
 CHILD_TIMEOUT_S = 20  # that a child may take
 N_TIMER_INTERRUPTS = 50  # by the timer
+# JAX, where it is imported, warns at a fork; `warnings` would add this name at the first of them
+__warningregistry__: dict[str, Any] = {}
 THETA = np.array([0.3, -1.2, 0.7])
 
 

@@ -18,24 +18,32 @@ import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
-from itertools import dropwhile
+from itertools import chain, dropwhile
 from math import inf, nan, prod
 from pathlib import Path
+from string import ascii_letters
 from typing import Any, NamedTuple
 
-import jax
-import jax.extend.core
-import jax.extend.source_info_util as source_info_util
-import jax.numpy as jnp
 import numpy as np
-import scipy.special  # noqa: F401  # it has the floats of the functions in `SPECIAL`
 from numpy.typing import NDArray
+
+try:
+    import jax
+    import jax.extend.core
+    import jax.extend.source_info_util as source_info_util
+    import jax.numpy as jnp
+    import scipy.special  # noqa: F401  # it has the floats of the functions in `SPECIAL`
+except ImportError as error:
+    raise ImportError(
+        "exactgrad.jax needs JAX; run pip install bbb-numpy[jax]"
+    ) from error
 
 from . import proofs
 from .arguments import check_callable
 from .fields.finite import Untraceable
 from .programs import NO_LINE, Line, Program, Step, Variable, to_function
 from .proofs import Proof, Verdict, with_fields
+from .rules import solve_triangular
 from .trace.arrays import Exact, lift
 from .trace.functions import SPECIAL, polygamma
 from .trace.makers import ACTIVE_FIELD
@@ -49,7 +57,7 @@ Array = NDArray[Any]
 Function = Callable[..., Any]
 OWN_FILES = str(Path(__file__).parent)
 # Beginnings of the paths of files whose lines are not the user's
-LIBRARY_PREFIXES = (
+JAX_LIBRARY_PREFIXES = (
     *jax.__path__,
     *np.__path__,
     sysconfig.get_path("stdlib"),
@@ -101,33 +109,43 @@ def _moving(primitive: Any, n_arrays: int = 1) -> Function:
     return move
 
 
-def _window_positions(
+def _patch_positions(
     shape: Sequence[int],
-    window: Sequence[int],
-    strides: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
     padding: Sequence[tuple[int, int]],
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Array:
-    """Return the flat positions (K, ...) of the K entries of each window; -1 in the padding.
+    """Return the flat positions of the entries of each window; -1 in the padding.
 
     Parameters
     ----------
     shape : sequence of int
-        The shape of the array that the windows slide over.
-    window, strides : sequence of int
+        The shape (n, c, ...) of a batch of arrays of c channels, which the windows slide over.
+    window_dimensions, window_strides : sequence of int
         The shape of a window, and the steps between windows along each axis.
     padding : sequence of pairs of int
         The numbers of entries that are added before and behind the array along each axis.
     base_dilation, window_dilation : sequence of int, optional
         Distance along each axis between entries of the array, and of a window. By default 1.
+
+    Returns
+    -------
+    array of shape (n, c k, ...)
+        The positions of the k entries of each window, channel by channel.
     """
     with jax.enable_x64(True):
-        numbers = jnp.arange(1.0, prod(shape) + 1).reshape(1, 1, *shape)
+        numbers = jnp.arange(1.0, prod(shape) + 1).reshape(shape)
         patches = jax.lax.conv_general_dilated_patches(
-            numbers, window, strides, padding, base_dilation, window_dilation
+            numbers,
+            window_dimensions,
+            window_strides,
+            padding,
+            base_dilation,
+            window_dilation,
         )
-    return np.asarray(patches[0]).astype(int) - 1
+    return np.asarray(patches).astype(int) - 1
 
 
 def _reduce_window(reduce: Function, outside: float) -> Function:
@@ -135,29 +153,12 @@ def _reduce_window(reduce: Function, outside: float) -> Function:
 
     `outside` is the number that stands for what is outside of the array.
     """
-
-    def of_windows(
-        x: Any,
-        window_dimensions: Any,
-        window_strides: Any,
-        padding: Any,
-        base_dilation: Any,
-        window_dilation: Any,
-    ) -> Any:
-        positions = _window_positions(
-            x.shape,
-            window_dimensions,
-            window_strides,
-            padding,
-            base_dilation,
-            window_dilation,
-        )
-        return reduce(_pick(positions, x, outside), axis=0)
-
-    return of_windows
+    return lambda x, **windows: reduce(
+        _pick(_patch_positions((1, 1, *x.shape), **windows)[0], x, outside), axis=0
+    )
 
 
-def _chosen_positions(x: Any, select_prim: Any, windows: tuple[Any, ...]) -> Array:
+def _chosen_positions(x: Any, select_prim: Any, **windows: Any) -> Array:
     """Return the flat position of the largest entry of x in each window.
 
     Parameters
@@ -166,49 +167,15 @@ def _chosen_positions(x: Any, select_prim: Any, windows: tuple[Any, ...]) -> Arr
         The array that the windows slide over.
     select_prim : Primitive
         The comparison `ge`, or `le` for the smallest entry.
-    windows : tuple
-        Arguments of `_window_positions` after the shape.
+    **windows
+        Arguments of `_patch_positions` after the shape.
     """
-    positions = _window_positions(x.shape, *windows)
-    is_largest = select_prim.name == "ge"
-    entries = _pick(positions, x, -inf if is_largest else inf)
-    choice = (np.argmax if is_largest else np.argmin)(entries, axis=0)
+    positions = _patch_positions((1, 1, *x.shape), **windows)[0]
+    choose, outside = {"ge": (np.argmax, -inf), "le": (np.argmin, inf)}[
+        select_prim.name
+    ]
+    choice = choose(_pick(positions, x, outside), axis=0)
     return np.take_along_axis(positions, np.asarray(choice)[None], 0)[0]
-
-
-def _select_and_scatter_add(
-    source: Any,
-    operand: Any,
-    select_prim: Any,
-    window_dimensions: Any,
-    window_strides: Any,
-    padding: Any,
-) -> Any:
-    """Return the sums of `source` by the entry of `operand` that each window has chosen."""
-    windows = window_dimensions, window_strides, padding
-    positions = _chosen_positions(operand, select_prim, windows)
-    return _scatter(np.add, np.zeros(operand.shape), positions, source)
-
-
-def _select_and_gather_add(
-    tangents: Any,
-    operand: Any,
-    select_prim: Any,
-    window_dimensions: Any,
-    window_strides: Any,
-    padding: Any,
-    base_dilation: Any,
-    window_dilation: Any,
-) -> Any:
-    """Return the entries of `tangents` where each window of `operand` has its largest entry."""
-    windows = (
-        window_dimensions,
-        window_strides,
-        padding,
-        base_dilation,
-        window_dilation,
-    )
-    return _pick(_chosen_positions(operand, select_prim, windows), tangents, 0)
 
 
 def _convolve(
@@ -225,27 +192,22 @@ def _convolve(
     """Return ``conv_general_dilated`` of two arrays."""
     x = np.transpose(x, dimension_numbers.lhs_spec)  # batch, channels, space
     kernel = np.transpose(kernel, dimension_numbers.rhs_spec)  # out, in, space
-    n_groups = feature_group_count * batch_group_count
-    group_axis = 1 if feature_group_count > 1 else 0
+    x_groups = np.split(x, batch_group_count)
+    if feature_group_count > 1:
+        x_groups = np.split(x, feature_group_count, axis=1)
     groups = []
-    for part, weights in zip(
-        np.split(x, n_groups, axis=group_axis),
-        np.split(kernel, n_groups),
-        strict=True,
-    ):
-        positions = _window_positions(
+    for part, weights in zip(x_groups, np.split(kernel, len(x_groups)), strict=True):
+        positions = _patch_positions(
             part.shape,
-            (1, 1, *weights.shape[2:]),
-            (1, 1, *window_strides),
-            ((0, 0), (0, 0), *padding),
-            (1, 1, *lhs_dilation),
-            (1, 1, *rhs_dilation),
+            weights.shape[2:],
+            window_strides,
+            padding,
+            lhs_dilation,
+            rhs_dilation,
         )
-        positions = np.moveaxis(positions, 0, 2)  # batch, channels, window, space
-        n_rows, _, _, *space = positions.shape
-        patches = _pick(positions.reshape(n_rows, -1, prod(space)), part, 0)
-        out = np.matmul(np.reshape(weights, (len(weights), -1)), patches)
-        groups.append(np.reshape(out, (n_rows, len(weights), *space)))
+        matrix = np.reshape(weights, (len(weights), -1))
+        patches = _pick(positions, part, 0)
+        groups.append(np.einsum("ok,nk...->no...", matrix, patches, optimize=True))
     out = np.concatenate(groups, axis=1)
     return np.transpose(out, np.argsort(dimension_numbers.out_spec))
 
@@ -281,15 +243,19 @@ def _scatter_rule(combine: Function) -> Function:
     def scatter(
         x: Any, indices: Any, updates: Any, dimension_numbers: Any, mode: Any
     ) -> Any:
-        def of_updates(values: Any) -> Any:
-            return jax.lax.scatter_add(
-                jnp.zeros(np.shape(x)), indices, values, dimension_numbers, mode=mode
-            )
-
         # the transposed operation takes to each update the position that it is added to
         with jax.enable_x64(True):
             numbers = jnp.arange(1.0, np.size(x) + 1).reshape(np.shape(x))
-            _, pull = jax.vjp(of_updates, jnp.zeros(np.shape(updates)))
+            pull = jax.linear_transpose(
+                lambda values: jax.lax.scatter_add(
+                    jnp.zeros(np.shape(x)),
+                    indices,
+                    values,
+                    dimension_numbers,
+                    mode=mode,
+                ),
+                jnp.zeros(np.shape(updates)),
+            )
             positions = np.asarray(pull(numbers)[0]).astype(int) - 1
         return _scatter(combine, x, positions, updates)
 
@@ -307,27 +273,18 @@ def _gather(x: Any, indices: Any, **parameters: Any) -> Any:
     return _pick(np.asarray(positions), x, nan if outside is None else outside)
 
 
-def _slices(starts: Any, sizes: Any, shape: Any) -> tuple[slice, ...]:
-    """Return the slices of given starts and sizes, moved into an array of a shape."""
-    ends = zip(map(int, starts), sizes, shape, strict=True)
-    firsts = [(min(max(start, 0), n - size), size) for start, size, n in ends]
-    return tuple(slice(first, first + size) for first, size in firsts)
-
-
 def _dot_general(x: Any, y: Any, dimension_numbers: Any) -> Any:
     """Return the sums of products over contracted axes, for each entry of the batch axes."""
-    contracted, batch = dimension_numbers
-    matrices: list[Any] = []
-    sizes: list[Any] = []
-    for array, summed, axes in zip((x, y), contracted, batch, strict=True):
-        free = [k for k in range(array.ndim) if k not in (*summed, *axes)]
-        sizes.append([array.shape[k] for k in free])
-        n_summed = prod(array.shape[k] for k in summed)
-        matrix = np.transpose(array, (*axes, *free, *summed))
-        stacked = [array.shape[k] for k in axes]
-        matrices.append(np.reshape(matrix, (*stacked, prod(sizes[-1]), n_summed)))
-    out = np.matmul(matrices[0], np.swapaxes(matrices[1], -1, -2))
-    return np.reshape(out, (*stacked, *sizes[0], *sizes[1]))
+    summed_axes, batch_axes = dimension_numbers
+    of_x = [*ascii_letters[: x.ndim]]
+    of_y = [*ascii_letters[x.ndim : x.ndim + y.ndim]]
+    for i, j in [*zip(*batch_axes, strict=True), *zip(*summed_axes, strict=True)]:
+        of_y[j] = of_x[i]
+    batch = [of_x[i] for i in batch_axes[0]]
+    free = [name for name in (*of_x, *of_y) if (name in of_x) != (name in of_y)]
+    names = ",".join(["".join(of_x), "".join(of_y)])
+    subscripts = f"{names}->{''.join([*batch, *free])}"
+    return np.einsum(subscripts, x, y, optimize=True)
 
 
 def _broadcast(x: Any, *_: Any, shape: Any, broadcast_dimensions: Any) -> Any:
@@ -335,10 +292,8 @@ def _broadcast(x: Any, *_: Any, shape: Any, broadcast_dimensions: Any) -> Any:
     if np.ndim(x) == 0 and type(x) is not Exact and x != x:
         # what a kernel has not written yet
         return xp.empty(shape)
-    sizes = [1] * len(shape)
-    for axis, size in zip(broadcast_dimensions, np.shape(x), strict=True):
-        sizes[axis] = size
-    return np.broadcast_to(np.reshape(x, sizes), shape)
+    new_axes = tuple({*range(len(shape))} - {*broadcast_dimensions})
+    return np.broadcast_to(np.expand_dims(x, new_axes), shape)
 
 
 def _convert(x: Any, new_dtype: Any) -> Any:
@@ -349,7 +304,7 @@ def _convert(x: Any, new_dtype: Any) -> Any:
             return x != 0
         return x if to_float else x.astype(new_dtype)
     if to_float:
-        return np.asarray(x, float)
+        return np.asarray(np.real(x), float)
     return np.asarray(x).astype(new_dtype)
 
 
@@ -395,10 +350,8 @@ def _power(x: Any, y: Any) -> Any:
     """Return x to the power y; whole exponents need no logarithm of x."""
     if type(y) is Exact or np.asarray(y).dtype.kind == "f":
         return x**y
-    out = np.multiply(x, np.ones(np.shape(y)))
-    for exponent in np.unique(y):
-        out = np.where(np.equal(y, exponent), x ** int(exponent), out)
-    return out
+    exponents, which = np.unique(y, return_inverse=True)
+    return _select(which, *(x ** int(exponent) for exponent in exponents))
 
 
 def _round(x: Any, rounding_method: Any) -> Any:
@@ -415,54 +368,23 @@ def _top_k(x: Any, k: int, axis: int) -> tuple[Any, Array]:
     return np.take_along_axis(x, positions, axis), positions
 
 
-def _triangular_solve(
-    a: Any,
-    b: Any,
-    left_side: bool,
-    lower: bool,
-    transpose_a: bool,
-    unit_diagonal: bool,
-) -> Any:
-    """Return the solution of a triangular system, ``a x = b`` or ``x a = b``."""
-    offset = int(unit_diagonal)
-    a = np.tril(a, -offset) if lower else np.triu(a, offset)
-    if unit_diagonal:
-        a = a + np.eye(a.shape[-1])
-    if transpose_a:
-        a = np.swapaxes(a, -1, -2)
-    if left_side:
-        return np.linalg.solve(a, b)
-    solution = np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2))
-    return np.swapaxes(solution, -1, -2)
-
-
 def _lu(a: Any) -> tuple[Any, Array, Array]:
     """Return the factors of a matrix in one array, its row exchanges and the order of its rows."""
-    if a.ndim > 2:
-        parts = zip(*map(_lu, a), strict=True)
-        factors, pivots, order = map(np.stack, parts)
-        return factors, pivots, order
-    a = a.copy()
-    exchanged = list[int]()
-    order = np.arange(len(a))
-    for k in range(min(a.shape)):
-        pivot = k + int(np.argmax(np.abs(a[k:, k])))
-        exchanged.append(pivot)
-        exchange = np.arange(len(a))
-        exchange[[k, pivot]] = pivot, k
-        a = a[exchange]
-        order = order[exchange]
-        a[k + 1 :, k] = a[k + 1 :, k] / a[k, k]
-        a[k + 1 :, k + 1 :] -= np.multiply(a[k + 1 :, k, None], a[None, k, k + 1 :])
-    return a, np.array(exchanged, np.int32), order
-
-
-def _iota(shape: Any, dimension: int, dtype: Any) -> Array:
-    """Return an array whose entries are their index along one axis."""
-    sizes = [1] * len(shape)
-    sizes[dimension] = shape[dimension]
-    indices = np.arange(shape[dimension]).reshape(sizes)
-    return _convert(np.broadcast_to(indices, shape), dtype)
+    n_rows, n_columns = a.shape[-2:]
+    order = np.broadcast_to(np.arange(n_rows), a.shape[:-1])
+    pivots = list[Any]()
+    for k in range(min(n_rows, n_columns)):
+        pivot = k + np.argmax(np.abs(a[..., k:, k]), axis=-1)[..., None]
+        rows = np.arange(n_rows)
+        rows = np.where(rows == pivot, k, np.where(rows == k, pivot, rows))
+        a = np.take_along_axis(a, rows[..., None], -2)
+        order = np.take_along_axis(order, rows, -1)
+        pivots.append(pivot)
+        a[..., k + 1 :, k] /= a[..., k, None, k]
+        a[..., k + 1 :, k + 1 :] -= np.multiply(
+            a[..., k + 1 :, k, None], a[..., k, None, k + 1 :]
+        )
+    return a, np.concatenate(pivots, axis=-1).astype(np.int32), order
 
 
 def _scan(
@@ -552,9 +474,7 @@ RULES: dict[str, Function] = {
     "device_put": lambda *values: values,
     "div": _divide,
     "dot_general": _dot_general,
-    "dynamic_slice": lambda x, *starts, slice_sizes: x[
-        _slices(starts, slice_sizes, x.shape)
-    ],
+    "dynamic_slice": _moving(jax.lax.dynamic_slice_p),
     "dynamic_update_slice": _moving(jax.lax.dynamic_update_slice_p, 2),
     "eq": np.equal,
     "eq_to": np.equal,
@@ -566,7 +486,6 @@ RULES: dict[str, Function] = {
     "ge": np.greater_equal,
     "gt": np.greater,
     "integer_pow": lambda x, y: x**y,
-    "iota": _iota,
     "is_finite": np.isfinite,
     "le": np.less_equal,
     "le_to": np.less_equal,
@@ -613,8 +532,12 @@ RULES: dict[str, Function] = {
     "scatter-min": _scatter_rule(np.minimum),
     "scatter-sub": _scatter_rule(np.subtract),
     "scatter-mul": _scatter_rule(np.multiply),
-    "select_and_gather_add": _select_and_gather_add,
-    "select_and_scatter_add": _select_and_scatter_add,
+    "select_and_gather_add": lambda tangents, x, **windows: _pick(
+        _chosen_positions(x, **windows), tangents, 0
+    ),
+    "select_and_scatter_add": lambda source, x, **windows: _scatter(
+        np.add, np.zeros(x.shape), _chosen_positions(x, **windows), source
+    ),
     "select_n": _select,
     "sharding_constraint": _same,
     "sign": np.sign,
@@ -636,7 +559,9 @@ RULES: dict[str, Function] = {
     "tile": lambda x, reps: np.tile(x, reps),
     "top_k": _top_k,
     "transpose": lambda x, permutation: np.transpose(x, permutation),
-    "triangular_solve": _triangular_solve,
+    "triangular_solve": lambda a, b, left_side, lower, transpose_a, unit_diagonal: (
+        solve_triangular(a, b, lower, left_side, unit_diagonal, transpose_a)
+    ),
     "unstack": lambda x, axis: [*np.moveaxis(x, axis, 0)],
     "while": _while,
     "xor": np.bitwise_xor,
@@ -839,7 +764,7 @@ def _lines(source_info: Any, function: str = "") -> tuple[Line, ...]:
     for frame, code in zip(traceback.frames, traceback.raw_frames()[0], strict=True):
         if frame.file_name.startswith(OWN_FILES):
             break
-        if not frame.file_name.startswith(LIBRARY_PREFIXES):
+        if not frame.file_name.startswith(JAX_LIBRARY_PREFIXES):
             lines.append((frame.file_name, frame.line_num))
         if function == f"{code.co_filename}:{code.co_firstlineno}":
             return tuple(lines)
@@ -1070,7 +995,7 @@ def _lines_of_backward_rules() -> Iterator[None]:
 
     def observe(frame: Any, event: str, _: Any) -> None:
         code = frame.f_code
-        if event != "call" or code.co_filename.startswith(LIBRARY_PREFIXES):
+        if event != "call" or code.co_filename.startswith(JAX_LIBRARY_PREFIXES):
             return
         position = code.co_filename, code.co_qualname, frame.f_lineno
         recorded = source_info_util.current().traceback
@@ -1217,20 +1142,13 @@ def prove(f: Function, theta: Any, *data: Any, **options: Any) -> Proof:
     check_callable("f", f)
     arguments = Arguments.of(f, (theta, *data))
     names = [*arguments.flat]
-    n_theta = len(arguments.floats[0])
+    groups = [[*arrays.values()] for arrays in arguments.floats]
 
-    def value(arrays: list[Any]) -> Any:
-        return f(*arguments.with_floats(arrays))
+    def value(*groups: list[Any]) -> Any:
+        return f(*arguments.with_floats([*chain(*groups)]))
 
-    def value_and_gradient(arrays: list[Any]) -> Any:
-        def of_theta(first: list[Any]) -> Any:
-            return value([*first, *arrays[n_theta:]])
-
-        return jax.value_and_grad(of_theta)(arrays[:n_theta])
-
-    arrays = [*arguments.flat.values()]
-    value_trace = _trace(value, arrays)
-    trace = _trace(value_and_gradient, arrays)
+    value_trace = _trace(value, *groups)
+    trace = _trace(jax.value_and_grad(value), *groups)
 
     def claim(reader: Reader) -> Function:
         function = reader.to_numpy(trace, names)
@@ -1359,6 +1277,9 @@ def prove_vjp(
     def both(arrays: list[Any], floats: list[Any]) -> Any:
         output, residuals = forward(*arguments.with_floats(arrays))
         result = backward(residuals, _as_cotangent(output, floats))
+        is_bare = len(inputs) == 1 and isinstance(inputs[0], list)
+        if isinstance(result, list) and not is_bare:
+            result = tuple(result)
         if not isinstance(result, tuple) and len(inputs) == 1:
             result = (result,)
         return _float_leaves(output), arguments.floats_of(result)

@@ -21,6 +21,7 @@ import ast
 import linecache
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
+from threading import Lock
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ __all__ = ["NO_LINE", "Line", "Program", "Step", "Variable", "to_function"]
 Line = tuple[str, int]  # the path of a file and the number of a line in it
 # The line of the outermost function, and of steps without lines: it is not the user's
 NO_LINE: Line = (__file__, 1)
+PARSE_LOCK = Lock()  # before Python 3.12 `ast.parse` may fail in two threads at once
 
 
 class Variable:
@@ -128,7 +130,8 @@ def _assignments(file: str) -> dict[int, tuple[int, str]]:
     Only assignments to a single name count.
     """
     try:
-        tree = ast.parse("".join(linecache.getlines(file)))
+        with PARSE_LOCK:
+            tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:
         return {}
     assignments = {}
@@ -294,7 +297,8 @@ class Writer:
         file : str
             The file that the function is said to stand in.
         """
-        tree = ast.parse("\n ".join([header, *code]))
+        with PARSE_LOCK:
+            tree = ast.parse("\n ".join([header, *code]))
         for node in ast.walk(tree.body[0]):
             if isinstance(node, ast.stmt | ast.expr | ast.arg):
                 line, start, stop = positions[node.lineno - 1]

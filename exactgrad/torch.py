@@ -38,32 +38,40 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from threading import RLock
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import scipy.special
-import torch
 from numpy.lib.stride_tricks import as_strided
-from torch import Tensor
-from torch._decomp import decomposition_table
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import (
-    keystr,
-    tree_flatten,
-    tree_flatten_with_path,
-    tree_leaves,
-    tree_map,
-    tree_unflatten,
-)
+
+try:
+    import scipy.special
+    import torch
+    from torch import Tensor
+    from torch._decomp import decomposition_table
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+    from torch.utils._pytree import (
+        keystr,
+        tree_flatten,
+        tree_flatten_with_path,
+        tree_leaves,
+        tree_map,
+        tree_unflatten,
+    )
+except ImportError as error:
+    raise ImportError(
+        "exactgrad.torch needs PyTorch; run pip install bbb-numpy[torch]"
+    ) from error
 
 from . import proofs
 from .arguments import check_callable
 from .fields.finite import Untraceable
 from .programs import NO_LINE, Line, Program, Step, Variable, to_function
 from .proofs import Proof, Verdict, with_fields
+from .rules import solve_triangular
 from .structures import array_or_structure, flatten_theta
 from .trace.arrays import KINK_MESSAGE, Exact, lift
 from .trace.arrays import of_floats as on_path
@@ -80,6 +88,10 @@ PACKAGE = str(Path(__file__).parent)
 APPLY_CODE = torch.autograd.Function.apply.__func__.__code__
 ATOL = 1e-13  # what is left of a difference of equal numbers
 RTOL = 1e-7  # of the largest number: the program has to give PyTorch's own numbers
+TRACE_LOCK = (
+    RLock()
+)  # the default dtype and the random numbers are those of all threads
+RUN_BACKWARD = torch.autograd._engine_run_backward
 UNINITIALIZED = 0.7390851332151607  # what torch.empty holds in a trace
 
 
@@ -133,22 +145,6 @@ def _power(x: Any, exponent: Any) -> Any:
     return np.exp(exponent * math.log(x))
 
 
-def _solve_triangular(
-    matrix: Any, right: Any, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Any:
-    """Return the solution X of A X = B, or of X A = B, for a triangular matrix A."""
-    if not left:
-        turned = matrix.swapaxes(-1, -2), right.swapaxes(-1, -2)
-        return _solve_triangular(*turned, not upper, True, unitriangular).swapaxes(
-            -1, -2
-        )
-    matrix = (np.triu if upper else np.tril)(matrix)
-    if unitriangular:
-        identity = np.eye(matrix.shape[-1])
-        matrix = matrix * (1 - identity) + identity
-    return np.linalg.solve(matrix, right)
-
-
 def _solve(matrix: Any, right: Any, left: bool = True, **_: Any) -> tuple[Any, ...]:
     """Return the solution of A X = B, A in place of its factors, and 0 for pivots and errors."""
     return _lu_solve(matrix, 0, right, left=left), matrix, 0, 0
@@ -183,69 +179,78 @@ def _sum_at(positions: Array, terms: Any, shape: Sequence[int]) -> Any:
     return np.sum(_at_positions(table, terms), axis=1).reshape(shape)
 
 
-def _with_tensors(arguments: Any, data: Sequence[Tensor]) -> Any:
-    """Return `arguments` with tensors for arrays: for those of floats the ones in `data`."""
-    tensors = iter(data)
+def _on_tensors(
+    op: Any, arguments: tuple[Any, Any]
+) -> tuple[Array, Callable[[Tensor], Any]]:
+    """Return all floats in the arguments of an operation, and the operation on other floats.
 
-    def to_tensor(x: Any) -> Any:
-        if _is_float(x):
-            return next(tensors)
-        return torch.tensor(x) if _is_array(x) else x
+    Parameters
+    ----------
+    op : torch._ops.OpOverload
+        The operation.
+    arguments : tuple
+        Its positional arguments and its keywords, arrays for tensors.
 
-    return tree_map(to_tensor, arguments)
+    Returns
+    -------
+    numbers : array of shape (n,)
+        The floats of all arrays, one array after the other.
+    run : callable
+        Function of a tensor (n,), with which PyTorch runs the operation in their place.
+    """
+    data = [x for x in tree_leaves(arguments) if _is_float(x)]
+
+    def run(numbers: Tensor) -> Any:
+        parts = iter(numbers.split([x.size for x in data]))
+
+        def to_tensor(x: Any) -> Any:
+            if _is_float(x):
+                return next(parts).reshape(x.shape)
+            return torch.tensor(x) if _is_array(x) else x
+
+        args, kwargs = tree_map(to_tensor, arguments)
+        return op(*args, **kwargs)
+
+    return np.concatenate([np.reshape(x, -1) for x in data]), run
 
 
 def _moved(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Return what an operation that only moves numbers returns, by the positions that it moves."""
-    data = [x for x in tree_leaves((args, kwargs)) if _is_float(x)]
-    sizes = [x.size for x in data]
-    positions = torch.arange(1.0, 1 + sum(sizes), dtype=torch.float64).split(sizes)
-    shaped = [part.reshape(x.shape) for part, x in zip(positions, data, strict=True)]
-    new_args, new_kwargs = _with_tensors((args, kwargs), shaped)
-    result = op(*new_args, **new_kwargs)
-    return tree_map(lambda part: _at_positions(part.long().numpy() - 1, *data), result)
+    numbers, run = _on_tensors(op, (args, kwargs))
+    result = run(torch.arange(1.0, 1 + numbers.size, dtype=torch.float64))
+    return tree_map(
+        lambda part: _at_positions(part.long().numpy() - 1, numbers), result
+    )
 
 
 def _linear(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Return what an operation that is linear in all floats returns, by its matrix."""
-    data = [x for x in tree_leaves((args, kwargs)) if _is_float(x)]
-    sizes = [x.size for x in data]
-
-    def of_unit(unit: Tensor) -> Tensor:
-        parts = zip(unit.split(sizes), data, strict=True)
-        shaped = [part.reshape(x.shape) for part, x in parts]
-        new_args, new_kwargs = _with_tensors((args, kwargs), shaped)
-        return op(*new_args, **new_kwargs)
-
-    rows = torch.func.vmap(of_unit)(torch.eye(sum(sizes), dtype=torch.float64))
-    matrix = np.moveaxis(rows.numpy(), 0, -1)
-    return matrix @ np.concatenate([np.reshape(x, -1) for x in data])
+    numbers, run = _on_tensors(op, (args, kwargs))
+    rows = torch.func.vmap(run)(torch.eye(numbers.size, dtype=torch.float64))
+    return np.moveaxis(rows.numpy(), 0, -1) @ numbers
 
 
 def _picked(op: Any, x: Any, *args: Any, **kwargs: Any) -> tuple[Any, Array]:
     """Return the numbers of x that an operation picks by their order, and their indices."""
+    numbers = torch.arange(1.0, 1 + x.size, dtype=torch.float64).reshape(x.shape)
 
-    def pick(floats: Array) -> Array:
-        return op(torch.tensor(floats), *args, **kwargs)[1].numpy()
+    def pick(floats: Array) -> tuple[Array, Array]:
+        tensor = torch.tensor(floats)
+        # the derivative of the numbers that are picked picks the positions
+        _, positions = torch.autograd.functional.jvp(
+            lambda tensor: op(tensor, *args, **kwargs)[0], tensor, numbers
+        )
+        indices = op(tensor, *args, **kwargs)[1]
+        return positions.long().numpy() - 1, indices.numpy()
 
-    indices = on_path(pick)(x)
+    positions, indices = on_path(pick)(x)
     if type(x) is Exact and not x.field.is_decimal:
         # different numbers move apart, equal ones do not: at a tie the choice changes
         noise = x.primal[..., 0] % 1009 * (1e-15 * np.abs(x.floats).max(initial=0))
-        moved = (pick(x.floats + noise), pick(x.floats - noise))
-        if not all(np.array_equal(indices, nearby) for nearby in moved):
+        moved = (pick(x.floats + noise)[1], pick(x.floats - noise)[1])
+        if not all(np.array_equal(indices, other) for other in moved):
             raise Untraceable(KINK_MESSAGE)
-    if "pool" in op.name():
-        n_axes = 3 if "pool3d" in op.name() else 2
-        planes = x.reshape(*x.shape[:-n_axes], -1)
-        flat = indices.reshape(*indices.shape[:-n_axes], -1)
-        return np.take_along_axis(planes, flat, -1).reshape(indices.shape), indices
-    names = [argument.name for argument in op._schema.arguments[1:]]
-    dim = (dict(zip(names, args, strict=False)) | kwargs).get("dim", -1)
-    if indices.ndim == x.ndim:
-        return np.take_along_axis(x, indices, dim), indices
-    values = np.take_along_axis(x, np.expand_dims(indices, dim), dim)
-    return np.squeeze(values, dim), indices
+    return _at_positions(positions, x), indices
 
 
 @cache
@@ -292,15 +297,6 @@ def _convolution_backward(
     return to_x, to_weight, np.sum(grad, axis=(0, *range(2, grad.ndim)))
 
 
-def _max_pool_backward(grad: Any, x: Any, *settings: Any) -> Any:
-    """Return the cotangent of x, whose largest numbers lie at the indices, the last setting."""
-    indices = settings[-1]
-    n_planes = int(np.prod(grad.shape[:-2]))
-    planes = np.arange(n_planes)[:, None] * (x.size // n_planes)
-    positions = planes + indices.reshape(n_planes, -1)
-    return _sum_at(positions.ravel(), grad, x.shape)
-
-
 def _unfold_backward(grad: Any, sizes: Any, dim: int, size: int, step: int) -> Any:
     """Return the cotangent, of shape `sizes`, of an array of which windows were taken."""
     positions = torch.arange(int(np.prod(sizes))).reshape(sizes).unfold(dim, size, step)
@@ -318,12 +314,6 @@ def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> A
     """Return x with `values` written to the entries at `indices`, or added to them."""
     show = _linear if accumulate else _moved
     return show(torch.ops.aten.index_put.default, x, indices, values, accumulate)
-
-
-def _scatter_number(x: Any, dim: int, index: Any, value: float) -> Any:
-    """Return x with a number written to the entries at `index`."""
-    values = np.full(index.shape, float(value))
-    return _moved(torch.ops.aten.scatter.src, x, dim, index, values)
 
 
 # Rules by the name of an operation, with its overload where that matters
@@ -432,7 +422,9 @@ RULES: dict[str, Callable[..., Any]] = {
     "cumprod": lambda x, dim: np.cumprod(x, axis=dim),
     "index_put": _index_put,
     "_unsafe_index_put": _index_put,
-    "scatter.value": _scatter_number,
+    "scatter.value": lambda x, dim, index, value: _moved(
+        torch.ops.aten.scatter.src, x, dim, index, np.full(index.shape, float(value))
+    ),
     "mm": np.matmul,
     "bmm": np.matmul,
     "mv": np.matmul,
@@ -441,7 +433,9 @@ RULES: dict[str, Callable[..., Any]] = {
         np.linalg.cholesky(x).swapaxes(-1, -2 if upper else -1),
         0,
     ),
-    "linalg_solve_triangular": _solve_triangular,
+    "linalg_solve_triangular": lambda matrix, right, *, upper, **options: (
+        solve_triangular(matrix, right, lower=not upper, **options)
+    ),
     "linalg_inv_ex": lambda x, check_errors=False: (np.linalg.inv(x), 0),
     "_linalg_det": lambda x: (np.linalg.det(x), x.swapaxes(-1, -2), 0),
     "_linalg_slogdet": lambda x: (*np.linalg.slogdet(x), x.swapaxes(-1, -2), 0),
@@ -449,7 +443,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "linalg_lu_solve": _lu_solve,
     "constant_pad_nd": _pad,
     "unfold_backward": _unfold_backward,
-    "max_pool2d_with_indices_backward": _max_pool_backward,
     "convolution": _convolution,
     "convolution_backward": _convolution_backward,
 }
@@ -507,6 +500,7 @@ SHOWN = {
     "embedding_dense_backward": _linear,
     "im2col": _linear,
     "index_add": _linear,
+    "max_pool2d_with_indices_backward": _linear,
     "max_pool3d_with_indices_backward": _linear,
     "reflection_pad1d_backward": _linear,
     "reflection_pad2d_backward": _linear,
@@ -990,6 +984,9 @@ class Tracer(TorchDispatchMode):
     def _view(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation whose result shares the memory of its argument."""
         result = func(*args, **kwargs)
+        if not all(self.depends(x) for x in tree_leaves(result)):
+            # a copy, which `contiguous` returns if the numbers lie in another order
+            return self._decompose(func, func.decompose, args, kwargs)
         lines = self._where()
         text = _line_in_words(lines)
         if self.is_forward and re.search(r"detach|\.data\b|no_grad", text):
@@ -1147,29 +1144,37 @@ def _gradients_on() -> Iterator[None]:
 
 
 @contextmanager
+def _float64_as_default() -> Iterator[None]:
+    """Make float64 the dtype of new tensors."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(default)
+
+
+@contextmanager
 def _tracing(tracer: Tracer) -> Iterator[None]:
     """Let a tracer see what PyTorch does, in float64 and with the random numbers of one seed."""
-    default = torch.get_default_dtype()
-    run_engine = torch.autograd._engine_run_backward
 
     def run_backward(*args: Any, **kwargs: Any) -> Any:
         # PyTorch leaves the mode while an overridable function runs, such as torch.autograd.grad
         with Reads(tracer):
-            return run_engine(*args, **kwargs)
+            return RUN_BACKWARD(*args, **kwargs)
 
     with (
+        TRACE_LOCK,
+        _float64_as_default(),
         torch.random.fork_rng(devices=[]),
         sdpa_kernel(SDPBackend.MATH),
         patch.object(torch.autograd, "_engine_run_backward", run_backward),
         traced_launches(tracer.note_launch),
+        Reads(tracer),
+        tracer,
     ):
         torch.manual_seed(0)
-        torch.set_default_dtype(torch.float64)
-        try:
-            with Reads(tracer), tracer:
-                yield
-        finally:
-            torch.set_default_dtype(default)
+        yield
 
 
 class Traced:
@@ -1475,7 +1480,8 @@ def _as_function(forward: Any, backward: Any) -> Any:
 
         @staticmethod
         def backward(ctx: Any, *grad_out: Any) -> Any:
-            return backward(ctx.saved, grad_out[0] if ctx.is_one else grad_out)
+            result = backward(ctx.saved, grad_out[0] if ctx.is_one else grad_out)
+            return tuple(result) if isinstance(result, list) else result
 
     return Pair
 

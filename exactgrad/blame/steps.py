@@ -299,6 +299,19 @@ class Trace:
             inputs: tuple[Any, ...],
             options: dict[str, Any],
         ) -> Any:
+            """Return the result of an operation, or what `watch` returns in its place.
+
+            Parameters
+            ----------
+            name : str
+                The name of the operation.
+            function : callable
+                Computes it.
+            inputs : tuple
+                Its operands.
+            options : dict
+                Its keywords.
+            """
             result = function(*inputs, **options)
             if type(result) is not Exact or _is_view(result, inputs):
                 return result

@@ -82,6 +82,7 @@ def test_pytorchs_mirrored_noise_and_signs_are_what_they_are_called():
     assert all(torch.equal(sign.abs(), torch.ones_like(sign)) for sign in signs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", [SMALL, ONE_SAMPLE], ids=["S=4", "S=1"])
 @pytest.mark.parametrize("form", ["layers", "flat"])
 def test_jax_takes_the_same_step_as_ours(problem, form):

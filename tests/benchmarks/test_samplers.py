@@ -46,6 +46,7 @@ def test_both_sides_have_the_same_gradient_and_the_same_density_but_for_a_consta
     np.testing.assert_allclose(np.ptp(theirs - value), 0.0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_block_of_either_side_counts_the_gradients_of_all_chains():
     position = 0.1 * CLASSES.draw_prior(np.random.default_rng(1), 3)
     variance = np.ones(CLASSES.layout.size)
@@ -64,6 +65,7 @@ def test_a_block_of_either_side_counts_the_gradients_of_all_chains():
     assert np.ptp(positions, axis=1).min() > 0, "every chain goes a way of its own"
 
 
+@pytest.mark.slow
 def test_all_contestants_for_effective_samples_warm_up_and_run():
     start = 0.3 * CLASSES.draw_prior(np.random.default_rng(1), 4)
     found = effective.race(
@@ -72,10 +74,9 @@ def test_all_contestants_for_effective_samples_warm_up_and_run():
     )
     rows = [one.row(("sampler",)) for one in found]
     assert [row["sampler"] for row in rows] == ["hmc", effective.PEER]
-    for one, row in zip(found, rows, strict=True):
+    for one in found:
         assert one.values["sampler"].shape == (2,)
         assert np.all(one.values["sampler"] > 0)
-        assert float(row["warm-up s"]) > 0
     verdict = "met" if found[0].ratios()["ratio"].median >= 2 else "MISSED"
     assert [row["bars"] for row in rows] == [f"ratio >= 2 {verdict}", "-"]
     assert rows[1]["ratio"] == "1.00"

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import typing
+import warnings
 from functools import partial
 from pathlib import Path
 
@@ -140,6 +141,13 @@ CASES = {
         ),
         normal(34),
     ),
+    "conv batch groups": (
+        lambda x: lax.conv_general_dilated(
+            x[:16].reshape(4, 2, 2), x[16:].reshape(2, 2, 2), (1,), "SAME", batch_group_count=2
+        ),
+        normal(24),
+    ),
+    "reshape of other axes": (lambda x: lax.reshape(x, (4, 3), (1, 0)) ** 2, normal(3, 4)),
     "max pool": (
         lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (1, 2), ((0, 0), (1, 1))),
         normal(4, 4),
@@ -352,6 +360,22 @@ def test_flax_and_equinox_modules_are_proved():
     equinox = pytest.importorskip("equinox")
     mlp = equinox.nn.MLP(2, 1, 3, 2, key=jax.random.key(0))
     assert reader.prove(lambda mlp, x: (jax.vmap(mlp)(x) ** 2).sum(), mlp, normal(4, 2))
+
+
+def test_a_backward_pass_may_return_a_list():
+    forward = lambda x: (x**2, x)  # noqa: E731
+    assert reader.prove_vjp(forward, lambda x, d: [2 * x * d], normal(3))
+    of_list = lambda x: (x[0] ** 2, x)  # noqa: E731
+    assert reader.prove_vjp(of_list, lambda x, d: [2 * x[0] * d], [normal(3)])
+    wrong = reader.prove_vjp(forward, lambda x, d: [x * d], normal(3))
+    assert wrong.verdict is Verdict.REFUTED
+
+
+def test_complex_numbers_are_not_traceable_and_warn_nobody():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        proof = reader.prove(lambda x: (jnp.abs(jnp.fft.fft(x)) ** 2).sum(), normal(3))
+    assert proof.verdict is Verdict.NOT_TRACEABLE
 
 
 def test_an_operation_without_a_rule_is_named_with_the_line_of_the_user():

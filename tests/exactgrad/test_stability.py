@@ -578,3 +578,10 @@ def test_the_page_prints_what_it_shows(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == shown
     command = re.search(r"```sh\nexactgrad (.*?)\n", page)[1]
     assert main(command.split()) == 1
+
+
+def test_floats_that_raise_for_the_caller_do_not_stop_stability():
+    with np.errstate(all="raise"):
+        result = stability(lambda theta: np.log(1 + np.exp(theta)).sum(), np.array([0.9, -0.4]))
+        assert set(np.geterr().values()) == {"raise"}
+    assert result.failures

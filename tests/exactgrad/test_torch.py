@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +153,9 @@ SQUARES = {
     "triangular": lambda x: (
         torch.linalg.solve_triangular(spd(x).tril(), x, upper=False)
         + torch.linalg.solve_triangular(spd(x).triu(), x, upper=True, left=False)
+    ),
+    "unit triangular": lambda x: torch.linalg.solve_triangular(
+        x, x.exp(), upper=False, unitriangular=True
     ),
 }
 CASES = [
@@ -641,6 +645,17 @@ def test_a_function_with_float32_constants_is_a_pair():
     assert prove_same(lambda x: x * 2, lambda x: x @ (2 * torch.eye(2)), numbers(3, 2))
 
 
+def test_a_backward_pass_may_return_a_list():
+    forward = lambda x, y: (x * y, (x, y))  # noqa: E731
+    right = lambda saved, grad: [grad * saved[1], grad * saved[0]]  # noqa: E731
+    assert prove_vjp(forward, right, X, X + 1)
+    assert prove_vjp(forward, lambda *x: right(*x)[::-1], X, X + 1).verdict == "refuted"
+
+
+def test_a_softmax_of_a_transposed_matrix_is_traceable():
+    assert prove(lambda x: (torch.softmax(x.T, 0) ** 2).sum(), numbers(2, 2))
+
+
 def test_numbers_are_a_theta_and_what_has_no_gradient_is_named():
     assert prove(lambda x: x**3, 0.5)
     assert prove(lambda x: x.prod(), [0.5, 1.5])
@@ -649,3 +664,29 @@ def test_numbers_are_a_theta_and_what_has_no_gradient_is_named():
         prove_vjp(lambda x: (x**2, x), lambda x, grad: None, X)
     with pytest.raises(ValueError, match="an input of floats"):
         prove_vjp(lambda x: (x * torch.ones(2), x), lambda x, grad: grad, 0.5)
+
+
+def test_proofs_in_several_threads_do_not_disturb_each_other():
+    verdicts = []
+
+    def prove_often():
+        for _ in range(4):
+            right = prove(lambda x: (x @ torch.ones(3)).exp(), X)
+            wrong = prove_vjp(Scaled, X)
+            verdicts.append((str(right.verdict), str(wrong.verdict)))
+
+    threads = [threading.Thread(target=prove_often) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert verdicts == 16 * [("proved", "refuted")]
+    assert torch.get_default_dtype() is torch.float32
+
+
+@pytest.mark.parametrize(("name", "package"), [("torch", "PyTorch"), ("jax", "JAX")])
+def test_without_its_framework_a_module_says_what_to_install(name, package):
+    code = f"import sys; sys.modules[{name!r}] = None; import exactgrad.{name}"
+    command = [sys.executable, "-c", code]
+    error = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    assert f"needs {package}; run pip install bbb-numpy[{name}]" in error

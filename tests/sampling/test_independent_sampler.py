@@ -24,6 +24,7 @@ from bbb_numpy import (
     sample,
 )
 
+pytestmark = pytest.mark.slow
 CHAINS, WIDTH = 16, 2
 LIMIT = 6  # standard errors; of 18 numbers of about 30 degrees of freedom one is there once in 4e4
 GRID = np.linspace(-1.5, 1.5, 7)[:, None]
