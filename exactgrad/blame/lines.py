@@ -104,13 +104,15 @@ class Search:
             and trace.steps[k].sites[0].is_in_place()
             and self._own_sites(k)[0] not in effective
         ]
-        places = self._places()
+        candidates = self._places()
         n_moved = [
-            int((trace.moves[place.steps].any(axis=0) & trace.is_wrong).sum())
-            for place in places
+            int((trace.moves[suspect.steps].any(axis=0) & trace.is_wrong).sum())
+            for suspect in candidates
         ]
         suspects = [
-            place for place, n in zip(places, n_moved, strict=True) if n == max(n_moved)
+            suspect
+            for suspect, n in zip(candidates, n_moved, strict=True)
+            if n == max(n_moved)
         ]
         self.forward = [s for s in suspects if self.is_forward[s.steps].any()]
         self.backward = [s for s in suspects if not self.is_forward[s.steps].any()]
@@ -214,21 +216,20 @@ class Search:
         by_known : bool
             Whether the repairs use earlier results that are known to be right, or that are unused.
         """
-        known: dict[str, Exact] = {}
+        earlier_results: dict[str, Exact] = {}
         # results that may be wrong themselves, for each function that has computed them
         uncertain: dict[CodeType, dict[str, Exact]] = {}
 
         def watch(k: int, operation: Operation) -> Exact:
             result = operation.result
             if k in steps:
-                found = repairs(operation)
+                candidates = repairs(operation)
                 if by_known:
                     own_code = next((s.code for s in self._own_sites(k)), None)
                     local = uncertain.get(own_code, {}) if own_code else {}
-                    found = repairs_by(operation, known, local)
-                result = change(
-                    k, operation, {repair.words: repair for repair in found}
-                )
+                    candidates = repairs_by(operation, earlier_results, local)
+                repairs_by_words = {repair.words: repair for repair in candidates}
+                result = change(k, operation, repairs_by_words)
             if by_known:
                 sites = self.trace.steps[k].sites
                 if not sites:  # a framework has derived the step
@@ -238,11 +239,11 @@ class Search:
                 words = f"`{expression}`" if expression else f"result {k}"
                 words = f"{words} of line {site.line}"
                 if self.is_known[k]:
-                    known[words] = operation.result
+                    earlier_results[words] = operation.result
                 else:
                     for code in {site.code for site in sites}:
                         results = uncertain.setdefault(code, {})
-                        n_before = sum(one.startswith(words) for one in results)
+                        n_before = sum(key.startswith(words) for key in results)
                         name = f"{words} (number {n_before + 1})" if n_before else words
                         results[name] = operation.result
             return result
@@ -253,19 +254,30 @@ class Search:
         """Return all repairs of some suspects."""
         trials = list[Trial]()
 
-        def note(k: int, operation: Operation, found: dict[str, Repair]) -> Exact:
+        def note(k: int, operation: Operation, candidates: dict[str, Repair]) -> Exact:
+            """Note the repairs of a step as trials, and return its result unchanged.
+
+            Parameters
+            ----------
+            k : int
+                The index of the step.
+            operation : Operation
+                The operation of the step.
+            candidates : dict
+                The repairs of the operation, by their words.
+            """
             for suspect in suspects_at[k]:
                 # a shared function is seldom wrong
-                most = 1 if suspect.is_shared else 2
+                max_specificity = 1 if suspect.is_shared else 2
                 trials.extend(
                     Trial(
                         suspect,
                         words,
-                        min(repair.specificity, most),
+                        min(repair.specificity, max_specificity),
                         repair.reshapes,
                         by_known,
                     )
-                    for words, repair in found.items()
+                    for words, repair in candidates.items()
                 )
             return operation.result
 
@@ -285,14 +297,27 @@ class Search:
             for k in trial.suspect.steps:
                 trials_at.setdefault(k, []).append((channel, trial))
 
-        def repair(k: int, operation: Operation, found: dict[str, Repair]) -> Exact:
+        def repair(
+            k: int, operation: Operation, candidates: dict[str, Repair]
+        ) -> Exact:
+            """Return the result of a step, in each channel with the repair of its trial.
+
+            Parameters
+            ----------
+            k : int
+                The index of the step.
+            operation : Operation
+                The operation of the step.
+            candidates : dict
+                The repairs of the operation, by their words.
+            """
             result = operation.result.copy()
             for channel, trial in trials_at[k]:
-                other = _compute(found.get(trial.words))
-                if trial.reshapes and other is not None:
-                    return other
-                if other is not None and other.shape == result.shape:
-                    result.primal[..., channel] = other.primal[..., channel]
+                repaired = _compute(candidates.get(trial.words))
+                if trial.reshapes and repaired is not None:
+                    return repaired
+                if repaired is not None and repaired.shape == result.shape:
+                    result.primal[..., channel] = repaired.primal[..., channel]
             return result
 
         try:
@@ -369,8 +394,8 @@ class Search:
         if not np.isfinite(jacobian).all():
             return True
         change = np.linalg.lstsq(jacobian, excess, rcond=1e-10)[0]
-        rest = np.abs(excess - jacobian @ change).max()
-        return bool(rest <= REPAIRED_SHARE * np.abs(excess).max())
+        residual = np.abs(excess - jacobian @ change).max()
+        return bool(residual <= REPAIRED_SHARE * np.abs(excess).max())
 
     def suspicion(self) -> str:
         """Return a sentence on the line to look at if there is no repair; "" if none is found."""
@@ -493,10 +518,12 @@ def _compute(repair: Repair | None) -> Exact | None:
         return None
     try:
         with np.errstate(all="ignore"):
-            other = repair.compute()
+            result = repair.compute()
     except Exception:
         return None
-    return other if type(other) is Exact else None
+    if type(result) is not Exact:
+        return None
+    return result
 
 
 def _location(site: Site) -> str:

@@ -124,10 +124,10 @@ def _of_operator(operation: Operation) -> Iterator[Repair]:
     if len(inputs) != 2 or name not in (*SYMBOLS, "matmul"):
         return
     x, y = inputs
-    for other, symbol in SYMBOLS.items():
-        if other != name and name in SYMBOLS:
+    for ufunc_name, symbol in SYMBOLS.items():
+        if ufunc_name != name and name in SYMBOLS:
             words = f"with {symbol} in place of {SYMBOLS[name]}"
-            yield Repair(words, partial(UFUNCS[other], x, y), 2)
+            yield Repair(words, partial(UFUNCS[ufunc_name], x, y), 2)
     exchanged = partial(function, y, x)
     specificity = 1 if name == "subtract" else 2
     yield Repair("with its operands exchanged", exchanged, specificity)
@@ -137,13 +137,13 @@ def _of_operator(operation: Operation) -> Iterator[Repair]:
         yield Repair(words.format("left"), lambda: function(transposed[0](), y), 2)
         yield Repair(words.format("right"), lambda: function(x, transposed[1]()), 2)
         return
-    for side, other, z in (("right", x, y), ("left", y, x)):
+    for side, remaining, z in (("right", x, y), ("left", y, x)):
         words = f"without its {side} operand"
         # a constant that is left out is a factor
         specificity = 2 if type(z) is Exact else 0
-        yield Repair(words, partial(_broadcast, other, result), specificity)
+        yield Repair(words, partial(_broadcast, remaining, result), specificity)
         z = lift(z, result.field)
-        pair = (z * z, other) if side == "left" else (other, z * z)
+        pair = (z * z, remaining) if side == "left" else (remaining, z * z)
         yield Repair(f"with its {side} operand squared", partial(function, *pair), 2)
 
 
@@ -153,13 +153,13 @@ def _of_constant(operation: Operation) -> Iterator[Repair]:
     for i, c in enumerate(() if name in POSITIONAL_AXIS else inputs):
         if type(c) not in (int, float):
             continue
-        others = [c + 1, c - 1]
+        constants = [c + 1, c - 1]
         if name not in ("multiply", "divide"):
-            others += [-c, 2 * c, c / 2]
-        for other in others:
-            changed = (*inputs[:i], other, *inputs[i + 1 :])
+            constants += [-c, 2 * c, c / 2]
+        for constant in constants:
+            changed = (*inputs[:i], constant, *inputs[i + 1 :])
             compute = partial(function, *changed, **options)
-            yield Repair(f"with {other} in place of {c}", compute, 2)
+            yield Repair(f"with {constant} in place of {c}", compute, 2)
 
 
 def _of_axis(operation: Operation) -> Iterator[Repair]:
@@ -170,11 +170,11 @@ def _of_axis(operation: Operation) -> Iterator[Repair]:
         inputs = inputs[:1]
     if type(options.get("axis")) is not int or type(inputs[0]) is not Exact:
         return
-    for other in range(inputs[0].ndim):
+    for new_axis in range(inputs[0].ndim):
         for keeps in (False, 2):
-            changed = {**options, "axis": other}
+            changed = {**options, "axis": new_axis}
             if keeps:
                 changed["keepdims"] = True
-            words = f"with axis={other}" + ", keepdims=True" * keeps
+            words = f"with axis={new_axis}" + ", keepdims=True" * keeps
             compute = partial(function, *inputs, **changed)
             yield Repair(words, compute, 2, reshapes=True)
