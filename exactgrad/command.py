@@ -115,7 +115,9 @@ def run(options: argparse.Namespace) -> int:
     function = _import_function(options.function)
     theta = np.ravel(_parse_values("--theta", options.theta, rng)).astype(float)
     positional = [_parse_values("an argument", text, rng) for text in options.arguments]
-    named = _load(options.data, ".npz") if options.data else {}
+    named = {}
+    if options.data:
+        named = _load(options.data, ".npz")
     arguments = _in_order(function, theta, positional, named)
     try:
         result = _answer(options, function, theta, arguments)
@@ -151,7 +153,10 @@ def _import_function(text: str) -> Callable[..., Any]:
     is_file = path.suffix == ".py"
     if is_file and not path.is_file():
         raise ValueError(f"there is no file {source}")
-    sys.path.insert(0, str(path.resolve().parent) if is_file else "")
+    folder = ""
+    if is_file:
+        folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
     try:
         module = _import_file(path) if is_file else import_module(source)
     except (Exception, SystemExit) as error:
@@ -210,7 +215,9 @@ def _load(path: str, ending: str) -> Any:
     try:
         with open(path, "rb") as file:
             loaded = np.load(file)
-            return dict(loaded) if ending == ".npz" else loaded
+            if ending == ".npz":
+                return dict(loaded)
+            return loaded
     except (
         OSError,
         ValueError,

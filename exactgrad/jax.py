@@ -18,7 +18,7 @@ import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
-from itertools import dropwhile
+from itertools import chain, dropwhile
 from math import inf, nan, prod
 from pathlib import Path
 from string import ascii_letters
@@ -66,7 +66,7 @@ Function = Callable[..., Any]
 OPTIONS = "blocks coordinate n_points seed"  # options of the provers of gradients
 OWN_FILES = str(Path(__file__).parent)
 # Beginnings of the paths of files whose lines are not the user's
-LIBRARY_PREFIXES = (
+JAX_LIBRARY_PREFIXES = (
     *jax.__path__,
     *np.__path__,
     sysconfig.get_path("stdlib"),
@@ -118,7 +118,7 @@ def _moving(primitive: Any, n_arrays: int = 1) -> Function:
     return move
 
 
-def _window_positions(
+def _patch_positions(
     shape: Sequence[int],
     window_dimensions: Sequence[int],
     window_strides: Sequence[int],
@@ -126,21 +126,26 @@ def _window_positions(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Array:
-    """Return the flat positions (K, ...) of the K entries of each window; -1 in the padding.
+    """Return the flat positions of the entries of each window; -1 in the padding.
 
     Parameters
     ----------
     shape : sequence of int
-        The shape of the array that the windows slide over.
+        The shape (n, c, ...) of a batch of arrays of c channels, which the windows slide over.
     window_dimensions, window_strides : sequence of int
         The shape of a window, and the steps between windows along each axis.
     padding : sequence of pairs of int
         The numbers of entries that are added before and behind the array along each axis.
     base_dilation, window_dilation : sequence of int, optional
         Distance along each axis between entries of the array, and of a window. By default 1.
+
+    Returns
+    -------
+    array of shape (n, c k, ...)
+        The positions of the k entries of each window, channel by channel.
     """
     with jax.enable_x64(True):
-        numbers = jnp.arange(1.0, prod(shape) + 1).reshape(1, 1, *shape)
+        numbers = jnp.arange(1.0, prod(shape) + 1).reshape(shape)
         patches = jax.lax.conv_general_dilated_patches(
             numbers,
             window_dimensions,
@@ -149,7 +154,7 @@ def _window_positions(
             base_dilation,
             window_dilation,
         )
-    return np.asarray(patches[0]).astype(int) - 1
+    return np.asarray(patches).astype(int) - 1
 
 
 def _reduce_window(reduce: Function, outside: float) -> Function:
@@ -158,7 +163,7 @@ def _reduce_window(reduce: Function, outside: float) -> Function:
     `outside` is the number that stands for what is outside of the array.
     """
     return lambda x, **windows: reduce(
-        _pick(_window_positions(x.shape, **windows), x, outside), axis=0
+        _pick(_patch_positions((1, 1, *x.shape), **windows)[0], x, outside), axis=0
     )
 
 
@@ -172,9 +177,9 @@ def _chosen_positions(x: Any, select_prim: Any, **windows: Any) -> Array:
     select_prim : Primitive
         The comparison `ge`, or `le` for the smallest entry.
     **windows
-        Arguments of `_window_positions` after the shape.
+        Arguments of `_patch_positions` after the shape.
     """
-    positions = _window_positions(x.shape, **windows)
+    positions = _patch_positions((1, 1, *x.shape), **windows)[0]
     choose, outside = {"ge": (np.argmax, -inf), "le": (np.argmin, inf)}[
         select_prim.name
     ]
@@ -182,25 +187,38 @@ def _chosen_positions(x: Any, select_prim: Any, **windows: Any) -> Array:
     return np.take_along_axis(positions, np.asarray(choice)[None], 0)[0]
 
 
-def _convolve(x: Any, kernel: Any, **parameters: Any) -> Any:
-    """Return ``conv_general_dilated`` of two arrays.
-
-    Each entry of the kernel multiplies at most one entry of x for each entry of the result.
-    """
-    shape = kernel.shape
-    with jax.enable_x64(True):
-        numbers = jnp.arange(1.0, x.size + 1).reshape(x.shape)
-        results = jax.lax.map(
-            lambda unit: jax.lax.conv_general_dilated_p.bind(
-                numbers, unit, **parameters
-            ),
-            jnp.eye(prod(shape)).reshape(-1, *shape),
+def _convolve(
+    x: Any,
+    kernel: Any,
+    window_strides: Any,
+    padding: Any,
+    lhs_dilation: Any,
+    rhs_dilation: Any,
+    dimension_numbers: Any,
+    feature_group_count: int,
+    batch_group_count: int,
+) -> Any:
+    """Return ``conv_general_dilated`` of two arrays."""
+    x = np.transpose(x, dimension_numbers.lhs_spec)  # batch, channels, space
+    kernel = np.transpose(kernel, dimension_numbers.rhs_spec)  # out, in, space
+    x_groups = np.split(x, batch_group_count)
+    if feature_group_count > 1:
+        x_groups = np.split(x, feature_group_count, axis=1)
+    groups = []
+    for part, weights in zip(x_groups, np.split(kernel, len(x_groups)), strict=True):
+        positions = _patch_positions(
+            part.shape,
+            weights.shape[2:],
+            window_strides,
+            padding,
+            lhs_dilation,
+            rhs_dilation,
         )
-    positions = np.asarray(results).astype(int) - 1
-    n_terms = np.max(np.sum(positions >= 0, axis=0))
-    entries = np.argsort(-positions, axis=0, kind="stable")[:n_terms]
-    positions = np.take_along_axis(positions, entries, 0)
-    return np.sum(np.ravel(kernel)[entries] * _pick(positions, x, 0), axis=0)
+        matrix = np.reshape(weights, (len(weights), -1))
+        patches = _pick(positions, part, 0)
+        groups.append(np.einsum("ok,nk...->no...", matrix, patches, optimize=True))
+    out = np.concatenate(groups, axis=1)
+    return np.transpose(out, np.argsort(dimension_numbers.out_spec))
 
 
 def _scatter(combine: Function, x: Any, positions: Array, updates: Any) -> Any:
@@ -234,15 +252,19 @@ def _scatter_rule(combine: Function) -> Function:
     def scatter(
         x: Any, indices: Any, updates: Any, dimension_numbers: Any, mode: Any
     ) -> Any:
-        def of_updates(values: Any) -> Any:
-            return jax.lax.scatter_add(
-                jnp.zeros(np.shape(x)), indices, values, dimension_numbers, mode=mode
-            )
-
         # the transposed operation takes to each update the position that it is added to
         with jax.enable_x64(True):
             numbers = jnp.arange(1.0, np.size(x) + 1).reshape(np.shape(x))
-            _, pull = jax.vjp(of_updates, jnp.zeros(np.shape(updates)))
+            pull = jax.linear_transpose(
+                lambda values: jax.lax.scatter_add(
+                    jnp.zeros(np.shape(x)),
+                    indices,
+                    values,
+                    dimension_numbers,
+                    mode=mode,
+                ),
+                jnp.zeros(np.shape(updates)),
+            )
             positions = np.asarray(pull(numbers)[0]).astype(int) - 1
         return _scatter(combine, x, positions, updates)
 
@@ -270,7 +292,8 @@ def _dot_general(x: Any, y: Any, dimension_numbers: Any) -> Any:
     batch = [of_x[i] for i in batch_axes[0]]
     free = [name for name in (*of_x, *of_y) if (name in of_x) != (name in of_y)]
     names = ",".join(["".join(of_x), "".join(of_y)])
-    return np.einsum(f"{names}->{''.join([*batch, *free])}", x, y)
+    subscripts = f"{names}->{''.join([*batch, *free])}"
+    return np.einsum(subscripts, x, y, optimize=True)
 
 
 def _broadcast(x: Any, *_: Any, shape: Any, broadcast_dimensions: Any) -> Any:
@@ -758,7 +781,7 @@ def _lines(source_info: Any, function: str = "") -> tuple[Line, ...]:
     for frame, code in zip(traceback.frames, traceback.raw_frames()[0], strict=True):
         if frame.file_name.startswith(OWN_FILES):
             break
-        if not frame.file_name.startswith(LIBRARY_PREFIXES):
+        if not frame.file_name.startswith(JAX_LIBRARY_PREFIXES):
             lines.append((frame.file_name, frame.line_num))
         if function == f"{code.co_filename}:{code.co_firstlineno}":
             return tuple(lines)
@@ -989,7 +1012,7 @@ def _lines_of_backward_rules() -> Iterator[None]:
 
     def observe(frame: Any, event: str, _: Any) -> None:
         code = frame.f_code
-        if event != "call" or code.co_filename.startswith(LIBRARY_PREFIXES):
+        if event != "call" or code.co_filename.startswith(JAX_LIBRARY_PREFIXES):
             return
         position = code.co_filename, code.co_qualname, frame.f_lineno
         recorded = source_info_util.current().traceback
@@ -1138,20 +1161,13 @@ def prove(f: Function, theta: Any, *data: Any, **options: Any) -> Proof:
     check_options("exactgrad.jax.prove", options, f"{OPTIONS} fixed")
     arguments = Arguments.of(f, (theta, *data))
     names = [*arguments.flat]
-    n_theta = len(arguments.floats[0])
+    groups = [[*arrays.values()] for arrays in arguments.floats]
 
-    def value(arrays: list[Any]) -> Any:
-        return f(*arguments.with_floats(arrays))
+    def value(*groups: list[Any]) -> Any:
+        return f(*arguments.with_floats([*chain(*groups)]))
 
-    def value_and_gradient(arrays: list[Any]) -> Any:
-        def of_theta(first: list[Any]) -> Any:
-            return value([*first, *arrays[n_theta:]])
-
-        return jax.value_and_grad(of_theta)(arrays[:n_theta])
-
-    arrays = [*arguments.flat.values()]
-    value_trace = _trace(value, arrays)
-    trace = _trace(value_and_gradient, arrays)
+    value_trace = _trace(value, *groups)
+    trace = _trace(jax.value_and_grad(value), *groups)
 
     def claim(reader: Reader) -> Function:
         function = reader.to_numpy(trace, names)

@@ -516,17 +516,18 @@ def _prove_second(
     is_product = Tree.of(returned[-1], "theta").shapes == shapes != {"theta": ()}
     if not is_product:
         return prove_reduced("hessian", first, second, theta, arguments, options)
-    vector, *others = arguments or (None,)
+    vector, *further_arguments = arguments or (None,)
     if Tree.of(vector, "theta").shapes != shapes:
         raise StructureError(
             "a product with the Hessian, which has the structure of theta, is one with the first "
             "argument after theta, which must have it too; a Hessian has the shape of theta twice"
         )
 
-    def first_alone(theta: Any, *others: Any) -> Any:
-        return first(theta, vector, *others)
+    def first_alone(theta: Any, *further_arguments: Any) -> Any:
+        return first(theta, vector, *further_arguments)
 
-    return prove_reduced("hvp", first_alone, second, theta, tuple(others), options)
+    data = tuple(further_arguments)
+    return prove_reduced("hvp", first_alone, second, theta, data, options)
 
 
 # --- proofs that two functions have the same values

@@ -33,6 +33,7 @@ __all__ = [
     "ReducedAnswer",
     "StructureError",
     "Tree",
+    "as_tuple",
     "check_returned",
     "copy_leaves",
     "flatten_arguments",
@@ -83,6 +84,13 @@ def map_leaves(values: Any, change: Callable[[Any], Any]) -> Any:
     return tuple(changed)
 
 
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """Return a tuple as it is, and any other value as a tuple of length 1."""
+    if isinstance(value, tuple):
+        return value
+    return (value,)
+
+
 def copy_leaves(values: Any, sealed: bool = False) -> Any:
     """Return the structure `values` with copies of its arrays and random generators.
 
@@ -119,9 +127,14 @@ def leaves(values: Any, name: str, path: str = "") -> Iterator[tuple[str, Any]]:
         The path of `values` in a larger structure. By default there is no larger one.
     """
     if isinstance(values, dict) or hasattr(values, "_fields"):
-        named = values if isinstance(values, dict) else values._asdict()
+        named = values
+        if not isinstance(values, dict):
+            named = values._asdict()
+        prefix = ""
+        if path:
+            prefix = f"{path}."
         for key, value in named.items():
-            yield from leaves(value, name, f"{path}.{key}" if path else str(key))
+            yield from leaves(value, name, f"{prefix}{key}")
     elif isinstance(values, tuple | list):
         for i, value in enumerate(values):
             yield from leaves(value, name, f"{path or name}[{i}]")
@@ -168,7 +181,9 @@ class Tree(NamedTuple):
         path, block = next((path, block) for path, block in blocks if i < block.stop)
         indices = np.unravel_index(i - block.start, self.shapes[path])
         index = ", ".join(map(str, indices))
-        return f"{path}[{index}]" if index else path
+        if not index:
+            return path
+        return f"{path}[{index}]"
 
     def unflatten(self, flat: Any) -> Any:
         """Return the flat vector (size,) as a structure of arrays, which are views of it."""
@@ -445,6 +460,17 @@ def _weighted(values: Function, outputs: Tree) -> Function:
     """
 
     def weighted(theta: Any, u: Any, arguments: list[Any]) -> Any:
+        """Return ``u . f(theta, *arguments)``, a number.
+
+        Parameters
+        ----------
+        theta : array, or a structure of arrays
+            The point.
+        u : array, shape (outputs.size,)
+            The weights of the numbers that f returns.
+        arguments : list
+            The arguments of f after theta.
+        """
         return (u * outputs.flatten(values(theta, *arguments))).sum()
 
     return weighted
@@ -458,6 +484,17 @@ def _weighted_slope(f: Function, tree: Tree, slope_along: Function) -> Function:
     """
 
     def weighted(theta: Any, u: Any, arguments: list[Any]) -> Any:
+        """Return the derivative of f at theta along u, a number.
+
+        Parameters
+        ----------
+        theta : array, or a structure of arrays
+            The point.
+        u : array, shape (tree.size,)
+            The direction, flattened.
+        arguments : list
+            The arguments of f after theta.
+        """
         return slope_along(f, theta, tree.unflatten(u), *arguments)
 
     return weighted

@@ -187,43 +187,55 @@ def _sum_at(positions: Array, terms: Any, shape: Sequence[int]) -> Any:
     return np.sum(_at_positions(table, terms), axis=1).reshape(shape)
 
 
-def _with_tensors(arguments: Any, data: Sequence[Tensor]) -> Any:
-    """Return `arguments` with tensors for arrays: for those of floats the ones in `data`."""
-    tensors = iter(data)
+def _on_tensors(
+    op: Any, arguments: tuple[Any, Any]
+) -> tuple[Array, Callable[[Tensor], Any]]:
+    """Return all floats in the arguments of an operation, and the operation on other floats.
 
-    def to_tensor(x: Any) -> Any:
-        if _is_float(x):
-            return next(tensors)
-        return torch.tensor(x) if _is_array(x) else x
+    Parameters
+    ----------
+    op : torch._ops.OpOverload
+        The operation.
+    arguments : tuple
+        Its positional arguments and its keywords, arrays for tensors.
 
-    return tree_map(to_tensor, arguments)
+    Returns
+    -------
+    numbers : array of shape (n,)
+        The floats of all arrays, one array after the other.
+    run : callable
+        Function of a tensor (n,), with which PyTorch runs the operation in their place.
+    """
+    data = [x for x in tree_leaves(arguments) if _is_float(x)]
+
+    def run(numbers: Tensor) -> Any:
+        parts = iter(numbers.split([x.size for x in data]))
+
+        def to_tensor(x: Any) -> Any:
+            if _is_float(x):
+                return next(parts).reshape(x.shape)
+            return torch.tensor(x) if _is_array(x) else x
+
+        args, kwargs = tree_map(to_tensor, arguments)
+        return op(*args, **kwargs)
+
+    return np.concatenate([np.reshape(x, -1) for x in data]), run
 
 
 def _moved(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Return what an operation that only moves numbers returns, by the positions that it moves."""
-    data = [x for x in tree_leaves((args, kwargs)) if _is_float(x)]
-    sizes = [x.size for x in data]
-    positions = torch.arange(1.0, 1 + sum(sizes), dtype=torch.float64).split(sizes)
-    shaped = [part.reshape(x.shape) for part, x in zip(positions, data, strict=True)]
-    new_args, new_kwargs = _with_tensors((args, kwargs), shaped)
-    result = op(*new_args, **new_kwargs)
-    return tree_map(lambda part: _at_positions(part.long().numpy() - 1, *data), result)
+    numbers, run = _on_tensors(op, (args, kwargs))
+    result = run(torch.arange(1.0, 1 + numbers.size, dtype=torch.float64))
+    return tree_map(
+        lambda part: _at_positions(part.long().numpy() - 1, numbers), result
+    )
 
 
 def _linear(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Return what an operation that is linear in all floats returns, by its matrix."""
-    data = [x for x in tree_leaves((args, kwargs)) if _is_float(x)]
-    sizes = [x.size for x in data]
-
-    def of_unit(unit: Tensor) -> Tensor:
-        parts = zip(unit.split(sizes), data, strict=True)
-        shaped = [part.reshape(x.shape) for part, x in parts]
-        new_args, new_kwargs = _with_tensors((args, kwargs), shaped)
-        return op(*new_args, **new_kwargs)
-
-    rows = torch.func.vmap(of_unit)(torch.eye(sum(sizes), dtype=torch.float64))
-    matrix = np.moveaxis(rows.numpy(), 0, -1)
-    return matrix @ np.concatenate([np.reshape(x, -1) for x in data])
+    numbers, run = _on_tensors(op, (args, kwargs))
+    rows = torch.func.vmap(run)(torch.eye(numbers.size, dtype=torch.float64))
+    return np.moveaxis(rows.numpy(), 0, -1) @ numbers
 
 
 def _picked(op: Any, x: Any, *args: Any, **kwargs: Any) -> tuple[Any, Array]:

@@ -6,16 +6,19 @@ steps of one place in the code are a *suspect* if all wrong derivatives depend o
 one repair that makes all derivatives right is named; if there are several, that of the first one
 that changes more than a factor or sign, and that does not change a result which is known to be
 right. A result is *cleared* (known to be right) if it is the cotangent of a result of the forward
-pass, or the same numbers. If no repair is found, the line of the first suspect that is not cleared
-is named.
+pass, or the same numbers. If no repair is found, a line is named that writes into an array that is
+not used, or else that of the first suspect that is not cleared and of which other results, to first
+order, would make all derivatives right. A function that other files share is named by its call.
 """
 
 from __future__ import annotations
 
 import dis
 import linecache
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
+from itertools import dropwhile
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -40,9 +43,13 @@ Array = NDArray[Any]
 MAX_THETA_SIZE = 256  # largest length of theta for which a line is looked for
 # Number of seeds tried for a trace: a square root exists for half of all random numbers
 MAX_TRACES = 2
-# Largest number of repairs tried that change shapes: each takes a run of its own
-MAX_RESHAPING = 64
-MAX_BATCHES = 24  # largest number of runs for other repairs, which test 64 each
+# Largest number of runs for repairs, and of operations in them: each run tests 64 repairs, or one
+# that changes shapes
+MAX_RUNS = 40
+MAX_OPERATIONS = 7000
+MAX_JACOBIANS = 12  # largest number of runs for derivatives by the results of suspects
+# Largest share of the error that may remain where a step explains it
+REPAIRED_SHARE = 1e-6
 
 
 class Suspect(NamedTuple):
@@ -51,6 +58,9 @@ class Suspect(NamedTuple):
     steps: list[int]  # their indices
     # the place, or the call of its function if the function is right elsewhere
     site: Site
+    is_shared: bool = (
+        False  # whether the steps are those of a function that others share
+    )
 
 
 class Trial(NamedTuple):
@@ -76,6 +86,24 @@ class Search:
         self.trace = trace
         self.is_forward = self._forward()
         self.is_cleared = self._cleared()
+        # results that are right, or that the function has computed and does not use
+        is_unused = ~trace.moves.any(axis=1)
+        self.is_known = self.is_forward | self.is_cleared | is_unused
+        sites = {site for step in trace.steps for site in step.sites}
+        self.shared = _shared_functions({site.code for site in sites})
+        has_effect = self.is_forward | ~is_unused
+        effective = {
+            site for k in np.flatnonzero(has_effect) for site in trace.steps[k].sites
+        }
+        # places that write after the value into what influences neither it nor the gradient
+        self.unused_writes = [
+            self._own_sites(k)[0]
+            for k in np.flatnonzero(~has_effect).tolist()
+            if k > np.flatnonzero(trace.slopes).max(initial=-1)
+            and trace.steps[k].sites
+            and trace.steps[k].sites[0].is_in_place()
+            and self._own_sites(k)[0] not in effective
+        ]
         places = self._places()
         n_moved = [
             int((trace.moves[place.steps].any(axis=0) & trace.is_wrong).sum())
@@ -89,6 +117,11 @@ class Search:
         self.uncleared = [
             s for s in self.backward if not self.is_cleared[s.steps].all()
         ]
+        self.n_runs_left = min(MAX_RUNS, MAX_OPERATIONS // (len(trace.steps) + 1))
+        if trace.in_floats:  # fields have tried most of them
+            self.n_runs_left //= 2
+        elif not trace.is_valid:  # another seed follows
+            self.n_runs_left //= 4
         direction = trace.direction(trace.theta.size)[:, None]
         self.along = np.repeat(direction, N_CHANNELS, axis=1)
 
@@ -132,11 +165,17 @@ class Search:
         is_zero = [not step.residues.any() for step in trace.steps]
         return np.array(is_cleared, bool) & ~np.array(is_zero, bool)
 
+    def _own_sites(self, k: int) -> list[Site]:
+        """Return the sites of step k without those in functions that other files share."""
+        return [
+            *dropwhile(lambda site: site.code in self.shared, self.trace.steps[k].sites)
+        ]
+
     def _places(self) -> list[Suspect]:
         """Return the steps of each place that moves the gradient, and of each call to it.
 
         A place is named by the call of its function if the function has other calls with steps that
-        move value or gradient.
+        move value or gradient, or if other files share it.
         """
         moves = self.trace.moves.any(axis=1)
         steps_at: dict[tuple[Any, ...], list[int]] = {}
@@ -144,13 +183,16 @@ class Search:
             step = self.trace.steps[k]
             # what joins arrays has got them, in their order, from the line that calls it
             is_join = step.name == "concatenate" and len(step.sites) > 1
-            for depth in range(1 + is_join, len(step.sites) + 1):
+            n_shared = len(step.sites) - len(self._own_sites(k))
+            first_depth = 1 + max(is_join, n_shared)
+            for depth in range(first_depth, len(step.sites) + 1):
                 key = step.name, *step.sites[:depth]
                 steps_at.setdefault(key, []).append(k)
         places: dict[tuple[int, ...], Suspect] = {}
         for (name, *sites), steps in steps_at.items():
             if moves[steps].any() and not name.endswith("_like"):
-                places.setdefault((*steps,), Suspect(steps, sites[-1]))
+                is_shared = sites[0].code in self.shared
+                places.setdefault((*steps,), Suspect(steps, sites[-1], is_shared))
         return sorted(places.values(), key=lambda place: place.steps)
 
     # --- repairs
@@ -170,25 +212,39 @@ class Search:
         change : callable
             Called with the index of a step, its `Operation` and its repairs by their words.
         by_known : bool
-            Whether the repairs use earlier results that are known to be right.
+            Whether the repairs use earlier results that are known to be right, or that are unused.
         """
         known: dict[str, Exact] = {}
+        # results that may be wrong themselves, for each function that has computed them
+        uncertain: dict[CodeType, dict[str, Exact]] = {}
 
         def watch(k: int, operation: Operation) -> Exact:
             result = operation.result
             if k in steps:
-                found = repairs_by(operation, known) if by_known else repairs(operation)
+                found = repairs(operation)
+                if by_known:
+                    own_code = next((s.code for s in self._own_sites(k)), None)
+                    local = uncertain.get(own_code, {}) if own_code else {}
+                    found = repairs_by(operation, known, local)
                 result = change(
                     k, operation, {repair.words: repair for repair in found}
                 )
-            elif by_known and (self.is_forward[k] or self.is_cleared[k]):
+            if by_known:
                 sites = self.trace.steps[k].sites
                 if not sites:  # a framework has derived the step
                     return result
                 site = sites[0]
                 expression = site.expression()
                 words = f"`{expression}`" if expression else f"result {k}"
-                known[f"{words} of line {site.line}"] = result
+                words = f"{words} of line {site.line}"
+                if self.is_known[k]:
+                    known[words] = operation.result
+                else:
+                    for code in {site.code for site in sites}:
+                        results = uncertain.setdefault(code, {})
+                        n_before = sum(one.startswith(words) for one in results)
+                        name = f"{words} (number {n_before + 1})" if n_before else words
+                        results[name] = operation.result
             return result
 
         return self.trace.run(self.along, watch)
@@ -199,8 +255,16 @@ class Search:
 
         def note(k: int, operation: Operation, found: dict[str, Repair]) -> Exact:
             for suspect in suspects_at[k]:
+                # a shared function is seldom wrong
+                most = 1 if suspect.is_shared else 2
                 trials.extend(
-                    Trial(suspect, words, repair.specificity, repair.reshapes, by_known)
+                    Trial(
+                        suspect,
+                        words,
+                        min(repair.specificity, most),
+                        repair.reshapes,
+                        by_known,
+                    )
                     for words, repair in found.items()
                 )
             return operation.result
@@ -238,52 +302,92 @@ class Search:
             return np.zeros(len(trials), bool)
         return self.trace.is_right(evaluation)[: len(trials)]
 
-    def _successes(
+    def _first_success(
         self, suspects: list[Suspect], by_known: bool = False
-    ) -> list[Trial]:
-        """Return the repairs that make all derivatives right, the likeliest first."""
+    ) -> Trial | None:
+        """Return the likeliest repair that makes all derivatives right, or None."""
         trials = self._trials(suspects, by_known)
-        alone = [trial for trial in trials if trial.reshapes]
-        together = [trial for trial in trials if not trial.reshapes]
-        batches = [
-            together[i : i + N_CHANNELS] for i in range(0, len(together), N_CHANNELS)
-        ]
-        batches = batches[:MAX_BATCHES] + [[trial] for trial in alone[:MAX_RESHAPING]]
-        successes = [
-            trial
-            for batch in batches
-            for trial, succeeds in zip(batch, self._succeeds(batch), strict=True)
-            if succeeds
-        ]
-        return sorted(
-            successes, key=lambda trial: (-trial.specificity, trial.suspect.steps)
-        )
+        trials.sort(key=_improbability)
+        n_runs_kept = self.n_runs_left // 2 if suspects is not self.forward else 0
+        while trials and self.n_runs_left > n_runs_kept:
+            n_together = next(
+                (i for i, trial in enumerate(trials) if trial.reshapes), len(trials)
+            )
+            n_tried = min(max(n_together, 1), N_CHANNELS)
+            batch = trials[:n_tried]
+            trials = trials[n_tried:]
+            self.n_runs_left -= 1
+            successes = np.flatnonzero(self._succeeds(batch))
+            if successes.size:
+                return batch[successes[0]]
+        return None
 
     def repair(self) -> str:
         """Return a sentence on the likeliest repair that makes all derivatives right, or ""."""
         once = [suspect for suspect in self.uncleared if len(suspect.steps) == 1]
         attempts = (self.uncleared, False), (once, True), (self.forward, False)
         for suspects, by_known in attempts:
-            for trial in self._successes(suspects, by_known):
-                site = trial.suspect.site
-                location = _location(site)
-                if not location:
-                    return ""
-                expression = site.expression()
-                subject = f"`{expression}`" if expression else "this line"
-                words = f"{subject} {trial.words} makes all derivatives right"
-                return f"{location}: {words}"
+            trial = self._first_success(suspects, by_known)
+            if trial is None:
+                continue
+            site = trial.suspect.site
+            location = _location(site)
+            if not location:
+                return ""
+            expression = site.expression()
+            subject = f"`{expression}`" if expression else "this line"
+            words = f"{subject} {trial.words} makes all derivatives right"
+            return f"{location}: {words}"
         return ""
+
+    def _can_repair(self, steps: list[int]) -> bool:
+        """Return whether other results of some steps would make all derivatives right in floats.
+
+        The derivatives are expanded to first order in the results. This is True if the results have
+        more numbers than are tested.
+        """
+        trace = self.trace
+        columns = [(k, i) for k in steps for i in range(trace.steps[k].residues.size)]
+        n_runs = -(-len(columns) // N_CHANNELS)
+        if n_runs > self.n_runs_left:
+            return True
+        self.n_runs_left -= n_runs
+        slopes = list[Array]()
+        for start in range(0, len(columns), N_CHANNELS):
+            channels: dict[int, list[tuple[int, int]]] = {}
+            for channel, (k, i) in enumerate(columns[start : start + N_CHANNELS]):
+                channels.setdefault(k, []).append((i, channel))
+            watch = partial(_move, channels)
+            evaluation = trace.run(np.zeros_like(self.along), watch)
+            slopes.append(evaluation.grad.tangent)
+        jacobian = np.concatenate(slopes, axis=1)[:, : len(columns)]
+        sizes = np.abs(trace.excess).max() + np.abs(trace.right)
+        jacobian = jacobian / sizes[:, None]
+        lengths = np.sqrt((jacobian**2).sum(axis=0))
+        jacobian = jacobian / np.where(lengths == 0, 1, lengths)
+        excess = trace.excess / sizes
+        if not np.isfinite(jacobian).all():
+            return True
+        change = np.linalg.lstsq(jacobian, excess, rcond=1e-10)[0]
+        rest = np.abs(excess - jacobian @ change).max()
+        return bool(rest <= REPAIRED_SHARE * np.abs(excess).max())
 
     def suspicion(self) -> str:
         """Return a sentence on the line to look at if there is no repair; "" if none is found."""
+        for site in self.unused_writes:
+            return f"{_location(site)}: what it writes is not used"
         # what is computed before the first right cotangent are factors, and seldom wrong
         follows = np.zeros(len(self.is_forward), bool)
         for k, step in enumerate(self.trace.steps):
             is_right = self.is_cleared[k] and not self.is_forward[k]
             follows[k] = is_right or follows[list(step.sources)].any()
         late = [s for s in self.uncleared if follows[s.steps].any()]
-        for suspect in late or self.uncleared:
+        candidates = late + [s for s in self.uncleared if s not in late]
+        if self.trace.in_floats:
+            self.n_runs_left = MAX_JACOBIANS
+            can_repair = [s for s in candidates if self._can_repair(s.steps)]
+            candidates = can_repair or candidates
+        for suspect in candidates:
             return _location(suspect.site)
         for suspect in self.backward[-1:]:
             last = suspect.steps[-1]
@@ -305,6 +409,47 @@ class Search:
             if location:
                 return f"{location}: its terms and factors are right, or one is missing"
         return ""
+
+
+def _improbability(trial: Trial) -> tuple[int, bool, list[int]]:
+    """Return the key by which trials are sorted: likely and quick ones come first."""
+    return -trial.specificity, trial.reshapes, trial.suspect.steps
+
+
+def _move(
+    channels: dict[int, list[tuple[int, int]]], k: int, operation: Operation
+) -> Exact:
+    """Return the result of step k, of which each channel moves another number.
+
+    `channels` has pairs of the position of a number and its channel, by step.
+    """
+    result = operation.result
+    for i, channel in channels.get(k, ()):
+        tangent = result.tangent[..., channel]
+        tangent[np.unravel_index(i, tangent.shape)] += 1
+    return result
+
+
+def _shared_functions(codes: set[CodeType]) -> set[CodeType]:
+    """Return the functions at whose places steps run that are called in other files than theirs.
+
+    They are functions of a module, with two calls or more in the files of all `codes`. How they are
+    called is more often wrong than they are.
+    """
+    texts = {
+        code.co_filename: "".join(linecache.getlines(code.co_filename))
+        for code in codes
+    }
+    shared = set[CodeType]()
+    for code in codes:
+        if code.co_qualname != code.co_name or not code.co_name.isidentifier():
+            continue
+        call = re.compile(rf"(?<!def )\b{code.co_name}\(")
+        n_calls = {file: len(call.findall(text)) for file, text in texts.items()}
+        n_others = sum(n_calls.values()) - n_calls[code.co_filename]
+        if n_others and sum(n_calls.values()) > 1:
+            shared.add(code)
+    return shared
 
 
 def _instructions(code: CodeType) -> Iterator[tuple[dis.Instruction, int]]:
@@ -388,7 +533,7 @@ def _blamed_line(problem: ProofProblem, theta: Array, wrong: Array) -> str:
         repair = search.repair()
         if repair:
             return repair
-        suspicion = suspicion or search.suspicion()
+        suspicion = search.suspicion() or suspicion
     return suspicion
 
 

@@ -68,7 +68,9 @@ def repairs(operation: Operation) -> Iterator[Repair]:
     yield Repair("inverted", partial(UFUNCS["divide"], 1, result))
 
 
-def repairs_by(operation: Operation, known: dict[str, Exact]) -> Iterator[Repair]:
+def repairs_by(
+    operation: Operation, known: dict[str, Exact], uncertain: dict[str, Exact]
+) -> Iterator[Repair]:
     """Yield changes of an operation by results of earlier steps.
 
     Parameters
@@ -76,9 +78,19 @@ def repairs_by(operation: Operation, known: dict[str, Exact]) -> Iterator[Repair
     operation : Operation
         The operation.
     known : dict
-        Earlier results, by words for them.
+        Earlier results that are right or unused, by words for them.
+    uncertain : dict
+        Other earlier results, which replace operands of their shape only.
     """
     result = operation.result
+    for words, x in uncertain.items():
+        for i, side in enumerate(("left", "right")[: len(operation.inputs)]):
+            operand = operation.inputs[i]
+            if type(operand) is Exact and operand.shape == x.shape:
+                changed = [*operation.inputs]
+                changed[i] = x
+                compute = partial(operation.function, *changed, **operation.options)
+                yield Repair(f"with {words} as its {side} operand", compute, 1)
     for words, x in known.items():
         lengths = zip(x.shape[::-1], result.shape[::-1], strict=False)
         if x.ndim > result.ndim or any(n not in (1, m) for n, m in lengths):
@@ -89,7 +101,7 @@ def repairs_by(operation: Operation, known: dict[str, Exact]) -> Iterator[Repair
             inputs = (x, operation.inputs[1]) if i == 0 else (operation.inputs[0], x)
             side = ("left", "right")[i]
             compute = partial(operation.function, *inputs)
-            yield Repair(f"with {words} as its {side} operand", compute)
+            yield Repair(f"with {words} as its {side} operand", compute, 1)
 
 
 def _broadcast(x: Any, result: Exact) -> Exact:

@@ -8,6 +8,7 @@ holds one of them.
 
 from __future__ import annotations
 
+import dis
 import linecache
 import sys
 import sysconfig
@@ -82,6 +83,12 @@ class Site(NamedTuple):
         text = linecache.getline(code.co_filename, line)
         return text.encode()[start:end].decode()
 
+    def is_in_place(self) -> bool:
+        """Return whether the instruction is an assignment such as ``+=``."""
+        instructions = dis.get_instructions(self.code)
+        name = next((i.argrepr for i in instructions if i.offset == self.offset), "")
+        return len(name) > 1 and name.endswith("=") and name[0] in "+-*/"
+
 
 class Step(NamedTuple):
     """One operation that the user's function has run."""
@@ -107,6 +114,13 @@ def _memory(x: Any) -> Any:
     while isinstance(memory, np.ndarray) and memory.base is not None:
         memory = memory.base
     return memory
+
+
+def _content(x: Any) -> bytes:
+    """Return the numbers of an exact array in its first channel; b"" of other values."""
+    if type(x) is not Exact:
+        return b""
+    return bytes(x.primal[..., 0].tobytes())
 
 
 def _sites() -> tuple[Site, ...]:
@@ -148,6 +162,8 @@ class Trace:
         The value of the function.
     right : array, shape (D,)
         The right derivatives.
+    excess : array, shape (D,)
+        The hand-written derivatives minus the right ones; of use in floats only.
     is_wrong : bool array, shape (D,)
         Whether each hand-written derivative differs from the right one.
     slopes : array, shape (n,)
@@ -175,6 +191,7 @@ class Trace:
         # the memory of each result, and the steps that have written into it, by its id
         self._memories = list[Any]()
         self._writers: dict[int, list[int]] = {}
+        self._producers: dict[bytes, int] = {}  # the last step with these numbers
         by_hand = list[Array]()
         slopes = list[Array]()
         moves = list[Array]()
@@ -192,7 +209,9 @@ class Trace:
         last = theta.size + len(self.steps)
         all_slopes = self.rounded(np.concatenate(slopes))
         self.right = all_slopes[: theta.size]
-        self.is_wrong = self.rounded(np.concatenate(by_hand)) != self.right
+        hand_written = np.concatenate(by_hand)
+        self.is_wrong = self.rounded(hand_written) != self.right
+        self.excess = hand_written - np.concatenate(slopes)[: theta.size]
         self.slopes = all_slopes[theta.size : last]
         self.moves = self.rounded(np.concatenate(moves)[theta.size : last]) != 0
 
@@ -239,6 +258,12 @@ class Trace:
             sources = tuple(
                 j for memory in memories for j in self._writers.get(id(memory), ())[-1:]
             )
+            # a result that `out=` has written elsewhere is found by its numbers
+            contents = map(_content, operation.inputs)
+            copied = [self._producers[c] for c in contents if c in self._producers]
+            sources = tuple({*sources, *copied})
+            if numbers.any():
+                self._producers[numbers.tobytes()] = k
             self.steps.append(Step(operation.name, _sites(), numbers, sources))
             self._memories.append(_memory(result))
             self._writers.setdefault(id(self._memories[-1]), []).append(k)
@@ -274,6 +299,19 @@ class Trace:
             inputs: tuple[Any, ...],
             options: dict[str, Any],
         ) -> Any:
+            """Return the result of an operation, or what `watch` returns in its place.
+
+            Parameters
+            ----------
+            name : str
+                The name of the operation.
+            function : callable
+                Computes it.
+            inputs : tuple
+                Its operands.
+            options : dict
+                Its keywords.
+            """
             result = function(*inputs, **options)
             if type(result) is not Exact or _is_view(result, inputs):
                 return result

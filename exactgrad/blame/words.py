@@ -26,7 +26,7 @@ __all__ = ["in_words"]
 Array = NDArray[Any]
 Decimals = Sequence[Decimal]
 ErrorsByPosition = dict[int, WrongDerivative]
-ROUNDED = (
+IS_ROUNDED = (
     "not 0, but what is rounded has derivative 0 wherever it does not jump, and so have positions "
     "by argmin or argsort"
 )
@@ -155,7 +155,7 @@ class KnownQuantities:
         if not any(by_hand):
             return "0 by hand"
         if not any(right) and self.is_rounded:
-            return ROUNDED
+            return IS_ROUNDED
         excess = [h - r for h, r in zip(by_hand, right, strict=True)]
         arrays = self._arrays_at(errors)
         words = self._factor_in_words(by_hand, right, arrays)

@@ -253,7 +253,9 @@ def _sin(x: Decimal) -> Decimal:
         half_turns = (x / pi).to_integral_value()
         y = x - half_turns * pi
         sin = _series(y, -y * y, lambda k: 1, lambda k: (2 * k + 2) * (2 * k + 3))
-    return +sin if half_turns % 2 == 0 else -sin
+    if half_turns % 2:
+        return -sin
+    return +sin
 
 
 def _erf(a: Decimal) -> Decimal:

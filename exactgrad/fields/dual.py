@@ -88,7 +88,8 @@ class DualField(Field):
         multiply = getattr(self.base, name)
         x, y = self.parts(a)
         u, v = self.parts(b)
-        return self.join(multiply(x, u), self.base.add(multiply(x, v), multiply(y, u)))
+        slope = self.base.add(multiply(x, v), multiply(y, u))
+        return self.join(multiply(x, u), slope)
 
     def mul(self, a: Array, b: Array) -> Array:
         """Return the products of numbers (..., 2 C)."""
@@ -130,16 +131,20 @@ class DualField(Field):
     def sqrt(self, u: Array) -> Array:
         """Return the square root of u, whose second part is y / (2 sqrt x)."""
         root = self.base.sqrt(self.parts(u)[0])
-        return self.extend(root, self.base.inv(self.base.add(root, root)), u)
+        slope = self.base.inv(self.base.add(root, root))
+        return self.extend(root, slope, u)
 
     def cos_and_sin(self, a: Array) -> tuple[Array, Array]:
         """Return cos a and sin a, whose second parts are -y sin x and y cos x."""
         cos, sin = self.base.cos_and_sin(self.parts(a)[0])
-        return self.extend(cos, self.base.neg(sin), a), self.extend(sin, cos, a)
+        dual_cos = self.extend(cos, self.base.neg(sin), a)
+        dual_sin = self.extend(sin, cos, a)
+        return dual_cos, dual_sin
 
     def random_function(self, name: str, a: Array) -> Array:
         """Return constants that a random function of the other field returns for first parts."""
-        return self.join(self.base.random_function(name, self.parts(a)[0]))
+        x, _ = self.parts(a)
+        return self.join(self.base.random_function(name, x))
 
     def constant(self, a: Array) -> Array:
         """Return the numbers (..., 2 C) without their second parts."""
@@ -175,7 +180,9 @@ class DualField(Field):
         square, root, floats : array
             As in `Field.record_square`.
         """
-        self.base.record_square(self.parts(square)[0], self.parts(root)[0], floats)
+        first_of_square, _ = self.parts(square)
+        first_of_root, _ = self.parts(root)
+        self.base.record_square(first_of_square, first_of_root, floats)
 
 
 def _recorded_in_base(name: str) -> Any:

@@ -23,7 +23,7 @@ BINARY_FUNCTIONS = {
     "divide": "/",
 }
 COMMUTATIVE = {"+", "*"}
-MAX_DEPTH = 12  # assignments that are followed backwards from a line
+MAX_ASSIGNMENTS = 12  # assignments that are followed backwards from a line
 # Formulas that lose digits, and what to write instead; X, Y, A, B and C stand for any expression.
 # A row stands before those whose formula is a part of its own
 CURES = {
@@ -150,7 +150,7 @@ def to_term(node: Any, assigned: dict[str, Any], depth: int = 0) -> Term:
         return convert(base)  # an entry of a local variable
     if head in TRANSPARENT and operands:
         return convert(operands[0])
-    if isinstance(node, ast.Name) and node.id in assigned and depth < MAX_DEPTH:
+    if isinstance(node, ast.Name) and node.id in assigned and depth < MAX_ASSIGNMENTS:
         earlier = {key: assigned[key] for key in assigned if key != node.id}
         return to_term(assigned[node.id], earlier, depth + 1)
     parts = tuple(map(convert, operands))
@@ -175,9 +175,8 @@ def _head_and_operands(node: Any) -> tuple[str, list[Any]]:
     operands = node.args
     name = getattr(function, "attr", getattr(function, "id", ""))
     owner = ast.unparse(function).rpartition(".")[0]
-    if owner and not (
-        re.fullmatch(r"[\w.]+", owner) and owner.split(".")[0] in MODULES
-    ):
+    is_of_module = re.fullmatch(r"[\w.]+", owner) and owner.split(".")[0] in MODULES
+    if owner and not is_of_module:
         operands = [getattr(function, "value", function)]
     if name in ("sum", "mean", "max"):
         operands = operands[:1]
@@ -257,8 +256,9 @@ def cure_of(file: str, line: int, position: int) -> str:
     for pattern, cure in _patterns():
         for term in terms:
             bound = matches(pattern, term, {})
-            if bound is not None and not any(map(_is_shifted, bound.values())):
-                return _substitute(cure, bound)
+            if bound is None or any(map(_is_shifted, bound.values())):
+                continue
+            return _substitute(cure, bound)
     return ""
 
 
@@ -299,10 +299,11 @@ def statements_at(file: str, line: int) -> tuple[ast.AST, list[Any]]:
 
 def returned_part(statement: ast.AST, position: int) -> ast.expr | None:
     """Return the expression at a position of the tuple that a statement returns, or None."""
-    value = statement.value if isinstance(statement, ast.Return) else None
-    if position < 0 or not isinstance(value, ast.Tuple):
+    if position < 0 or not isinstance(statement, ast.Return):
         return None
-    return value.elts[position]
+    if not isinstance(statement.value, ast.Tuple):
+        return None
+    return statement.value.elts[position]
 
 
 def _is_shifted(term: Term) -> bool:

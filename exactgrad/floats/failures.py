@@ -165,7 +165,9 @@ def _shrunk(
         return bool(digits.max() >= least)
 
     small = shrink(point, drawer.first.data, still_fails, MAX_SHRINKING_RUNS)
-    return small if still_fails(small, N_BESIDE) else point
+    if still_fails(small, N_BESIDE):
+        return small
+    return point
 
 
 def _complexity(point: Point, digits: Array) -> tuple[Any, ...]:
@@ -186,10 +188,13 @@ def _failure(judge: Judge, point: Point, category: Category) -> Failure:
     lost = _digits(judge, loss, category)
     i = int(lost.argmax())
     tree = judge.program.tree
-    name = f"value[{i}]" if judge.n_values > 1 else "value"
-    if i >= judge.n_values:
+    is_value = i < judge.n_values
+    name = "value"
+    if not is_value:
         name = f"derivative by {tree.coordinate(i - judge.n_values)}"
-    file, number, position = line_of_loss(judge, point, lost[i] / 2, i < judge.n_values)
+    elif judge.n_values > 1:
+        name = f"value[{i}]"
+    file, number, position = line_of_loss(judge, point, lost[i] / 2, is_value)
     code = linecache.getline(file, number).strip()
     return Failure(
         name=name,

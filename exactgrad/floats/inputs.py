@@ -70,7 +70,9 @@ class Drawer(NamedTuple):
         edges = self.rng.choice(self.limits.edges(), n) * self.rng.choice([-1, 1], n)
         many_sizes = np.array([self._size() for _ in range(n)])
         distances = (*np.multiply(ULPS, self.limits.eps), *DISTANCES)
-        center = edges[0] if draw_index % 3 else first
+        center = first
+        if draw_index % 3:
+            center = edges[0]
         one_hot = np.arange(n) == self.rng.integers(n)
         sorts = (
             first * self._size() * sign,
@@ -93,7 +95,8 @@ class Drawer(NamedTuple):
         low, high = np.log10([self.limits.tiny, self.limits.largest])
         if self.rng.random() < 0.5:
             low, high = DENSE_EXPONENTS
-        return float(10 ** (low + (high - low) * (next(self.turns) * GOLDEN_RATIO % 1)))
+        fraction = next(self.turns) * GOLDEN_RATIO % 1
+        return float(10 ** (low + (high - low) * fraction))
 
     def _in_format(self, numbers: Array) -> Array:
         """Return numbers in the format, none so large that a sum of all would overflow."""
@@ -109,7 +112,9 @@ class Drawer(NamedTuple):
         is_near = self.rng.random() < 0.5
 
         def draw(value: Any) -> Any:
-            array = np.asarray(value, float) if is_float_leaf(value) else np.zeros(1)
+            if not is_float_leaf(value):
+                return value
+            array = np.asarray(value, float)
             if ((array >= 0) & (array <= 1)).all() and array.ndim:
                 return value
             drawn = array * 10 ** self.rng.uniform(*DENSE_EXPONENTS)

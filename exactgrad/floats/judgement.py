@@ -63,13 +63,14 @@ class Judge(NamedTuple):
             is_far = self._is_far(computed, exact, cost)
             is_lost = np.where(exists, is_far, has_sides & ~is_finite)
             # no rounding of the input excuses a result that is infinite or nan
-            if k == n_beside or not (is_lost & (is_finite | (k < N_SIDES))).any():
+            is_excusable = is_lost & (is_finite | (k < N_SIDES))
+            if k == n_beside or not is_excusable.any():
                 break
             field = RealNumbers(self.limits, k, self.by_norm)
-            neighbour_results = self._decimals(point, field, n_digits)
-            has_sides &= np.isfinite(neighbour_results)
+            neighbours = self._decimals(point, field, n_digits)
+            has_sides &= np.isfinite(neighbours)
             with np.errstate(invalid="ignore"):
-                cost = np.fmax(cost, abs(neighbour_results - exact))
+                cost = np.fmax(cost, abs(neighbours - exact))
         unit = self._rounding(exact) + cost
         digits = self.limits.digits_lost(computed, exact, unit)
         return Loss(computed, exact, np.where(is_lost, digits, 0.0))
@@ -77,10 +78,12 @@ class Judge(NamedTuple):
     def run_floats(self, point: Point) -> Array:
         """Return the results in floats, as float64 (n,); nan if the function raises an error."""
         try:
-            parts = self.program.parts(self.program.run_floats(point))
+            returned = self.program.run_floats(point)
+            parts = self.program.parts(returned)
         except (ArithmeticError, ValueError):
             return np.full(len(self.floors), np.nan)
-        return np.hstack([np.ravel(part).astype(float) for part in parts])
+        flat = [np.ravel(part).astype(float) for part in parts]
+        return np.hstack(flat)
 
     def exact_results(self, point: Point) -> tuple[Array, int]:
         """Return the exact results, and the number of digits they were computed with.
@@ -94,7 +97,8 @@ class Judge(NamedTuple):
         while self._is_far(reference, exact, 0.0).any():
             n_digits *= 2
             if (exact == 0).any():  # it may be a smaller number that more digits show
-                n_digits = max(n_digits, N_DIGITS - int(np.log10(self.limits.tiny)))
+                tiny_exponent = int(np.log10(self.limits.tiny))
+                n_digits = max(n_digits, N_DIGITS - tiny_exponent)
             if n_digits > MAX_DIGITS:
                 return np.full(len(exact), np.nan), n_digits
             reference = np.where(np.isnan(exact), np.inf, exact)
@@ -124,7 +128,8 @@ class Judge(NamedTuple):
         That is its own size, its floor, or the size of the largest number of an array of values.
         """
         sizes = np.nan_to_num(abs(exact), posinf=0.0)
-        sizes[: self.n_values] = sizes[: self.n_values].max(initial=0.0)
+        values = sizes[: self.n_values]
+        values[:] = values.max(initial=0.0)
         return self.limits.eps * np.maximum(sizes, self.floors)
 
     def _is_far(self, results: Array, exact: Array, cost: Any) -> Array:

@@ -21,10 +21,10 @@ __all__ = ["line_of_loss"]
 
 Array = NDArray[Any]
 Line = tuple[str, int]  # the path of a file and the number of a line in it
-N_BESIDE = 8  # roundings of the input
-MAX_DEPTH = 3  # levels of nested containers in which arrays are looked for
+N_LINE_ROUNDINGS = 8  # roundings of the input
+MAX_CONTAINER_LEVELS = 3  # levels of nested containers in which arrays are looked for
 MAX_EVENTS = 3000  # lines after which a run is not observed any more
-MAX_SIZE = 10_000  # numbers of the largest array that is observed
+MAX_OBSERVED_SIZE = 10_000  # numbers of the largest array that is observed
 
 
 class Recorder:
@@ -32,9 +32,8 @@ class Recorder:
 
     def __init__(self) -> None:
         self.events: list[Line] = []  # lines in the order of running
-        self.values: list[
-            dict[Any, Array]
-        ] = []  # arrays as float64, by path, for each event
+        # arrays as float64, by path, for each event
+        self.values: list[dict[Any, Array]] = []
 
     def trace(self, frame: FrameType, event: str, _: Any) -> Any:
         """Return the function that records the lines of a called function, or None to skip it.
@@ -87,11 +86,15 @@ def _arrays(values: dict[Any, Any], path: tuple[Any, ...] = ()) -> dict[Any, Arr
             arrays[*path, key] = to_floats(value.primal[..., 0])
         elif is_float_leaf(value):
             arrays[*path, key] = np.array(value, float)
-        elif len(path) < MAX_DEPTH and isinstance(value, dict):
+        elif len(path) < MAX_CONTAINER_LEVELS and isinstance(value, dict):
             arrays |= _arrays(value, (*path, key))
-        elif len(path) < MAX_DEPTH and isinstance(value, tuple | list):
+        elif len(path) < MAX_CONTAINER_LEVELS and isinstance(value, tuple | list):
             arrays |= _arrays(dict(enumerate(value)), (*path, key))
-    return {key: array for key, array in arrays.items() if 0 < array.size <= MAX_SIZE}
+    return {
+        key: array
+        for key, array in arrays.items()
+        if 0 < array.size <= MAX_OBSERVED_SIZE
+    }
 
 
 def line_of_loss(
@@ -117,10 +120,10 @@ def line_of_loss(
     _, n_digits = judge.exact_results(point)
     computed = _record(judge, point, None, n_digits)
     exact = _record(judge, point, RealNumbers(), n_digits)
-    neighbour_results = [
-        _record(judge, point, RealNumbers(judge.limits, k, judge.by_norm), n_digits)
-        for k in range(N_BESIDE)
+    fields = [
+        RealNumbers(judge.limits, k, judge.by_norm) for k in range(N_LINE_ROUNDINGS)
     ]
+    neighbour_results = [_record(judge, point, field, n_digits) for field in fields]
     if not computed.events:
         return "", 0, -1
     position = 1 - is_value
@@ -128,17 +131,13 @@ def line_of_loss(
     for i, line in enumerate(computed.events):
         if exact.events[i : i + 1] != [line]:
             return *computed.events[i - 1], -1
-        sides = [
-            run.values[i]
-            for run in neighbour_results
-            if run.events[i : i + 1] == [line]
-        ]
+        runs = [run for run in neighbour_results if run.events[i : i + 1] == [line]]
+        sides = [run.values[i] for run in runs]
+        arrays = computed.values[i]
         lost = [
             path
             for path, right in exact.values[i].items()
-            if _has_lost(
-                judge, computed.values[i].get(path), right, sides, path, digits
-            )
+            if _has_lost(judge, arrays.get(path), right, sides, path, digits)
         ]
         if ("return", position) in lost:
             return *line, position

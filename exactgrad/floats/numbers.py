@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fields.digits import MIN_ROUNDED_BITS, Digits, context
-from ..structures import StructureError, Tree, copy_leaves, map_leaves
+from ..structures import StructureError, Tree, as_tuple, copy_leaves, map_leaves
 from ..trace.arrays import Exact, dual_residues, lift
 from ..trace.copies import Copies
 from ..verdict.runs import TraceError
@@ -118,7 +118,9 @@ class RealNumbers(Digits):
         self.by_norm = by_norm
         self.n_numbers = 0  # number of arguments that have been changed
         # times an irrational number, so that multiples of a period are no periods apart
-        self.eps = Decimal(limits.eps if limits else 0) / Decimal(2).sqrt()
+        self.eps = Decimal(0)
+        if limits:
+            self.eps = Decimal(limits.eps) / Decimal(2).sqrt()
 
     def variable(self, floats: Array) -> Array:
         """Return floats as decimals (..., 1), or the decimals beside them if there are limits."""
@@ -174,7 +176,9 @@ def is_float_leaf(value: Any) -> bool:
 
 def like_leaf(value: Any, numbers: Array) -> Any:
     """Return `numbers` as a Python float if `value` is one, else as they are."""
-    return float(numbers) if isinstance(value, float) else numbers
+    if isinstance(value, float):
+        return float(numbers)
+    return numbers
 
 
 def to_floats(decimals: Array) -> Array:
@@ -266,9 +270,8 @@ class Program(NamedTuple):
             Number of their digits.
         """
         parts = self.parts(self.run_decimals(point, field, n_digits))
-        return np.hstack(
-            [to_floats(lift(part, field).primal.ravel()) for part in parts]
-        )
+        decimals = [lift(part, field).primal.ravel() for part in parts]
+        return np.hstack([to_floats(numbers) for numbers in decimals])
 
     def parts(self, returned: Any) -> list[Any]:
         """Return the value and, if there is one, the flat gradient that the function returns.
@@ -278,7 +281,7 @@ class Program(NamedTuple):
         StructureError
             If a gradient has another structure than theta, or if nothing is returned.
         """
-        value, *gradients = returned if isinstance(returned, tuple) else (returned,)
+        value, *gradients = as_tuple(returned)
         if value is None:
             raise StructureError(
                 "the function must return a value, or a value and its gradient; got None: "

@@ -13,14 +13,8 @@ from .numbers import Point
 __all__ = ["shrink"]
 
 Array = NDArray[Any]
-N_SIGNIFICANT = (
-    1,
-    2,
-    3,
-    5,
-    8,
-    12,
-)  # numbers of significant digits that are tried, in this order
+# Numbers of significant digits that are tried, in this order
+N_SIGNIFICANT = (1, 2, 3, 5, 8, 12)
 
 
 def shrink(
@@ -44,10 +38,9 @@ def shrink(
     """
     tried = {(point.theta.tobytes(), repr(point.data))}
     for _ in range(max_runs):
-        points = [
-            Point(point.theta, data),
-            *(point._replace(theta=theta) for theta in _simpler(point.theta)),
-        ]
+        points = [Point(point.theta, data)]
+        for theta in _simpler(point.theta):
+            points.append(point._replace(theta=theta))
         keys = [(simpler.theta.tobytes(), repr(simpler.data)) for simpler in points]
         i = next((i for i, key in enumerate(keys) if key not in tried), None)
         if i is None:

@@ -22,6 +22,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from ..fields.finite import MASK_SIZE, MAX_RECORDED_SQUARES, Field, Untraceable
+from ..structures import as_tuple
 
 __all__ = [
     "FUNCTIONS",
@@ -29,6 +30,7 @@ __all__ = [
     "Exact",
     "comparison_of",
     "field_of",
+    "floats_of",
     "lift",
     "lift_all",
     "select",
@@ -139,7 +141,9 @@ class Exact(NDArrayOperatorsMixin):
     @property
     def deciding(self) -> Array:
         """The numbers that decide comparisons: the floats, in some fields the decimals."""
-        return self.primal[..., 0] if self.field.decimals_decide else self.floats
+        if self.field.decimals_decide:
+            return self.primal[..., 0]
+        return self.floats
 
     def __len__(self) -> int:
         return len(self.floats)
@@ -380,7 +384,9 @@ class Exact(NDArrayOperatorsMixin):
         if method == "reduce" and where is not True:
             kwargs["where"] = where
             where = True
-        label = name if method == "__call__" else f"{name}.{method}"
+        label = name
+        if method != "__call__":
+            label = f"{name}.{method}"
         result = self.field.apply(label, handler, inputs, kwargs)
         if out is None:
             return result
@@ -408,7 +414,7 @@ def _with_ellipsis(index: Any) -> tuple[Any, ...]:
 
     Raise `Untraceable` if a part of the index is an exact number.
     """
-    parts = index if isinstance(index, tuple) else (index,)
+    parts = as_tuple(index)
     if any(type(part) is Exact for part in parts):
         raise Untraceable(
             "an array is indexed with an exact number, such as an element of theta; "
@@ -618,7 +624,9 @@ def _log_terms_of(x: Exact) -> Array:
 
 def _large_terms_of(x: Exact) -> Array:
     """Return the large terms of x, (...); zeros if none is known."""
-    return np.zeros(x.shape) if x.large_terms is None else x.large_terms
+    if x.large_terms is None:
+        return np.zeros(x.shape)
+    return x.large_terms
 
 
 def _of_large_terms(function: Callable[..., Array], *arrays: Exact) -> Array | None:
@@ -896,6 +904,13 @@ def _where(condition: Any, *branches: Any) -> Any:
     return np.where(comparison_of(np.not_equal)(condition, 0), *branches)
 
 
+def floats_of(x: Any) -> Any:
+    """Return the floats of an exact array, and anything else as it is."""
+    if type(x) is Exact:
+        return x.floats
+    return x
+
+
 def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a version of `function` that accepts exact arrays and passes their floats to it.
 
@@ -903,11 +918,10 @@ def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def of_exact(*args: Any, **kwargs: Any) -> Any:
-        floats = (x.floats if type(x) is Exact else x for x in args)
-        result = function(*floats, **kwargs)
+        result = function(*map(floats_of, args), **kwargs)
         field = field_of(args)
         if field is not None:
-            for values in result if isinstance(result, tuple) else (result,):
+            for values in as_tuple(result):
                 content = np.frombuffer(np.asarray(values).tobytes(), np.uint8)
                 field.path.append(np.unpackbits(content).astype(bool))
         return result
@@ -1192,8 +1206,12 @@ def as_strided(
     Untraceable
         If the view would reach outside of the memory of x, or x is not in row-major order.
     """
-    shape = x.shape if shape is None else tuple(map(operator.index, shape))
-    strides = x.strides if strides is None else tuple(map(operator.index, strides))
+    if shape is None:
+        shape = x.shape
+    if strides is None:
+        strides = x.strides
+    shape = tuple(map(operator.index, shape))
+    strides = tuple(map(operator.index, strides))
     # a view whose entries overlap is read-only: the order of writes to it is not defined
     span = x.itemsize
     for step, n in sorted(
@@ -1272,8 +1290,7 @@ def _axes(x: Exact, axis: Any) -> tuple[int, ...]:
         return ()
     if axis is None:
         return tuple(range(x.ndim))
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    return tuple(operator.index(k) % x.ndim for k in axes)
+    return tuple(operator.index(k) % x.ndim for k in as_tuple(axis))
 
 
 def _count(x: Exact, axis: Any) -> int:

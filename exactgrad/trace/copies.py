@@ -63,7 +63,7 @@ __all__ = ["Copies", "GlobalNames", "in_own_context"]
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-PACKAGE = __name__.rpartition(".trace.")[0]
+PACKAGE_NAME = __name__.rpartition(".trace.")[0]
 STDLIB_PATH = sysconfig.get_path("stdlib")
 # Types of values that are written back to ``global`` and ``nonlocal`` names of the originals
 PLAIN_TYPES = {
@@ -141,7 +141,7 @@ def _is_library(names: dict[str, Any]) -> bool:
     root = name.partition(".")[0]
     file = str(names.get("__file__") or STDLIB_PATH)
     is_stdlib = root in sys.stdlib_module_names and file.startswith(STDLIB_PATH)
-    return is_stdlib or root == "numpy" or f"{name}.".startswith(f"{PACKAGE}.")
+    return is_stdlib or root == "numpy" or f"{name}.".startswith(f"{PACKAGE_NAME}.")
 
 
 class GlobalNames(dict[str, Any]):

@@ -171,13 +171,33 @@ def opaque(
     of_floats = floats or _float_function(name)
 
     def slope_at(x: Exact, field: Field, argument: Array, value: Array) -> Array:
-        """Return f'(x) at residues of a field, given f(x); the floats of x decide comparisons."""
+        """Return f'(x) at residues of a field; the floats of x decide comparisons.
+
+        Parameters
+        ----------
+        x : Exact
+            The argument of the traced function.
+        field : Field
+            The field of the residues.
+        argument, value : array, shape (..., C)
+            The residues of the argument and of f(x), without derivatives.
+        """
         point = Exact(field, dual_residues(field, argument), x.floats)
         at_point = Exact(field, dual_residues(field, value), of_floats(x.floats))
         return lift(slope(point, at_point), field).primal
 
     def value_at(x: Exact, field: Field, argument: Array) -> Array:
-        """Return f(x) at residues of a field, with the derivative that a dual number holds."""
+        """Return f(x) at residues of a field, with the derivative that a dual number holds.
+
+        Parameters
+        ----------
+        x : Exact
+            The argument of the traced function.
+        field : Field
+            The field of the residues.
+        argument : array, shape (..., C)
+            The residues of the argument, without derivatives.
+        """
         if not isinstance(field, DualField):
             return field.opaque(name, argument, odd)
         first, _ = field.parts(argument)

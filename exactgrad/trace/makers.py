@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from ..fields.finite import Field, Untraceable
-from .arrays import Exact, Handlers, field_of, lift, stack, uninitialized
+from ..structures import as_tuple
+from .arrays import Exact, Handlers, field_of, floats_of, lift, stack, uninitialized
 from .functions import exp, log, polygamma
 from .linear import FUNCTIONS
 
@@ -114,8 +115,7 @@ class _ConcatenatingIndex:
     def __getitem__(self, key: Any) -> Any:
         if field_of(key) is None:
             return getattr(np, self.name)[key]
-        arrays = key if isinstance(key, tuple) else (key,)
-        return FUNCTIONS[self.concatenate](arrays)
+        return FUNCTIONS[self.concatenate](as_tuple(key))
 
 
 def _broadcast(field: Field, *arrays: Any) -> Any:
@@ -167,8 +167,8 @@ class Vectorize(np.vectorize):
         shape = np.broadcast_shapes(*map(np.shape, args))
 
         def as_array(values: Any, otype: str | None) -> Any:
-            first = values[0].floats if type(values[0]) is Exact else values[0]
-            dtype = np.dtype(otype or np.asarray(first).dtype)
+            first = np.asarray(floats_of(values[0]))
+            dtype = np.dtype(otype or first.dtype)
             if field_of(values) is None:
                 return np.array(values, dtype).reshape(shape)
             if dtype.kind not in "fO":
@@ -179,10 +179,11 @@ class Vectorize(np.vectorize):
 
         columns = [np.broadcast_to(arg, shape).reshape(-1) for arg in args]
         results = [self.pyfunc(*row) for row in zip(*columns, strict=True)]
+        otypes = iter(self.otypes or repeat(None))
         if not isinstance(results[0], tuple):
-            return as_array(results, self.otypes[0] if self.otypes else None)
+            return as_array(results, next(otypes))
         outputs = zip(*results, strict=True)
-        return tuple(map(as_array, outputs, self.otypes or repeat(None)))
+        return tuple(map(as_array, outputs, otypes))
 
 
 def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..fields.dual import DualField
 from ..structures import Tree, copy_leaves, leaves, map_leaves
-from .arrays import Exact, lift
+from .arrays import Exact, floats_of, lift
 from .makers import ACTIVE_FIELD
 
 __all__ = ["slope_along"]
@@ -54,19 +54,14 @@ def slope_along(f: Function, theta: Any, direction: Any, *arguments: Any) -> Any
     dual_point = to_dual(lift(point, field), lift(along, field).residues)
     try:
         ACTIVE_FIELD.set(None)
-        given = map_leaves((point, along, arguments), _floats_of)
-        floats = _difference(f, tree, *given)
+        float_arguments = map_leaves((point, along, arguments), floats_of)
+        floats = _difference(f, tree, *float_arguments)
         ACTIVE_FIELD.set(duals)
         value = f(tree.unflatten(dual_point), *map_leaves(arguments, to_dual))
         residues = lift(value, duals).residues
     finally:
         ACTIVE_FIELD.set(field)
     return Exact(field, duals.parts(residues)[1], floats)
-
-
-def _floats_of(x: Any) -> Any:
-    """Return the floats of an exact array, and anything else as it is."""
-    return x.floats if type(x) is Exact else x
 
 
 def _difference(

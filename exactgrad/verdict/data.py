@@ -62,7 +62,9 @@ def _sums(axis: int | None, total: int) -> Condition:
         rows = x.reshape(-1) if axis is None else x.swapaxes(axis, 0)
         rows[-1] = total - np.sum(rows[:-1], axis=0)
 
-    axis_text = "" if axis is None else f"axis={axis}"
+    axis_text = ""
+    if axis is not None:
+        axis_text = f"axis={axis}"
     return Condition(f"{{0}}.sum({axis_text}) = {total}", holds, impose)
 
 
@@ -212,7 +214,9 @@ def to_exact(
             return lift(floats, field)
         field.argument_moves |= moving
         field.has_infinity |= bool(np.isinf(floats).any())
-        tangent = field.draw(floats.shape) if moving else None
+        tangent = None
+        if moving:
+            tangent = field.draw(floats.shape)
         exact = Exact(
             field, dual_residues(field, field.variable(floats), tangent), floats
         )
@@ -283,11 +287,12 @@ def describe_data(names: Sequence[str], data: Sequence[Condition]) -> str:
     conditions = " and ".join(
         condition.text.format(name) for name, condition in pairs if condition.text
     )
-    phrases = [
-        f"for these {fixed}" if fixed else "",
-        f"where {conditions}" if conditions else "",
-    ]
-    return " ".join(filter(None, phrases))
+    phrases = []
+    if fixed:
+        phrases.append(f"for these {fixed}")
+    if conditions:
+        phrases.append(f"where {conditions}")
+    return " ".join(phrases)
 
 
 def _with_condition(

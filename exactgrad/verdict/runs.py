@@ -162,7 +162,9 @@ def stop_gradient(values: Any) -> Any:
     In a function that is proved it marks numbers that the gradient must not go through, such as the
     weights of a surrogate loss. Outside of a proof it returns a plain copy.
     """
-    return values.stop_gradient() if type(values) is Exact else np.array(values)
+    if type(values) is Exact:
+        return values.stop_gradient()
+    return np.array(values)
 
 
 def run(
@@ -247,8 +249,9 @@ def untraceable_step(error: Exception) -> str:
     if own_frames:
         last = own_frames[-1]
         line = linecache.getline(last.filename, last.lineno or 0).strip()
-        is_cell = Path(last.filename).parent.name.startswith("ipykernel")
-        file = "the cell" if is_cell else last.filename
+        file = last.filename
+        if Path(file).parent.name.startswith("ipykernel"):
+            file = "the cell"
         location = f" in line {last.lineno} of {file}"
         location += f", `{line}`" * bool(line)
     message = f"{type(error).__name__}: {error}"
@@ -256,7 +259,9 @@ def untraceable_step(error: Exception) -> str:
         text for words, text in ADVICE.items() if re.search(words, f"{line} {message}")
     ]
     called = ", ".join(dict.fromkeys(re.findall(r"\bnp\.[\w.]+", line)))
-    step = f"{called}{location}" if called else location.removeprefix(" ")
+    step = location.removeprefix(" ")
+    if called:
+        step = f"{called}{location}"
     return (
         f"{step or 'a step'} has no exact form ({message}). "
         + "; or ".join(advice[:1]).capitalize()

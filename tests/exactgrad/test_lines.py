@@ -176,6 +176,31 @@ def test_the_change_that_makes_all_derivatives_right_is_told():
     )
 
 
+def test_an_array_that_is_written_into_and_then_not_used_is_told():
+    def swapped(theta, x, y):
+        off = x @ theta - y
+        loss = (off**2).sum() / 2 + 0.3 * np.exp(theta).sum()
+        penalty, grad = np.exp(theta), x.T @ off
+        add_to(penalty, grad, 0.3)
+        return loss, grad
+
+    verdict = str(prove(swapped, normal(3), normal((5, 3)), normal(5)))
+    assert "`total += array * factor`: what it writes is not used" in verdict
+
+
+def test_an_earlier_result_of_the_function_is_tried_as_an_operand():
+    def ratios(theta, x):
+        first, second = np.exp(x @ theta), np.exp(2 * (x @ theta))
+        sums = [one.sum() for one in (first, second)]
+        slopes = [x.T @ first, 2 * x.T @ second]
+        grad = slopes[0] / sums[0] + slopes[1] / sums[0]
+        return np.log(sums[0]) + np.log(sums[1]), grad
+
+    verdict = str(prove(ratios, normal(3), normal((5, 3))))
+    line = ratios.__code__.co_firstlineno + 4
+    assert f"look at line {line} of " in verdict
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("at", [99.0, 200.0, 300.0])
 def test_numbers_beyond_the_floats_do_not_warn_when_a_refutation_is_printed(at):

@@ -1508,7 +1508,7 @@ def cross_map_lrn():
     "x y / (max(|x|, eps) max(|y|, eps))",
     ("slope = x / norm", "slope = x / norm * (norm > eps)"),
     "the norm is bounded without autograd, so that one below eps counts as if it were not bounded "
-    "in the slope (found here)",
+    "in the slope",
     verdict="refuted",
 )
 def cosine_similarity():

@@ -53,6 +53,10 @@ def test_every_example_is_python_and_what_it_imports_exists(page: str) -> None:
         tree = ast.parse("".join(each.source for each in prompts) or block)
         imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
         imports = [node for node in imports if not getattr(node, "level", 0)]  # of the package
+        for framework in {"jax", "torch"} & {
+            alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names
+        }:
+            pytest.importorskip(framework)
         exec(compile(ast.Module(imports, []), page, "exec"), {})
 
 
