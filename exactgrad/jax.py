@@ -252,6 +252,21 @@ def _scatter_rule(combine: Function) -> Function:
     def scatter(
         x: Any, indices: Any, updates: Any, dimension_numbers: Any, mode: Any
     ) -> Any:
+        """Return x with the updates scattered into it.
+
+        Parameters
+        ----------
+        x : array
+            The array; it is not changed.
+        indices : array of int
+            The indices of the updates, as for `jax.lax.scatter`.
+        updates : array
+            The updates.
+        dimension_numbers : jax.lax.ScatterDimensionNumbers
+            The axes that the indices and updates stand for.
+        mode : jax.lax.GatherScatterMode
+            What happens to updates outside of x.
+        """
         # the transposed operation takes to each update the position that it is added to
         with jax.enable_x64(True):
             numbers = jnp.arange(1.0, np.size(x) + 1).reshape(np.shape(x))
@@ -336,6 +351,17 @@ def _cumulative(accumulate: Function) -> Function:
     """Return the rule of a cumulative operation; `accumulate` takes an array and an axis."""
 
     def rule_of(x: Any, axis: int, reverse: bool) -> Any:
+        """Return x accumulated along an axis.
+
+        Parameters
+        ----------
+        x : array
+            The array.
+        axis : int
+            The axis.
+        reverse : bool
+            Whether the last entry comes first.
+        """
         if not reverse:
             return accumulate(x, axis)
         return np.flip(accumulate(np.flip(x, axis), axis), axis)
@@ -1011,6 +1037,17 @@ def _lines_of_backward_rules() -> Iterator[None]:
     """
 
     def observe(frame: Any, event: str, _: Any) -> None:
+        """End JAX's replacement of lines when a function of the user begins.
+
+        Parameters
+        ----------
+        frame : FrameType
+            The frame of the function.
+        event : str
+            "call" when a function begins; others are ignored.
+        _ : any
+            Ignored.
+        """
         code = frame.f_code
         if event != "call" or code.co_filename.startswith(JAX_LIBRARY_PREFIXES):
             return

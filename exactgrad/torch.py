@@ -120,6 +120,19 @@ def _of_axes(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a reduction of NumPy with the arguments of PyTorch; no axes stand for all."""
 
     def reduce(x: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
+        """Return x reduced over axes.
+
+        Parameters
+        ----------
+        x : array
+            The array.
+        dim : int, or a tuple or list of int, optional
+            The axes. By default, and if there are none in it, all.
+        keepdim : bool
+            Whether the axes are kept with length 1. By default they are not.
+        **options
+            Further keywords of the reduction.
+        """
         axis = tuple(dim) if isinstance(dim, list) else dim
         if axis == ():
             axis = None
@@ -1536,6 +1549,17 @@ def _weighted(
     """
 
     def value(theta: Any, constants: Any, grad_out: Any) -> Any:
+        """Return the sum of the products, a number.
+
+        Parameters
+        ----------
+        theta : any
+            The first argument of the function.
+        constants : any
+            Its second argument.
+        grad_out : list of tensors
+            The cotangents, in the order of the outputs.
+        """
         pairs = zip(tensors_of(function(theta, constants)), grad_out, strict=True)
         return sum((x * u).sum() for x, u in pairs)
 
