@@ -15,6 +15,7 @@ __all__ = [
     "check_callable",
     "check_fixed",
     "check_floats",
+    "check_options",
     "check_plain",
     "holds_no_numbers",
     "positive_number",
@@ -195,6 +196,32 @@ def check_floats(name: str, value: Any) -> None:
         raise ValueError(
             f"{name} must be finite; got nan or infinity: choose a finite point"
         )
+
+
+def check_options(function: str, options: Iterable[str], allowed: str) -> None:
+    """Raise TypeError if an option is none of those that a prover of JAX or PyTorch takes.
+
+    Parameters
+    ----------
+    function : str
+        The name of the prover, for the error.
+    options : iterable of str
+        The names of the options that were given.
+    allowed : str
+        The names of the options that it takes, with spaces between them.
+    """
+    for option in options:
+        if option not in allowed.split():
+            remedy = "leave it out"
+            if option == "order":
+                remedy = (
+                    "second derivatives are proved of functions of NumPy, by "
+                    "exactgrad.prove(..., order=2)"
+                )
+            raise TypeError(
+                f"options of {function} must be among {allowed.replace(' ', ', ')}; got "
+                f"{option}: {remedy}"
+            )
 
 
 def check_plain(name: str, value: Any) -> None:

@@ -39,9 +39,17 @@ except ImportError as error:
     ) from error
 
 from . import proofs
-from .arguments import check_callable
+from .arguments import check_callable, check_options, check_plain
 from .fields.finite import Untraceable
-from .programs import NO_LINE, Line, Program, Step, Variable, to_function
+from .programs import (
+    NO_LINE,
+    Line,
+    Program,
+    Step,
+    Variable,
+    as_written,
+    to_function,
+)
 from .proofs import Proof, Verdict, with_fields
 from .rules import solve_triangular
 from .trace.arrays import Exact, lift
@@ -55,6 +63,7 @@ __all__ = ["prove", "prove_same", "prove_vjp", "rule"]
 
 Array = NDArray[Any]
 Function = Callable[..., Any]
+OPTIONS = "blocks coordinate n_points seed"  # options of the provers of gradients
 OWN_FILES = str(Path(__file__).parent)
 # Beginnings of the paths of files whose lines are not the user's
 JAX_LIBRARY_PREFIXES = (
@@ -768,8 +777,16 @@ def _constant(value: Any) -> Any:
         return Keys(value)
     if not jnp.issubdtype(dtype, jnp.floating):
         return np.asarray(value)
-    array = np.asarray(value).astype(float)
-    return array if array.ndim else array.item()
+    array = np.asarray(value)
+    is_scalar = array.ndim == 0
+    dtype = array.dtype  # JAX says float32 for float64 here
+    # JAX has already converted a float32 number that meets an array of float64
+    if is_scalar and dtype == np.float64 and array == array.astype(np.float32):
+        dtype = np.dtype(np.float32)
+    if dtype != np.float64:
+        narrow = np.float16 if dtype == np.float16 else np.float32
+        array = as_written(array.astype(narrow), jnp.finfo(dtype).nmant + 1)
+    return array.item() if is_scalar else array
 
 
 def _lines(source_info: Any, function: str = "") -> tuple[Line, ...]:
@@ -1084,11 +1101,12 @@ class Arguments(NamedTuple):
         floats: list[Any] = [{} for _ in values]
         positions = []
         for i, ((first, *path), leaf) in enumerate(paths):
+            inner = jax.tree_util.keystr(path, simple=True, separator=".")
+            name = ".".join([names[first.idx], inner]).removesuffix(".")
+            check_plain(name, leaf)
             if not _is_float(leaf):
                 continue
             positions.append(i)
-            inner = jax.tree_util.keystr(path, simple=True, separator=".")
-            name = ".".join([names[first.idx], inner]).removesuffix(".")
             floats[first.idx][name] = np.asarray(leaf).astype(float)
         return cls([leaf for _, leaf in paths], structure, positions, floats)
 
@@ -1177,6 +1195,7 @@ def prove(f: Function, theta: Any, *data: Any, **options: Any) -> Proof:
         raised too.
     """
     check_callable("f", f)
+    check_options("exactgrad.jax.prove", options, f"{OPTIONS} fixed")
     arguments = Arguments.of(f, (theta, *data))
     names = [*arguments.flat]
     groups = [[*arrays.values()] for arrays in arguments.floats]
@@ -1303,6 +1322,7 @@ def prove_vjp(
     """
     check_callable("forward", forward)
     check_callable("backward", backward)
+    check_options("exactgrad.jax.prove_vjp", options, OPTIONS)
     arguments = Arguments.of(forward, inputs)
 
     def outputs(arrays: list[Any]) -> Any:

@@ -25,7 +25,20 @@ from threading import Lock
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-__all__ = ["NO_LINE", "Line", "Program", "Step", "Variable", "to_function"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "NO_LINE",
+    "Line",
+    "Program",
+    "Step",
+    "Variable",
+    "as_written",
+    "to_function",
+]
+
+Array = NDArray[Any]
 
 Line = tuple[str, int]  # the path of a file and the number of a line in it
 # The line of the outermost function, and of steps without lines: it is not the user's
@@ -91,6 +104,35 @@ class Statement(NamedTuple):
         computed = {variable for step in self.steps for variable in step.outputs}
         used = _variables(value for step in self.steps for value in step.inputs)
         return tuple(variable for variable in used if variable not in computed)
+
+
+def as_written(floats: Array, n_bits: int) -> Array:
+    """Return floats of fewer digits in float64, as the numbers that one would write for them.
+
+    A float stands for a short decimal that is rounded to it. Floats of half as many binary digits
+    as they may have, such as 2**-20, stand for themselves.
+
+    Parameters
+    ----------
+    floats : ndarray of float16 or float32
+        The floats.
+    n_bits : int
+        The number of binary digits of their dtype in the user's program: 8 for bfloat16, which
+        float32 contains.
+    """
+    exact = floats.astype(float)
+    decimals = floats.astype("U32").astype(float)
+    fractions, exponents = np.frexp(exact)
+    fractions = np.asarray(fractions)
+    formats = ("%.3g", "%.2g", "%.1g") if n_bits <= 8 else ()
+    for format_string in formats:
+        short = np.char.mod(format_string, exact).astype(float)
+        with np.errstate(invalid="ignore"):
+            is_rounded_to = np.abs(short - exact) < np.ldexp(0.5, exponents - n_bits)
+        decimals = np.where(is_rounded_to, short, decimals)
+    fractions[~np.isfinite(exact)] = 0.0
+    is_short = np.ldexp(fractions, n_bits // 2) % 1 == 0
+    return np.where(is_short, exact, decimals)
 
 
 def to_function(program: Program) -> Callable[..., tuple[Any, ...]]:

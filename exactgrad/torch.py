@@ -67,9 +67,17 @@ except ImportError as error:
     ) from error
 
 from . import proofs
-from .arguments import check_callable
+from .arguments import check_callable, check_options, check_plain
 from .fields.finite import Untraceable
-from .programs import NO_LINE, Line, Program, Step, Variable, to_function
+from .programs import (
+    NO_LINE,
+    Line,
+    Program,
+    Step,
+    Variable,
+    as_written,
+    to_function,
+)
 from .proofs import Proof, Verdict, with_fields
 from .rules import solve_triangular
 from .structures import array_or_structure, flatten_theta
@@ -719,6 +727,11 @@ def _check_path(expected: Array, value: Any) -> Any:
     return np.zeros(())
 
 
+def _is_same(x: Any, y: Any) -> bool:
+    """Return whether two constants are equal; nan equals nan."""
+    return np.array_equal(x, y, equal_nan=np.asarray(x).dtype.kind in "fc")
+
+
 def _exact_one(x: Any) -> Any:
     """Return the number 1, exact if x is."""
     return lift(1.0, x.field) if type(x) is Exact else np.ones(())
@@ -726,10 +739,12 @@ def _exact_one(x: Any) -> Any:
 
 def _to_double(x: Tensor) -> Tensor:
     """Return floats of fewer digits in float64, as the numbers that one would write for them."""
-    if x.dtype is torch.bfloat16:
+    if x.dtype is torch.float64:
+        return x
+    n_bits = 1 - round(math.log2(torch.finfo(x.dtype).eps))
+    if x.dtype is not torch.float16:
         x = x.float()
-    text = x.detach().numpy().astype("U32")
-    return torch.tensor(text.astype(float))
+    return torch.tensor(as_written(x.detach().numpy(), n_bits))
 
 
 def _user_lines() -> tuple[Line, ...]:
@@ -1280,7 +1295,7 @@ class Traced:
         first_constants = tracer.constants(outputs)
         second_constants = second.constants([second.value(x) for x in results])
         pairs = zip(first_constants, second_constants, strict=False)
-        changed = [lines for (x, lines), (y, _) in pairs if not np.array_equal(x, y)]
+        changed = [lines for (x, lines), (y, _) in pairs if not _is_same(x, y)]
         if changed or len(first_constants) != len(second_constants):
             raise NotTraceable(
                 f"{_line_in_words(changed[-1] if changed else ())}: a constant of the function "
@@ -1294,6 +1309,7 @@ class Traced:
 
 def _to_leaf(x: Any) -> Any:
     """Return a tensor as an array, with floats in float64; other values as they are."""
+    check_plain("inputs", x)
     if isinstance(x, Tensor):
         x = (_to_double(x) if x.is_floating_point() else x).detach().numpy()
     return np.array(x, float) if _is_float(x) else x
@@ -1385,6 +1401,9 @@ def prove(f: Callable[..., Any], theta: Any, *data: Any, **options: Any) -> Proo
         one number. What f itself raises is raised too.
     """
     check_callable("f", f)
+    check_options(
+        "exactgrad.torch.prove", options, "blocks coordinate n_points seed fixed"
+    )
     theta, data = tree_map(_to_leaf, (theta, data))
     theta = tree_map(np.asarray, array_or_structure(theta))
     flatten_theta(theta)  # for its errors
@@ -1429,6 +1448,7 @@ def prove_vjp(forward: Any, *arguments: Any, **options: Any) -> Proof:
     TypeError, ValueError
         If an argument has a wrong type. What the functions raise is raised too.
     """
+    check_options("exactgrad.torch.prove_vjp", options, "n_points seed")
     inputs: Sequence[Any] = arguments
     function: Any = forward
     if inspect.isclass(forward) and issubclass(forward, torch.autograd.Function):
@@ -1575,6 +1595,7 @@ def prove_same(
     """
     check_callable("f", f)
     check_callable("g", g)
+    check_options("exactgrad.torch.prove_same", options, "seed")
     leaves, spec = tree_flatten(tree_map(_to_leaf, inputs))
     theta = {i: x for i, x in enumerate(leaves) if _is_float(x)}
     constants = {i: x for i, x in enumerate(leaves) if i not in theta}

@@ -26,7 +26,10 @@ __all__ = ["in_words"]
 Array = NDArray[Any]
 Decimals = Sequence[Decimal]
 ErrorsByPosition = dict[int, WrongDerivative]
-IS_ROUNDED = "not 0, but what is rounded has derivative 0 wherever it does not jump"
+IS_ROUNDED = (
+    "not 0, but what is rounded has derivative 0 wherever it does not jump, and so have positions "
+    "by argmin or argsort"
+)
 MAX_SIMPLE = 1000  # largest numerator and denominator of a simple factor
 
 

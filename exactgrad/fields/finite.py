@@ -272,7 +272,8 @@ class Field:
     n_roots : int
         Number of arrays of which roots were taken.
     n_rounded : int
-        Number of arrays with derivatives that were rounded, or of which signs were taken.
+        Number of arrays with derivatives that were rounded, or of which signs or positions were
+        taken.
     n_substituted : int
         Number of arrays in which random numbers stand for what does not exist in the field.
     divided_by_zero : bool

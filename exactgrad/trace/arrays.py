@@ -769,6 +769,19 @@ def divide(x: Any, y: Any) -> Exact:
     return Exact(field, residues, x.floats / y.floats, log_terms, large_terms)
 
 
+def _exponent(n: Any) -> Any:
+    """Return the exponent n as floats; 0.25, which needs a logarithm, unless it is constant.
+
+    Decimals do not tell constants from data.
+    """
+    if type(n) is not Exact:
+        return n
+    if n.field.is_decimal:
+        return 0.25
+    is_number = n.residues == lift(n.floats, n.field).residues
+    return n.floats if is_number.all() else 0.25
+
+
 def power(x: Any, n: Any) -> Exact:
     """Return x^n: by products for an integer n, by sqrt for a half-integer, else as exp(n log x).
 
@@ -777,10 +790,10 @@ def power(x: Any, n: Any) -> Exact:
     x : Exact or array
         The base.
     n : number, array or Exact
-        The exponent. If it is exact, differs between entries or is no multiple of 1/2, x has to be
-        positive.
+        The exponent. If it moves or is data, differs between entries or is no multiple of 1/2, x
+        has to be positive.
     """
-    constant = 0.25 if type(n) is Exact else n
+    constant = _exponent(n)
     doubled = np.asarray(constant, float) * 2
     twice = 0.5
     if doubled.size and (doubled == doubled.flat[0]).all():
@@ -1414,6 +1427,7 @@ def _arg_extreme(
 ) -> Any:
     """Return np.argmax or np.argmin of x, as `pick` says; raise `Untraceable` on ties."""
     _extreme(pick, x, axis)
+    x.field.n_rounded += x.has_tangent
     return pick(x.deciding, axis=axis, keepdims=keepdims)
 
 
@@ -1427,6 +1441,12 @@ def _argsort(x: Any, axis: Any = -1, kind: Any = None) -> Array:
     _refuse_ties(ascending[1:], ascending[:-1])
     x.field.path.append(np.ravel(order[..., None] == np.arange(x.shape[axis])))
     return order
+
+
+def _order(x: Any, axis: Any = -1, kind: Any = None) -> Array:
+    """Return the positions of `_argsort`, for a function that uses them as numbers."""
+    x.field.n_rounded += x.has_tangent
+    return _argsort(x, axis, kind)
 
 
 def _sort(x: Exact, axis: Any = -1, kind: Any = None) -> Exact:
@@ -1560,7 +1580,7 @@ FUNCTIONS |= {
     "argmax": partial(_arg_extreme, np.argmax),
     "argmin": partial(_arg_extreme, np.argmin),
     "argpartition": lambda x, kth, axis=-1: _argsort(x, axis),
-    "argsort": _argsort,
+    "argsort": _order,
     "around": _round,
     "as_strided": as_strided,
     "broadcast_arrays": _broadcast_arrays,

@@ -38,10 +38,12 @@ MASKED_NAN = (
 READ_ONLY = "read-only"  # text of NumPy's error for writing into a read-only array
 # Advice on what to write instead; keys are patterns searched in the line and the error
 ADVICE = {
+    r"exactgrad\.jax\.rule": "give the operation a rule: exactgrad.jax.rule",
     MASKED_NAN: "subtract the largest exponent from all of them",
     READ_ONLY: "the function overwrites theta or another argument; let it work on a copy",
     "print|log(ging|ger)": "leave out what is printed",
-    "linalg": "write the elimination itself, or pass its result as an argument",
+    "NoSeries": "the prover has no digits of this function: write it by others",
+    r"\blinalg\b": "write the elimination itself, or pass its result as an argument",
     "finfo": "write the constant itself",
     r"math\.": "use NumPy's function, which takes arrays of any kind",
     "vectorize": "write the loop",

@@ -652,7 +652,7 @@ def test_closures_and_constants_are_part_of_the_program():
     g = custom(
         lambda x: x * table * scale,
         lambda x: (x * table * scale, None),
-        lambda _, d: (d * table * 0.1,),
+        lambda _, d: (d * table * 0.10000001,),
     )
     assert verdict(g, normal(3)) is Verdict.REFUTED
 
@@ -870,3 +870,69 @@ def test_a_profiler_goes_on():
     profiler.disable()
     assert verdict(square(lambda x, d: (3 * x * d,)), normal(3)) is Verdict.REFUTED
     assert sys.getprofile() is None
+
+
+FLOATS = {"float32": jnp.float32, "float16": jnp.float16, "bfloat16": jnp.bfloat16}
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_a_constant_of_few_digits_is_the_decimal_that_one_writes_for_it(name):
+    constants = jnp.asarray([0.1, 0.7, 2**-12], FLOATS[name])
+    written = np.array([0.1, 0.7, 2**-12])
+    x = normal(3)
+    assert reader.prove_same(lambda x: constants * x, lambda x: written * x, x)
+    assert not reader.prove_same(lambda x: constants * x, lambda x: 1.0001 * written * x, x)
+
+
+def test_a_number_of_float32_is_the_decimal_that_one_writes_for_it():
+    x = normal(3)
+    assert reader.prove_same(lambda x: jnp.float32(0.1) * x, lambda x: 0.1 * x, x)
+    assert reader.prove_same(lambda x: jnp.float32(2**-20) * x, lambda x: x / 2**20, x)
+    same = reader.prove_same(lambda x: jnp.float32(0.1) * x, lambda x: 0.10000001 * x, x)
+    assert same.verdict is Verdict.REFUTED
+
+
+def test_options_that_have_no_meaning_here_are_refused():
+    with pytest.raises(TypeError, match=r"got order: .*exactgrad\.prove\(\.\.\., order=2\)"):
+        reader.prove(jnp.sum, normal(2), order=2)
+    with pytest.raises(TypeError, match="got fixed: leave it out"):
+        reader.prove_vjp(lambda x: (x, x), lambda x, u: u, normal(2), fixed="x")
+    assert reader.prove(jnp.sum, normal(2), n_points=2, seed=1, fixed=())
+
+
+def test_masked_arrays_and_matrices_are_refused():
+    masked = np.ma.masked_array(normal(2), [True, False])
+    with pytest.raises(ValueError, match="x must be an array without a mask"):
+        reader.prove(lambda x: jnp.sum(x), masked)
+    with pytest.raises(ValueError, match="y must be an array; got a matrix"):
+        reader.prove(lambda x, y: jnp.sum(x) * jnp.sum(y), normal(2), np.eye(2).view(np.matrix))
+
+
+def test_a_root_by_a_power_is_a_root_also_where_jax_computes_its_exponent():
+    proof = reader.prove(lambda x: jnp.sum(jnp.abs(x) ** 0.5), normal(3))
+    assert proof.verdict is Verdict.PROVED
+
+    @jax.custom_jvp
+    def power(x, y):
+        return jnp.sum(x**y)
+
+    @power.defjvp
+    def _(primals, tangents):
+        x, y = primals
+        return power(x, y), jnp.sum(y * x ** (y - 1) * tangents[0])  # nothing by y
+
+    x = positive(2)
+    half = np.array(0.5)
+    assert reader.prove(lambda both: power(*both), (x, half)).verdict is Verdict.REFUTED
+    assert reader.prove(power, x, half)
+    plain = reader.prove_same(lambda x, y: x**y, lambda x, y: jnp.sqrt(x), x, half)
+    assert plain.verdict is Verdict.REFUTED  # for other y it is no root
+
+
+def test_the_remedy_for_an_operation_without_a_rule_is_a_rule():
+    def linalg(x):
+        return jnp.sum(lax.igamma(2.0, x))  # linalg
+
+    proof = reader.prove(linalg, positive(2))
+    assert str(proof).endswith("Give the operation a rule: exactgrad.jax.rule")
+    assert "elimination" not in str(proof)

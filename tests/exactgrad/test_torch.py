@@ -690,3 +690,51 @@ def test_without_its_framework_a_module_says_what_to_install(name, package):
     command = [sys.executable, "-c", code]
     error = subprocess.run(command, capture_output=True, text=True, check=False).stderr
     assert f"needs {package}; run pip install bbb-numpy[{name}]" in error
+
+
+def test_a_constant_of_bfloat16_is_the_decimal_that_one_writes_for_it():
+    constants = torch.tensor([0.1, 0.7, 2**-12], dtype=torch.bfloat16)
+    written = np.array([0.1, 0.7, 2**-12])
+    other = torch.tensor(written)
+    assert prove_same(lambda x: constants * x, lambda x: other * x, numbers(3))
+    assert not prove_same(lambda x: constants * x, lambda x: 1.0001 * other * x, numbers(3))
+
+
+def test_a_constant_that_is_nan_where_it_is_not_used_does_not_change_from_call_to_call():
+    def value(x):
+        constants = torch.tensor([1.0, float("nan")]).double()
+        return torch.where(torch.tensor([True, False]), constants * x, x**2).sum()
+
+    assert "changes from call to call" not in str(prove(value, numbers(2)))
+
+
+def test_options_that_have_no_meaning_here_are_refused():
+    with pytest.raises(TypeError, match=r"got order: .*exactgrad\.prove\(\.\.\., order=2\)"):
+        prove(torch.sum, numbers(2), order=2)
+    with pytest.raises(TypeError, match="got blocks: leave it out"):
+        prove_vjp(lambda x: (x, x), lambda x, u: u, numbers(2), blocks=None)
+    with pytest.raises(TypeError, match="among seed; got n_points"):
+        prove_same(torch.sum, torch.sum, numbers(2), n_points=0)
+    assert prove(torch.sum, numbers(2), n_points=2, seed=1, fixed=())
+
+
+def test_masked_arrays_and_matrices_are_refused():
+    masked = np.ma.masked_array(numbers(2), [True, False])
+    with pytest.raises(ValueError, match="must be an array without a mask"):
+        prove(torch.sum, masked)
+    with pytest.raises(ValueError, match="must be an array; got a matrix"):
+        prove_same(torch.sum, torch.sum, np.eye(2).view(np.matrix))
+
+
+def test_positions_of_argmin_and_argsort_are_named_as_the_reason_of_a_derivative_0():
+    class Nearest(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return torch.tensor([1.0, 5.0, 2.0]).double()[x.argmin()] * x.detach()[0] ** 0
+
+        @staticmethod
+        def backward(ctx, grad_out):
+            return grad_out.expand(3)
+
+    reason = "and so have positions by argmin or argsort"
+    assert reason in str(prove(lambda x: Nearest.apply(x), numbers(3)))

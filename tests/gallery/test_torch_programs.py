@@ -146,6 +146,16 @@ def test_local_response_normalisation_is_that_of_pytorch_and_repaired_that_of_it
     torch.testing.assert_close(defined, repaired.apply(x))
 
 
+def test_cosine_similarity_has_the_slope_of_pytorch_and_repaired_that_of_its_value():
+    item = next(item for item in TORCH if item.build.__name__ == "cosine_similarity")
+    loss, (x,), weights, y = item.make(wrong=True)
+    vectors = x.clone().requires_grad_()
+    value = torch.nn.functional.cosine_similarity(vectors, y, eps=0.5)
+    torch.testing.assert_close(value, loss.apply(x, y))
+    (slope,) = torch.autograd.grad((value * weights).sum(), vectors)
+    torch.testing.assert_close(slope.ravel(), derivatives(loss, (x,), weights, y))
+
+
 def test_there_are_enough_passes():
     assert len(TORCH) >= 50
     assert sum(item.verdict == "proved" for item in TORCH) >= 30

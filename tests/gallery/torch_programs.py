@@ -1502,6 +1502,42 @@ def cross_map_lrn():
 
 
 @shown(
+    "cosine similarity",
+    "pytorch/pytorch: aten/src/ATen/native/Distance.cpp, pull requests 31378 and 104771, "
+    "torch.nn.functional.cosine_similarity of 2.13",
+    "x y / (max(|x|, eps) max(|y|, eps))",
+    ("slope = x / norm", "slope = x / norm * (norm > eps)"),
+    "the norm is bounded without autograd, so that one below eps counts as if it were not bounded "
+    "in the slope",
+    verdict="refuted",
+)
+def cosine_similarity():
+    class CosineSimilarity(Function):
+        @staticmethod
+        def forward(ctx, x, y, eps):
+            norm_x = x.norm(dim=1, keepdim=True).clamp(min=eps)
+            norm_y = y.norm(dim=1, keepdim=True).clamp(min=eps)
+            ctx.save_for_backward(x, x / norm_x, y / norm_y)
+            ctx.eps = eps
+            return (x / norm_x * (y / norm_y)).sum(1)
+
+        @staticmethod
+        def backward(ctx, d_out):
+            x, x_unit, y_unit = ctx.saved_tensors
+            eps = ctx.eps
+            norm = x.norm(dim=1, keepdim=True)
+            cosine = (x_unit * y_unit).sum(1, keepdim=True)
+            slope = x / norm
+            return d_out[:, None] * (y_unit - cosine * slope) / norm.clamp(min=eps), None, None
+
+    def apply(x, y):
+        return CosineSimilarity.apply(x, y, 0.5)
+
+    x = numbers(2, 3) * torch.tensor([[0.1], [2.0]]).double()
+    return weighted(apply), (x,), numbers(2, seed=1), numbers(2, 3, seed=2)
+
+
+@shown(
     "cube and its slope",
     FUNCTION_TESTS,
     "x^3 and 3 x^2",
