@@ -526,8 +526,9 @@ def _prove_second(
     def first_alone(theta: Any, *further_arguments: Any) -> Any:
         return first(theta, vector, *further_arguments)
 
-    data = tuple(further_arguments)
-    return prove_reduced("hvp", first_alone, second, theta, data, options)
+    return prove_reduced(
+        "hvp", first_alone, second, theta, tuple(further_arguments), options
+    )
 
 
 # --- proofs that two functions have the same values

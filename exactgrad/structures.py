@@ -86,9 +86,7 @@ def map_leaves(values: Any, change: Callable[[Any], Any]) -> Any:
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
     """Return a tuple as it is, and any other value as a tuple of length 1."""
-    if isinstance(value, tuple):
-        return value
-    return (value,)
+    return value if isinstance(value, tuple) else (value,)
 
 
 def copy_leaves(values: Any, sealed: bool = False) -> Any:
@@ -127,12 +125,8 @@ def leaves(values: Any, name: str, path: str = "") -> Iterator[tuple[str, Any]]:
         The path of `values` in a larger structure. By default there is no larger one.
     """
     if isinstance(values, dict) or hasattr(values, "_fields"):
-        named = values
-        if not isinstance(values, dict):
-            named = values._asdict()
-        prefix = ""
-        if path:
-            prefix = f"{path}."
+        named = values if isinstance(values, dict) else values._asdict()
+        prefix = f"{path}." if path else ""
         for key, value in named.items():
             yield from leaves(value, name, f"{prefix}{key}")
     elif isinstance(values, tuple | list):
@@ -181,9 +175,7 @@ class Tree(NamedTuple):
         path, block = next((path, block) for path, block in blocks if i < block.stop)
         indices = np.unravel_index(i - block.start, self.shapes[path])
         index = ", ".join(map(str, indices))
-        if not index:
-            return path
-        return f"{path}[{index}]"
+        return f"{path}[{index}]" if index else path
 
     def unflatten(self, flat: Any) -> Any:
         """Return the flat vector (size,) as a structure of arrays, which are views of it."""

@@ -81,7 +81,7 @@ from .programs import (
 from .proofs import Proof, Verdict, with_fields
 from .rules import solve_triangular
 from .structures import array_or_structure, flatten_theta
-from .trace.arrays import KINK_MESSAGE, Exact, lift
+from .trace.arrays import KINK_MESSAGE, Exact, floats_of, lift
 from .trace.arrays import of_floats as on_path
 from .trace.copies import ACTIVE_COPIES
 from .trace.functions import polygamma
@@ -114,6 +114,11 @@ def _is_float(x: Any) -> bool:
 def _is_array(x: Any) -> bool:
     """Return whether x is an array or a number of NumPy, or an exact array."""
     return isinstance(x, np.ndarray | np.generic)
+
+
+def _to_tensor(x: Any) -> Any:
+    """Return an array or a number of NumPy as a tensor, and anything else as it is."""
+    return torch.tensor(x) if _is_array(x) else x
 
 
 def _of_axes(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -227,7 +232,7 @@ def _on_tensors(
         def to_tensor(x: Any) -> Any:
             if _is_float(x):
                 return next(parts).reshape(x.shape)
-            return torch.tensor(x) if _is_array(x) else x
+            return _to_tensor(x)
 
         args, kwargs = tree_map(to_tensor, arguments)
         return op(*args, **kwargs)
@@ -677,7 +682,7 @@ class Operation:
             kwargs = {key: kwargs[key] for key in kwargs if key not in IGNORED}
             result = self.rule(*args, **kwargs)
         else:
-            tensors = [torch.tensor(x) if _is_array(x) else x for x in leaves]
+            tensors = [*map(_to_tensor, leaves)]
             args, kwargs = tree_unflatten(tensors, self.spec)
             result = tree_map(np.asarray, self.op(*args, **kwargs))
         if len(self.result_indices) == 1:
@@ -1234,7 +1239,7 @@ class Traced:
                 return _copy_in_proof(program)(*arrays)
             except OtherPath:
                 continue
-        floats = [x.floats if type(x) is Exact else x for x in arrays]
+        floats = [*map(floats_of, arrays)]
         return _copy_in_proof(self._add_program(floats))(*arrays)
 
     def trace(
@@ -1243,7 +1248,7 @@ class Traced:
         """Return a tracer that has seen a run, the inputs of the program and the results."""
         tracer = Tracer()
         with _gradients_on():
-            leaves = [torch.tensor(x) if _is_array(x) else x for x in self.leaves]
+            leaves = [*map(_to_tensor, self.leaves)]
             for i, x in zip(self.moving, arrays, strict=True):
                 leaves[i] = torch.tensor(x)
             inputs = [tracer.add(leaves[i]) for i in self.moving]
@@ -1463,7 +1468,7 @@ def prove_vjp(forward: Any, *arguments: Any, **options: Any) -> Proof:
         names = [f"input {i}" for i in range(len(inputs))]
     leaves = [_to_leaf(x) for x in inputs]
     requires = [isinstance(x, Tensor) and x.requires_grad for x in inputs]
-    tensors = [torch.tensor(x) if _is_array(x) else x for x in leaves]
+    tensors = [*map(_to_tensor, leaves)]
     variables = {
         i: x.requires_grad_() for i, x in enumerate(tensors) if _is_float(leaves[i])
     }
@@ -1617,7 +1622,7 @@ def prove_same(
         )
     shapes = []
     for function in (f, g):
-        tensors = [torch.tensor(x) if _is_array(x) else x for x in leaves]
+        tensors = [*map(_to_tensor, leaves)]
         with _gradients_on(), _tracing(Tracer()):
             outputs = _named_tensors(applied(function)({}, dict(enumerate(tensors))))
         shapes.append({name: tuple(x.shape) for name, x in outputs.items()})

@@ -521,9 +521,7 @@ def _compute(repair: Repair | None) -> Exact | None:
             result = repair.compute()
     except Exception:
         return None
-    if type(result) is not Exact:
-        return None
-    return result
+    return result if type(result) is Exact else None
 
 
 def _location(site: Site) -> str:

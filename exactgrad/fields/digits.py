@@ -253,9 +253,7 @@ def _sin(x: Decimal) -> Decimal:
         half_turns = (x / pi).to_integral_value()
         y = x - half_turns * pi
         sin = _series(y, -y * y, lambda k: 1, lambda k: (2 * k + 2) * (2 * k + 3))
-    if half_turns % 2:
-        return -sin
-    return +sin
+    return -sin if half_turns % 2 else +sin
 
 
 def _erf(a: Decimal) -> Decimal:

@@ -137,14 +137,11 @@ class DualField(Field):
     def cos_and_sin(self, a: Array) -> tuple[Array, Array]:
         """Return cos a and sin a, whose second parts are -y sin x and y cos x."""
         cos, sin = self.base.cos_and_sin(self.parts(a)[0])
-        dual_cos = self.extend(cos, self.base.neg(sin), a)
-        dual_sin = self.extend(sin, cos, a)
-        return dual_cos, dual_sin
+        return self.extend(cos, self.base.neg(sin), a), self.extend(sin, cos, a)
 
     def random_function(self, name: str, a: Array) -> Array:
         """Return constants that a random function of the other field returns for first parts."""
-        x, _ = self.parts(a)
-        return self.join(self.base.random_function(name, x))
+        return self.join(self.base.random_function(name, self.parts(a)[0]))
 
     def constant(self, a: Array) -> Array:
         """Return the numbers (..., 2 C) without their second parts."""
@@ -180,9 +177,7 @@ class DualField(Field):
         square, root, floats : array
             As in `Field.record_square`.
         """
-        first_of_square, _ = self.parts(square)
-        first_of_root, _ = self.parts(root)
-        self.base.record_square(first_of_square, first_of_root, floats)
+        self.base.record_square(self.parts(square)[0], self.parts(root)[0], floats)
 
 
 def _recorded_in_base(name: str) -> Any:

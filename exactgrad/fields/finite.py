@@ -354,9 +354,7 @@ class Field:
         """
         if test.n_zero and (test.n_zero == MIN_ZERO_POINTS or not self.n_roots):
             return True
-        if test.is_zero or self.n_substituted:
-            return None
-        return False
+        return None if test.is_zero or self.n_substituted else False
 
     @property
     def signs_matter(self) -> bool:
@@ -797,9 +795,7 @@ class Prime(Field):
         fields that are tried next decide whether that matters.
         """
         concluded = super().conclude(test)
-        if concluded is None and not test.is_zero:
-            return False
-        return concluded
+        return False if concluded is None and not test.is_zero else concluded
 
     def from_fraction(self, x: Fraction) -> Array:
         """Return the residue (1,) of a fraction."""

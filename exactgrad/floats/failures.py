@@ -165,9 +165,7 @@ def _shrunk(
         return bool(digits.max() >= least)
 
     small = shrink(point, drawer.first.data, still_fails, MAX_SHRINKING_RUNS)
-    if still_fails(small, N_BESIDE):
-        return small
-    return point
+    return small if still_fails(small, N_BESIDE) else point
 
 
 def _complexity(point: Point, digits: Array) -> tuple[Any, ...]:

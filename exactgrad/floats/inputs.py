@@ -70,9 +70,7 @@ class Drawer(NamedTuple):
         edges = self.rng.choice(self.limits.edges(), n) * self.rng.choice([-1, 1], n)
         many_sizes = np.array([self._size() for _ in range(n)])
         distances = (*np.multiply(ULPS, self.limits.eps), *DISTANCES)
-        center = first
-        if draw_index % 3:
-            center = edges[0]
+        center = edges[0] if draw_index % 3 else first
         one_hot = np.arange(n) == self.rng.integers(n)
         sorts = (
             first * self._size() * sign,

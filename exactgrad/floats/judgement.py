@@ -82,8 +82,7 @@ class Judge(NamedTuple):
             parts = self.program.parts(returned)
         except (ArithmeticError, ValueError):
             return np.full(len(self.floors), np.nan)
-        flat = [np.ravel(part).astype(float) for part in parts]
-        return np.hstack(flat)
+        return np.hstack([np.ravel(part).astype(float) for part in parts])
 
     def exact_results(self, point: Point) -> tuple[Array, int]:
         """Return the exact results, and the number of digits they were computed with.

@@ -118,9 +118,7 @@ class RealNumbers(Digits):
         self.by_norm = by_norm
         self.n_numbers = 0  # number of arguments that have been changed
         # times an irrational number, so that multiples of a period are no periods apart
-        self.eps = Decimal(0)
-        if limits:
-            self.eps = Decimal(limits.eps) / Decimal(2).sqrt()
+        self.eps = Decimal(limits.eps if limits else 0) / Decimal(2).sqrt()
 
     def variable(self, floats: Array) -> Array:
         """Return floats as decimals (..., 1), or the decimals beside them if there are limits."""
@@ -270,8 +268,7 @@ class Program(NamedTuple):
             Number of their digits.
         """
         parts = self.parts(self.run_decimals(point, field, n_digits))
-        decimals = [lift(part, field).primal.ravel() for part in parts]
-        return np.hstack([to_floats(numbers) for numbers in decimals])
+        return np.hstack([to_floats(lift(x, field).primal.ravel()) for x in parts])
 
     def parts(self, returned: Any) -> list[Any]:
         """Return the value and, if there is one, the flat gradient that the function returns.

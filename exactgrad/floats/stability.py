@@ -91,9 +91,7 @@ class Stability:
     @property
     def worst(self) -> Failure | None:
         """The failure that loses most digits; None if there is none."""
-        if not self.failures:
-            return None
-        return self.failures[0]
+        return next(iter(self.failures), None)
 
     def __str__(self) -> str:
         if self.reason:

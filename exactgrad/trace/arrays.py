@@ -906,9 +906,7 @@ def _where(condition: Any, *branches: Any) -> Any:
 
 def floats_of(x: Any) -> Any:
     """Return the floats of an exact array, and anything else as it is."""
-    if type(x) is Exact:
-        return x.floats
-    return x
+    return x.floats if type(x) is Exact else x
 
 
 def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -1206,12 +1204,8 @@ def as_strided(
     Untraceable
         If the view would reach outside of the memory of x, or x is not in row-major order.
     """
-    if shape is None:
-        shape = x.shape
-    if strides is None:
-        strides = x.strides
-    shape = tuple(map(operator.index, shape))
-    strides = tuple(map(operator.index, strides))
+    shape = tuple(map(operator.index, x.shape if shape is None else shape))
+    strides = tuple(map(operator.index, x.strides if strides is None else strides))
     # a view whose entries overlap is read-only: the order of writes to it is not defined
     span = x.itemsize
     for step, n in sorted(

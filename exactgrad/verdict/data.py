@@ -62,9 +62,7 @@ def _sums(axis: int | None, total: int) -> Condition:
         rows = x.reshape(-1) if axis is None else x.swapaxes(axis, 0)
         rows[-1] = total - np.sum(rows[:-1], axis=0)
 
-    axis_text = ""
-    if axis is not None:
-        axis_text = f"axis={axis}"
+    axis_text = "" if axis is None else f"axis={axis}"
     return Condition(f"{{0}}.sum({axis_text}) = {total}", holds, impose)
 
 

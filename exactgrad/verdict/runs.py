@@ -249,9 +249,8 @@ def untraceable_step(error: Exception) -> str:
     if own_frames:
         last = own_frames[-1]
         line = linecache.getline(last.filename, last.lineno or 0).strip()
-        file = last.filename
-        if Path(file).parent.name.startswith("ipykernel"):
-            file = "the cell"
+        is_cell = Path(last.filename).parent.name.startswith("ipykernel")
+        file = "the cell" if is_cell else last.filename
         location = f" in line {last.lineno} of {file}"
         location += f", `{line}`" * bool(line)
     message = f"{type(error).__name__}: {error}"
