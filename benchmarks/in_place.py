@@ -95,7 +95,7 @@ def functions_of(home: tuple[str, ...]) -> dict[types.CodeType, list[types.Funct
     """Return all functions that there are, by their code: also lambdas, closures and methods."""
     functions: dict[types.CodeType, list[types.FunctionType]] = {}
     for obj in gc.get_objects():
-        if isinstance(obj, types.FunctionType) and obj.__code__.co_filename.startswith(home):
+        if type(obj) is types.FunctionType and obj.__code__.co_filename.startswith(home):
             functions.setdefault(obj.__code__, []).append(obj)
     return functions
 
