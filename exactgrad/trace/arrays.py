@@ -629,7 +629,7 @@ def _large_terms_of(x: Exact) -> Array:
     return x.large_terms
 
 
-def _of_large_terms(function: Callable[..., Array], *arrays: Exact) -> Array | None:
+def _of_large_terms(function: Callable[..., Any], *arrays: Exact) -> Array | None:
     """Return `function` of the large terms of all arrays; None if none of them has any."""
     if all(x.large_terms is None for x in arrays):
         return None
