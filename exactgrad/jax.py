@@ -12,11 +12,10 @@ have to be called with ``interpret=True``.
 from __future__ import annotations
 
 import inspect
-import linecache
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache, partial
 from itertools import chain, dropwhile
 from math import inf, nan, prod
@@ -50,8 +49,10 @@ from .programs import (
     as_written,
     to_function,
 )
-from .proofs import Proof, Verdict, with_fields
+from .proofs import Proof, Verdict, with_fields, with_sentences
 from .rules import solve_triangular
+from .sources import line_in_words
+from .structures import with_signature
 from .trace.arrays import Exact, lift
 from .trace.functions import SPECIAL, polygamma
 from .trace.makers import ACTIVE_FIELD
@@ -1213,7 +1214,7 @@ def prove(f: Function, theta: Any, *data: Any, **options: Any) -> Proof:
             value, *gradient = function(*_arrays([theta, *data]))
             return value, _like(theta, gradient)
 
-        return _with_parameters(run, f)
+        return with_signature(run, f)
 
     primal = Reader()
     function = primal.to_numpy(value_trace, names)
@@ -1223,7 +1224,7 @@ def prove(f: Function, theta: Any, *data: Any, **options: Any) -> Proof:
     if proof.verdict is Verdict.REFUTED and reader.stops:
         with_constants = claim(Reader(holds_constant=True))
         if proofs.prove(with_constants, *arguments.floats, **options):
-            return _with_sentence(proof, _name_stops(reader.stops))
+            return with_sentences(proof, [_name_stops(reader.stops)])
     if not proof or not primal.is_custom:
         return proof
     failure = _compare_values(
@@ -1261,30 +1262,15 @@ def _compare_values(
     for point in (theta, negative, *scaled):
         proof = proofs.prove_same(primal, forward, point, *data, **options)
         if proof.verdict is Verdict.REFUTED:
-            return _with_sentence(proof, sentence)
+            return with_sentences(proof, [sentence])
         if point is theta and not proof:
             return with_fields(proof, reason=f"perhaps {sentence}: {proof.reason}")
     return None
 
 
-def _with_parameters(function: Function, named: Function) -> Function:
-    """Return `function` with the signature of another, whose parameters a proof then names."""
-    with suppress(TypeError, ValueError):  # functions in C have no signature
-        function.__signature__ = inspect.signature(named)  # type: ignore[attr-defined]
-    return function
-
-
-def _with_sentence(proof: Proof, sentence: str) -> Proof:
-    """Return a refuted proof that also prints a sentence."""
-    return with_fields(proof, why=lambda: [*proof.why(), sentence])
-
-
 def _name_stops(stops: Sequence[Line]) -> str:
     """Return a sentence that names the lines which call ``stop_gradient``."""
-    locations = [
-        f"line {line} of {Path(file).name}, `{linecache.getline(file, line).strip()}`"
-        for file, line in dict.fromkeys(stops)
-    ]
+    locations = [line_in_words(file, line) for file, line in dict.fromkeys(stops)]
     return (
         "it is the gradient if what jax.lax.stop_gradient holds constant is constant: "
         + ", ".join(locations)
@@ -1429,7 +1415,7 @@ def prove_same(
                 **{f"gradient by {name}": x for name, x in gradient},
             }
 
-        return _with_parameters(value_and_gradient, first)
+        return with_signature(value_and_gradient, first)
 
     return proofs.prove_same(
         with_gradient(first),

@@ -18,15 +18,15 @@ the name of the variable.
 from __future__ import annotations
 
 import ast
-import linecache
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from threading import Lock
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .sources import parse, syntax_tree
 
 __all__ = [
     "NO_LINE",
@@ -43,7 +43,6 @@ Array = NDArray[Any]
 Line = tuple[str, int]  # the path of a file and the number of a line in it
 # The line of the outermost function, and of steps without lines: it is not the user's
 NO_LINE: Line = (__file__, 1)
-PARSE_LOCK = Lock()  # before Python 3.12 `ast.parse` may fail in two threads at once
 
 
 class Variable:
@@ -171,13 +170,8 @@ def _assignments(file: str) -> dict[int, tuple[int, str]]:
 
     Only assignments to a single name count.
     """
-    try:
-        with PARSE_LOCK:
-            tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:
-        return {}
     assignments = {}
-    for node in ast.walk(tree):
+    for node in ast.walk(syntax_tree(file)):
         if isinstance(node, ast.Assign):
             target: ast.expr = node.targets[0]
         elif isinstance(node, ast.AnnAssign | ast.AugAssign):
@@ -339,8 +333,7 @@ class Writer:
         file : str
             The file that the function is said to stand in.
         """
-        with PARSE_LOCK:
-            tree = ast.parse("\n ".join([header, *code]))
+        tree = parse("\n ".join([header, *code]))
         for node in ast.walk(tree.body[0]):
             if isinstance(node, ast.stmt | ast.expr | ast.arg):
                 line, start, stop = positions[node.lineno - 1]

@@ -29,7 +29,7 @@ refuted: 1 of 3 derivatives is wrong
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from itertools import islice
@@ -354,6 +354,11 @@ def with_fields(proof: Proof, **changes: Any) -> Proof:
     Wrong derivatives that have not been computed yet are not computed by this.
     """
     return Proof(**{**vars(proof), **changes})
+
+
+def with_sentences(proof: Proof, sentences: Sequence[str]) -> Proof:
+    """Return a copy of a refuted proof that also prints `sentences`."""
+    return with_fields(proof, why=lambda: [*proof.why(), *sentences])
 
 
 def _to_proof(

@@ -41,6 +41,7 @@ __all__ = [
     "leaves",
     "map_leaves",
     "reduce_to_gradient",
+    "with_signature",
 ]
 
 Array = NDArray[Any]
@@ -348,6 +349,14 @@ class ReducedAnswer(NamedTuple):
     wrong_rows: Callable[[], list[tuple[str, Any]]] = list
 
 
+def with_signature(program: Function, function: Function) -> Function:
+    """Return `program` with the signature of the user's function, whose arguments proofs name."""
+    # functions in C have no signature, and other callables may raise any error
+    with suppress(Exception):
+        program.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return program
+
+
 def reduce_to_gradient(
     shape: str,
     f: Function,
@@ -416,9 +425,7 @@ def reduce_to_gradient(
     else:
         program = _jacobian_program(shape, weighted, by_hand, outputs)
         n_derivatives = outputs.size * tree.size
-    # functions in C have no signature, and other callables may raise any error
-    with suppress(Exception):
-        program.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]
+    program = with_signature(program, f)
     answer = ask(program, theta, *arguments, rng.standard_normal(outputs.size))
     if answer or shape == "vjp" or n_derivatives > MAX_DERIVATIVES_LOCATED:
         return ReducedAnswer(answer, n_derivatives)

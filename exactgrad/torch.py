@@ -29,12 +29,11 @@ Numbers of Python and whole numbers are constants of the program; dtypes of floa
 from __future__ import annotations
 
 import inspect
-import linecache
 import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -78,9 +77,10 @@ from .programs import (
     as_written,
     to_function,
 )
-from .proofs import Proof, Verdict, with_fields
+from .proofs import Proof, Verdict, with_fields, with_sentences
 from .rules import solve_triangular
-from .structures import array_or_structure, flatten_theta
+from .sources import line_in_words
+from .structures import array_or_structure, flatten_theta, with_signature
 from .trace.arrays import KINK_MESSAGE, Exact, floats_of, lift
 from .trace.arrays import of_floats as on_path
 from .trace.copies import ACTIVE_COPIES
@@ -96,9 +96,8 @@ PACKAGE = str(Path(__file__).parent)
 APPLY_CODE = torch.autograd.Function.apply.__func__.__code__
 ATOL = 1e-13  # what is left of a difference of equal numbers
 RTOL = 1e-7  # of the largest number: the program has to give PyTorch's own numbers
-TRACE_LOCK = (
-    RLock()
-)  # the default dtype and the random numbers are those of all threads
+# The default dtype and the random numbers are those of all threads
+TRACE_LOCK = RLock()
 RUN_BACKWARD = torch.autograd._engine_run_backward
 UNINITIALIZED = 0.7390851332151607  # what torch.empty holds in a trace
 
@@ -776,8 +775,7 @@ def _line_in_words(lines: tuple[Line, ...]) -> str:
     """Return words for the user's line, with its text."""
     if lines in ((), (NO_LINE,)):
         return "a step of PyTorch"
-    file, number = lines[0]
-    return f"line {number} of {file}, `{linecache.getline(file, number).strip()}`"
+    return line_in_words(*lines[0], in_full=True)
 
 
 class Tracer(TorchDispatchMode):
@@ -1374,9 +1372,7 @@ def _gradient_program(
         filled = [*gradients, *arrays[n_theta:]]
         return value, tree_unflatten(filled, structure)[0]
 
-    with suppress(ValueError, TypeError):
-        value_and_grad.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]
-    return value_and_grad, traced
+    return with_signature(value_and_grad, f), traced
 
 
 def prove(f: Callable[..., Any], theta: Any, *data: Any, **options: Any) -> Proof:
@@ -1423,7 +1419,7 @@ def prove(f: Callable[..., Any], theta: Any, *data: Any, **options: Any) -> Proo
         return proof
     held = traced.held.items()
     notes = [f"{_line_in_words((line,))} {reason}" for line, reason in held]
-    return with_fields(proof, why=lambda: [*proof.why(), *notes])
+    return with_sentences(proof, notes)
 
 
 def prove_vjp(forward: Any, *arguments: Any, **options: Any) -> Proof:

@@ -19,7 +19,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from itertools import dropwhile
-from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 
 from ..fields.digits import NoSeries
 from ..fields.finite import Prime
+from ..sources import line_in_words, source_line
 from ..structures import copy_leaves
 from ..trace.arrays import Exact
 from ..trace.copies import Copies, in_own_context
@@ -526,12 +526,10 @@ def _compute(repair: Repair | None) -> Exact | None:
 
 def _location(site: Site) -> str:
     """Return text such as "look at line 7 of file.py, `source`"; "" without a source."""
-    file = Path(site.code.co_filename)
-    source = linecache.getline(str(file), site.line).strip()
-    if not source:
+    file = site.code.co_filename
+    if not source_line(file, site.line):
         return ""
-    name = "the cell" if file.parent.name.startswith("ipykernel") else file.name
-    return f"look at line {site.line} of {name}, `{source}`"
+    return f"look at {line_in_words(file, site.line)}"
 
 
 def _blamed_line(problem: ProofProblem, theta: Array, wrong: Array) -> str:

@@ -34,9 +34,8 @@ Array = NDArray[Any]
 MAX_STEPS = 2000  # largest number of operations of a function whose steps are examined
 # Number of lines, decorators included, within which the name of a function is looked for
 MAX_HEADER = 20
-N_CHANNELS = (
-    BatchedPrime.n_channels
-)  # number of versions of a function that one run computes
+# Number of versions of a function that one run computes
+N_CHANNELS = BatchedPrime.n_channels
 TINY_SHARE = 1e-9  # floats that are smaller than this share of the largest count as 0
 N_ROUNDED_DIGITS = 7  # number of digits of the mantissas of floats that are compared
 # Largest difference of derivatives that count as equal in floats, relative to their terms

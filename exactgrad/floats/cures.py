@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-import linecache
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+from ..sources import syntax_tree
 
 __all__ = ["cure_of", "returned_part", "statements_at"]
 
@@ -274,10 +275,7 @@ def statements_at(file: str, line: int) -> tuple[ast.AST, list[Any]]:
     line : int
         The number of the line.
     """
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:
-        tree = ast.Module([], [])
+    tree = syntax_tree(file)
     nodes = [
         node
         for node in ast.walk(tree)

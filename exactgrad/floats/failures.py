@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import linecache
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..sources import line_in_words, source_line
 from .cures import cure_of
 from .inputs import Drawer
 from .judgement import N_BESIDE, Judge, Loss
@@ -193,7 +192,7 @@ def _failure(judge: Judge, point: Point, category: Category) -> Failure:
     elif judge.n_values > 1:
         name = f"value[{i}]"
     file, number, position = line_of_loss(judge, point, lost[i] / 2, is_value)
-    code = linecache.getline(file, number).strip()
+    words = line_in_words(file, number)
     return Failure(
         name=name,
         theta=tree.unflatten(point.theta),
@@ -201,6 +200,6 @@ def _failure(judge: Judge, point: Point, category: Category) -> Failure:
         digits_lost=float(lost[i]),
         computed=float(loss.computed[i]),
         exact=float(loss.exact[i]),
-        line=f"line {number} of {Path(file).name}, `{code}`" * bool(code),
+        line=words * bool(source_line(file, number)),
         cure=cure_of(file, number, position),
     )

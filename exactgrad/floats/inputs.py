@@ -14,17 +14,11 @@ from .numbers import Format, Point, is_float_leaf, like_leaf
 __all__ = ["Drawer"]
 
 Array = NDArray[Any]
-SHIFTS = (
-    1e2,
-    1e4,
-    1e8,
-)  # added to all numbers, so that differences are small beside them
+# Added to all numbers, so that differences are small beside them
+SHIFTS = (1e2, 1e4, 1e8)
 ULPS = (0, 1, 2, 100)  # distances of near-equal numbers, in units of the last place
-DISTANCES = (
-    1e-2,
-    1e-4,
-    1e-8,
-)  # relative distances of numbers that are not quite as near
+# Relative distances of numbers that are not quite as near
+DISTANCES = (1e-2, 1e-4, 1e-8)
 DENSE_EXPONENTS = (-3.0, 3.0)  # powers of ten between which half of all sizes are drawn
 MAX_DRAWS_PER_INPUT = 50  # draws after which no input is looked for in the domain
 GOLDEN_RATIO = (5**0.5 - 1) / 2  # its multiples modulo 1 leave no large gaps

@@ -132,12 +132,10 @@ class RealNumbers(Digits):
         rng = np.random.default_rng([self.seed // 2, self.n_numbers])
         self.n_numbers += floats.size
         codes = rng.integers(2, size=floats.size)
-        if (
-            self.seed < 6
-        ):  # any two of four neighbours change alike by one and unlike by another
-            codes = (positions, positions >> 1, positions ^ positions >> 1)[
-                self.seed // 2
-            ]
+        # any two of four neighbours change alike by one of the first and unlike by another
+        first_codes = (positions, positions >> 1, positions ^ positions >> 1)
+        if self.seed // 2 < len(first_codes):
+            codes = first_codes[self.seed // 2]
         signs = (1 - 2 * (codes & 1)) * (1 - 2 * (self.seed & 1))
         changes = sizes * self.eps + Decimal(self.limits.tiny)
         return numbers + changes * signs.reshape(sizes.shape)

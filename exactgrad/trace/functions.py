@@ -37,9 +37,8 @@ __all__ = ["SPECIAL", "exp", "function", "log", "polygamma", "sqrt"]
 Array = NDArray[Any]
 SPECIAL: Handlers = {}  # exact versions of the ufuncs of scipy.special, by name
 SQRT_PI = math.sqrt(math.pi)
-MAX_MASKED = (
-    -1000.0
-)  # largest exponent that a mask hides: e^-1000 is 0 in floats, by far
+# Largest exponent that a mask hides: e^-1000 is 0 in floats, by far
+MAX_MASKED = -1000.0
 SMALL_EXPONENT = -60  # for |x| < 10^-60 a series replaces the formula
 
 

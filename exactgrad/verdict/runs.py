@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..fields.digits import NoSeries
 from ..fields.finite import Field, Gauss, Prime, Towers, Untraceable, ZeroTest
+from ..sources import line_in_words, source_line
 from ..structures import StructureError, check_returned, copy_leaves
 from ..trace.arrays import Exact, dual_residues, lift
 from ..trace.copies import Copies
@@ -248,11 +248,8 @@ def untraceable_step(error: Exception) -> str:
     line = location = ""
     if own_frames:
         last = own_frames[-1]
-        line = linecache.getline(last.filename, last.lineno or 0).strip()
-        is_cell = Path(last.filename).parent.name.startswith("ipykernel")
-        file = "the cell" if is_cell else last.filename
-        location = f" in line {last.lineno} of {file}"
-        location += f", `{line}`" * bool(line)
+        line = source_line(last.filename, last.lineno or 0)
+        location = " in " + line_in_words(last.filename, last.lineno, in_full=True)
     message = f"{type(error).__name__}: {error}"
     advice = [
         text for words, text in ADVICE.items() if re.search(words, f"{line} {message}")
