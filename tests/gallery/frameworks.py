@@ -1,8 +1,12 @@
 """What the galleries of JAX and PyTorch share: a hand-written backward pass, right and wrong."""
 
+import ast
+import random
 from dataclasses import dataclass
 
 from gallery.programs import changed, source_of
+
+from benchmarks.mutants import mutants
 
 
 @dataclass(frozen=True)
@@ -79,3 +83,21 @@ def proof_of(backward_pass, prover, wrong=False):
     if isinstance(program, tuple):
         return prover.prove_vjp(*program, *inputs)
     return prover.prove(program, *inputs)
+
+
+def mutated_builders(backward_pass, rule_names):
+    """Yield builders of the right pass, each with one random change in a function of these names."""
+    source = source_of(backward_pass.build)
+    if backward_pass.verdict == "refuted":
+        source = source.replace(*backward_pass.change)
+    tree = ast.parse(source)
+    rules = [node for node in ast.walk(tree) if getattr(node, "name", "") in rule_names]
+    lines = {line for rule in rules for line in range(rule.body[0].lineno, rule.end_lineno + 1)}
+    numbers = [number for number, mutant in enumerate(mutants(tree)) if mutant.line in lines]
+    random.Random(0).shuffle(numbers)
+    for number in numbers:
+        tree = ast.parse(source)
+        list(mutants(tree))[number].apply()
+        namespace = dict(backward_pass.build.__globals__)
+        exec(compile(ast.unparse(tree), "<mutated>", "exec"), namespace)
+        yield namespace[backward_pass.build.__name__]

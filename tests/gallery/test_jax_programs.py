@@ -1,22 +1,17 @@
 """Backward passes of public JAX code: the right ones are proved, the wrong ones refuted."""
 
-import ast
-import random
-
 import numpy as np
 import pytest
 
 jax = pytest.importorskip("jax")
 
 from gallery import jax_programs  # noqa: E402
-from gallery.frameworks import proof_of  # noqa: E402
+from gallery.frameworks import mutated_builders, proof_of  # noqa: E402
 from gallery.jax_programs import JAX  # noqa: E402
 from gallery.page import DOCS, result_of, source  # noqa: E402
-from gallery.programs import source_of  # noqa: E402
 from jax.flatten_util import ravel_pytree  # noqa: E402
 
 import exactgrad.jax  # noqa: E402
-from benchmarks.mutants import mutants  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -93,29 +88,11 @@ def test_the_wrong_pass_is_refuted_for_a_reason(backward_pass):
     assert backward_pass.reason in str(proof)
 
 
-def mutated_builders(backward_pass):
-    """Yield builders of the right pass, each with one random change in its derivative rule."""
-    source = source_of(backward_pass.build)
-    if backward_pass.verdict == "refuted":
-        source = source.replace(*backward_pass.change)
-    tree = ast.parse(source)
-    rules = [node for node in ast.walk(tree) if getattr(node, "name", "") in BACKWARD_NAMES]
-    lines = {line for rule in rules for line in range(rule.body[0].lineno, rule.end_lineno + 1)}
-    numbers = [number for number, mutant in enumerate(mutants(tree)) if mutant.line in lines]
-    random.Random(0).shuffle(numbers)
-    for number in numbers:
-        tree = ast.parse(source)
-        list(mutants(tree))[number].apply()
-        namespace = dict(vars(jax_programs))
-        exec(compile(ast.unparse(tree), "<mutated>", "exec"), namespace)
-        yield namespace[backward_pass.build.__name__]
-
-
 @passes()
 def test_a_random_change_of_a_rule_that_changes_numbers_is_refuted(backward_pass):
     with jax.enable_x64(True):
         truth = derivatives(*as_loss(*backward_pass.make()))
-    for build in mutated_builders(backward_pass):
+    for build in mutated_builders(backward_pass, BACKWARD_NAMES):
         try:
             with jax.enable_x64(True):
                 program, *inputs = build()
