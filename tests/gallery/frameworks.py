@@ -86,7 +86,7 @@ def proof_of(backward_pass, prover, wrong=False):
 
 
 def mutated_builders(backward_pass, rule_names):
-    """Yield builders of the right pass, each with one random change in a function of these names."""
+    """Yield builders of the right pass, each with one random change in a function so named."""
     source = source_of(backward_pass.build)
     if backward_pass.verdict == "refuted":
         source = source.replace(*backward_pass.change)
