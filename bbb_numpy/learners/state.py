@@ -36,6 +36,7 @@ class FittedState:
     x_axes_: Array | None = None
     y_mean_: Array | None = None
     y_scale_: Any = None  # ndarray (K,), in units of y
+    exposure_scale_: float | None = None  # exposure in which one count is expected
     n_features_in_: int | None = None
     feature_names_in_: Array | None = None
     n_outputs_: int | None = None
