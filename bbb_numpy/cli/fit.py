@@ -131,7 +131,8 @@ def _print_fit(
     noise_scale = getattr(model, "noise_scale_", None)
     if noise_scale is not None:
         label = model.estimator_.model.likelihood.noise_name
-        _print_line(label, noise_scale[0], f"(units of {args.target})")
+        unit = model.fitted_.units.noise_unit
+        _print_line(label, noise_scale[0], f"({unit.format(args.target)})")
     if problem.task == "classification":
         _print_line("accuracy", model.score(inputs, y), "on these rows")
         classes = ", ".join(map(str, model.classes_[:MAX_CLASSES_PRINTED]))

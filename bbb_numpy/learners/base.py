@@ -409,7 +409,7 @@ class Learner(Fitted):
             state.estimator_,
             data.training,
             data.held_out,
-            state.y_scale_,
+            state,
             plan.recipe(
                 len(data.training.x),
                 epochs,
@@ -613,6 +613,7 @@ class Learner(Fitted):
         """
         old: Any = self.estimator_
         likelihood = plan.parts["likelihood"] or old.model.likelihood
+        target = self.fitted_.target_ or "identity"
         new: Any = plan.build(
             self.n_features_in_,
             old.model.outputs,
@@ -620,6 +621,7 @@ class Learner(Fitted):
             old.model.network.offset,
         )
         same = new.model == old.model and plan.parts["dtype"] == self.theta_.dtype
+        same = same and plan.params.get("target", target) in (target, "auto")
         if same and not plan.method.is_sampled:
             needed = plan.parts["optimizer"].init(self.theta_).arrays.keys()
             same = needed == self.training_.optimizer_state.arrays.keys()
@@ -627,8 +629,8 @@ class Learner(Fitted):
         if not same:
             raise ValueError(
                 f"the model has changed since it was fitted, so that {caller} cannot continue "
-                "from it; set hidden_layer_sizes, activation, prior, likelihood, inference, dtype "
-                "and the kind of optimizer back, or call fit to start anew"
+                "from it; set hidden_layer_sizes, activation, prior, likelihood, target, "
+                "inference, dtype and the kind of optimizer back, or call fit to start anew"
             )
         return new
 
@@ -744,9 +746,8 @@ class Learner(Fitted):
             Values E[y|x, w] in units of y. For a classifier the probability of each class,
             P(y|x, w): (N, C, S).
         """
-        return self._sample(
-            predictive.sample_functions, X, n_samples, random_state, exposure
-        )
+        draw = self.fitted_.units.sample_functions
+        return self._sample(draw, X, n_samples, random_state, exposure)
 
     def log_predictive_density(self, X: Any, y: Any, exposure: Any = None) -> Array:
         """Return the log predictive density log P(y|x, D) of each row, in nats (D5).
@@ -773,8 +774,8 @@ class Learner(Fitted):
             predictive.log_predictive_density, x, targets
         )
         self._need_finite("the log density of y", log_density, x)
-        # The density of y is that of the standardised target z times dz/dy = 1 / y_scale_
-        return log_density - np.log(self.y_scale_).sum()
+        # The density of y is that of the standardised target z times dz/dy
+        return log_density + self.fitted_.units.log_slope(targets)
 
     @np.errstate(over="ignore", invalid="ignore")
     def _sample(
@@ -787,8 +788,8 @@ class Learner(Fitted):
     ) -> Array:
         """Draw functions or targets at `X`, in units of y, with S = `n_samples` weight vectors.
 
-        `draw` is `sample_functions` or `sample_targets` of `evaluation.predictive`. The result is
-        (N, S) or (N, K, S), for a classifier (N, C, S).
+        `draw` is `sample_functions` or `sample_targets` of the `TargetUnits`. The result is (N, S)
+        or (N, K, S), for a classifier (N, C, S).
         """
         x = self._check_rows(X, exposure)
         changes: dict[str, Any] = {
@@ -797,6 +798,6 @@ class Learner(Fitted):
         if random_state is not None:
             changes["rng"] = check_generator(random_state)
         drawn = self._posterior_predict(draw, x, **changes)  # (S, N, K) values
-        drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)
+        drawn = np.moveaxis(drawn, 0, -1)
         self._need_finite("a function drawn from the posterior", drawn, x)
         return self._like_y(drawn)

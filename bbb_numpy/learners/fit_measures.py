@@ -69,6 +69,11 @@ class TargetKind(NamedTuple):
 
 TARGETS = {
     "real": TargetKind("N(mean(y), var(y))", nan, "the standard deviation of y"),
+    "log": TargetKind(
+        "the log-normal with mean and variance of log y",
+        nan,
+        "the standard deviation of log y",
+    ),
     # a logit of 3 is the probability 95 %: the class is nearly certain
     "class": TargetKind("the base rates", 3.0, "a logit of 3"),
     "count": TargetKind("a Poisson of the mean rate", 1.0, "a log rate of 1"),

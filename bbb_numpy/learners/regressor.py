@@ -5,16 +5,18 @@ The learner for classes is in `classifier`, what both share in `base`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import r2_score
 
-from ..evaluation import predictive
-from ..evaluation.predictive import Predictive, covariance
+from ..evaluation.predictive import Predictive
 from ..evaluation.quantiles import check_levels, quantiles
+from ..evaluation.target_units import TARGET_UNITS
 from ..numeric.layout import Array
 from ..numeric.standardisation import standardise
+from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from .base import (
     Learner,
     MultiOutputMixin,
@@ -27,6 +29,7 @@ from .plan import Plan
 __all__ = ["BayesianMLPRegressor"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     """Bayesian multilayer perceptron for regression, by variational inference or sampling.
 
@@ -36,6 +39,13 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     Parameters
     ----------
     {parameters of Learner}
+    target : {'identity', 'log'}, default='identity'
+        Scale on which y is modelled. 'log' is for positive targets that vary by factors, such as
+        prices and durations: log y is standardised and modelled, and every prediction is in units
+        of y (D73). `predict` then returns the mean of y, which is above its median,
+        ``predict_quantiles(X, 0.5)``; intervals hold positive numbers alone, and the noise is
+        relative. Where the noise is Student's t, y has no mean: `predict` returns the median of y
+        given the weights, averaged over them, and standard deviations are infinite.
 
     Attributes
     ----------
@@ -67,7 +77,10 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         `partial_fit`.
     noise_scale_ : ndarray (K,)
         Noise standard deviation of each output, in units of y, its mean over the draws if
-        sampled; of Student's t its scale, which is smaller. Not where the noise depends on X.
+        sampled; of Student's t its scale, which is smaller. With ``target="log"`` that of log y: a
+        relative noise, 0.1 for about 10 %. Not where the noise depends on X.
+    target_ : str
+        Scale on which y was modelled: 'identity' or 'log'.
     fitted_ : FittedState
         All results of the fit, in one frozen object, which the next fit replaces. Attributes of the
         learner such as `training_` and `draws_` are its fields.
@@ -76,7 +89,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     feature_names_in_ : ndarray (d_in,) of str
         Only after fitting a data frame with text column names.
     x_mean_, x_scale_, y_mean_, y_scale_ : ndarray
-        Shift and scale of inputs (d_in,) and targets (K,): 0 and 1 where nothing is standardised.
+        Shift and scale of inputs (d_in,) and targets (K,), with ``target="log"`` of log y: 0 and 1
+        where nothing is standardised.
     exposure_scale_ : float
         Only if `fit` had an exposure: the exposure in which one count is expected on average.
     x_axes_ : ndarray (d_in, d_in)
@@ -98,12 +112,11 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     last finished epoch, or the draws so far; if there are none, an earlier fit is kept.
     """
 
-    n_outputs_: int
-    y_ndim_: int
+    target: str = "identity"
 
     @property
     def noise_scale_(self) -> Array:
-        """Noise scale (K,) of each output, in units of y: the standard deviation if Gaussian."""
+        """Noise scale (K,) of each output, in units of y or of log y: its sd if Gaussian."""
         theta, likelihood = self.theta_, self.estimator_.model.likelihood
         if not likelihood.noise_name:
             raise AttributeError(
@@ -333,7 +346,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         x = self._check_rows(X, exposure)
         y = self._posterior_predict(quantiles, x, levels)  # (Q, N, K) quantiles
         # (N, K, Q) quantiles in units of y
-        y = np.moveaxis(y * self.y_scale_ + self.y_mean_, 0, -1)
+        y = np.moveaxis(self.fitted_.units.to_y(y), 0, -1)
         heavy = self.estimator_.model.likelihood.heavy_tails
         may_be_infinite = heavy | (levels.ravel() == 0.0) | (levels.ravel() == 1.0)
         overflow = np.where(np.isinf(y) & may_be_infinite, 0.0, y)
@@ -348,7 +361,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         """Return the covariance of new targets between rows of `X`, (N, N) or (N, N, K)."""
         x = self._check_rows(X, exposure)
         # (N, N, K) covariance in squared units of y
-        cov = self._posterior_predict(covariance, x) * self.y_scale_**2
+        cov = self._posterior_predict(self.fitted_.units.covariance, x)
         may_be_infinite = self.estimator_.model.likelihood.heavy_tails
         overflow = np.where(np.isinf(cov) & may_be_infinite, 0.0, cov)
         self._need_finite("the covariance", overflow, x)
@@ -374,14 +387,12 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             Student's t with df <= 2, `aleatoric` and so `total` are infinite.
         """
         x = self._check_rows(X, exposure)
-        p = self._posterior_predict(predictive.predict, x)
-        mean = p.mean * self.y_scale_ + self.y_mean_
-        scaled = (mean, p.epistemic * self.y_scale_, p.aleatoric * self.y_scale_)
-        finite: tuple[Array, ...] = scaled
+        moments = self._posterior_predict(self.fitted_.units.predict, x)
+        finite: tuple[Array, ...] = moments
         if self.estimator_.model.likelihood.heavy_tails:
-            finite = scaled[:2]
+            finite = moments[:2]
         self._need_finite("the prediction", np.concatenate(finite, axis=1), x)
-        return Predictive._make(map(self._like_y, scaled))
+        return Predictive._make(map(self._like_y, moments))
 
     def sample_y(
         self,
@@ -408,16 +419,29 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         ndarray (N, S) or (N, K, S)
             Drawn targets.
         """
-        return self._sample(
-            predictive.sample_targets, X, n_samples, random_state, exposure
-        )
+        draw = self.fitted_.units.sample_targets
+        return self._sample(draw, X, n_samples, random_state, exposure)
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
         """Return targets (N, K), their likelihood, and a dict with `y_ndim_` and `n_outputs_`."""
         likelihood = plan.parts["likelihood"]
         numbers = y.reshape(len(y), -1)  # (N, K) targets
         likelihood.check_targets(numbers, plan.parts["dtype"])
-        return numbers, likelihood, {"y_ndim_": y.ndim, "n_outputs_": numbers.shape[1]}
+        notes = {"y_ndim_": y.ndim, "n_outputs_": numbers.shape[1]}
+        target = self.target
+        is_gaussian = isinstance(
+            likelihood, GaussianLikelihood | HeteroscedasticLikelihood
+        )
+        if target == "log" and not is_gaussian and not likelihood.heavy_tails:
+            raise ValueError(
+                "target='log' models log y with Gaussian or Student's t noise; got likelihood="
+                f"{self.likelihood!r}. Leave one of the two out"
+            )
+        return (
+            TARGET_UNITS[target].from_y(numbers),
+            likelihood,
+            {**notes, "target_": target},
+        )
 
     def _next_targets(self, y: Array, dtype: Any) -> Array:
         """Return targets `y`, (N,) or (N, K), standardised as in the fit: (N, K) in `dtype`."""
@@ -427,7 +451,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
                 f"y must have {self.n_outputs_} columns, as in fit; got {y.shape[1]}"
             )
         self.estimator_.model.likelihood.check_targets(y, dtype)
-        return standardise(y, self.y_mean_, self.y_scale_, dtype, "y")
+        numbers = self.fitted_.units.from_y(y)
+        return standardise(numbers, self.y_mean_, self.y_scale_, dtype, "y")
 
     def _like_y(self, array: Array) -> Array:
         """Return predictions `array` (N, K, ...), as (N, ...) if y in `fit` was one-dimensional."""
