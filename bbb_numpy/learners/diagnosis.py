@@ -31,6 +31,7 @@ from .fit_measures import (
     loss_slope,
     loss_slope_along_path,
     noise_is_fixed,
+    offsets,
     prior_function_sd,
     split_r_hat,
 )
@@ -145,7 +146,12 @@ def _measure(
     density_of_rows = fit.log_density()
     x, y = fit.x.astype(np.float64), fit.y.astype(np.float64)
     fit = replace(fit, x=x, y=y)
-    baseline_of_rows, n_parameters = baseline_log_density(likelihood, data.y, y)
+    network = model.network
+    exposure = np.exp(offsets(network, data.x))
+    judged_exposure = np.exp(offsets(network, x))
+    baseline_of_rows, n_parameters = baseline_log_density(
+        likelihood, data.y, y, exposure, judged_exposure
+    )
     density, baseline = float(density_of_rows.mean()), float(baseline_of_rows.mean())
     chance = max(NEGLIGIBLE_DENSITY, (STRONG_EVIDENCE + 0.5 * n_parameters) / n_rows)
     if len(x) < n_rows and np.isfinite(density_of_rows).all():
@@ -156,7 +162,10 @@ def _measure(
     log_slope = float(learner.fitted_.units.log_slope(y).mean())
     linear_density = prior_sd = slope = slope_error = bulk_sd_y = kl = n_epochs = nan
     if not density > baseline + NEGLIGIBLE_DENSITY:
-        linear_density = baseline + linear_gain(x, y) + log_slope
+        linear_density = baseline + linear_gain(
+            network.without_offset(x), y / judged_exposure
+        )
+        linear_density += log_slope
         prior_sd = prior_function_sd(source, x, y, fit.seed)
     if likelihood.target_kind == "real":
         bulk_sd_y = bulk_sd(data.y, y)
@@ -183,9 +192,9 @@ def _measure(
         kl=kl,
         initial_prior_sd=initial_sd,
         final_prior_sd=final_sd,
-        largest_x=float(np.abs(data.x).max()),
+        largest_x=float(np.abs(network.without_offset(data.x)).max()),
         largest_y=float(np.abs(data.y).max()),
-        bulk_sd_x=bulk_sd(data.x, x),
+        bulk_sd_x=bulk_sd(network.without_offset(data.x), network.without_offset(x)),
         bulk_sd_y=bulk_sd_y,
         prior_function_sd=prior_sd,
         interval_coverage=fit.interval_coverage(),

@@ -228,7 +228,9 @@ class Plan(NamedTuple):
             scheduled["optimizer"] = optimizer
         return scheduled
 
-    def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Any:
+    def build(
+        self, inputs: int, targets: int, likelihood: Likelihood, offset: bool = False
+    ) -> Any:
         """Build the model, and return the object that computes its posterior; see `Method.build`.
 
         Parameters
@@ -237,9 +239,11 @@ class Plan(NamedTuple):
             Number of columns of X and of y.
         likelihood : Likelihood
             Likelihood of the plan, or the one that the learner has chosen for its classes.
+        offset : bool
+            Whether an offset of the outputs follows the columns of X, as with an exposure.
         """
         sizes = (inputs, *self.parts["hidden_layer_sizes"], likelihood.heads(targets))
-        network = MLP(sizes, self.parts["activation"])
+        network = MLP(sizes, self.parts["activation"], offset)
         model = Model(network, self.parts["prior"], likelihood)
         return self.method.build(model, self.parts)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import r2_score
 
 from ..evaluation.predictive import Predictive
 from ..evaluation.quantiles import check_levels, quantiles
@@ -90,6 +91,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     x_mean_, x_scale_, y_mean_, y_scale_ : ndarray
         Shift and scale of inputs (d_in,) and targets (K,), with ``target="log"`` of log y: 0 and 1
         where nothing is standardised.
+    exposure_scale_ : float
+        Only if `fit` had an exposure: the exposure in which one count is expected on average.
     x_axes_ : ndarray (d_in, d_in)
         Only where standardised inputs were nearly collinear: the principal axes to which they
         were rotated.
@@ -127,9 +130,55 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             scale = scale.reshape(-1, self.n_outputs_)
             return scale.mean(axis=0) * self.y_scale_
 
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None
+    ) -> BayesianMLPRegressor:
+        """Fit the posterior of the weights; with ``warm_start=True`` continue from the last fit.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+            Inputs.
+        y : array-like (N,) or (N, K)
+            Targets.
+        sample_weight : array-like (N,), optional
+            Number of times that each row counts, >= 0: 2 for a row that occurs twice, 0 for one
+            that is left out (D45). By default each row counts once. The sum of the weights matters:
+            it is the number of rows whose likelihood is weighed against the prior.
+        exposure : float or array-like (N,), optional
+            Time, area or number of persons over which each row's events were counted, > 0, for a
+            likelihood of counts: the expected count is exposure times rate, log rate the output of
+            the network (D72). Predictions are then rates, counts of exposure 1, unless they are
+            given an exposure too.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            For arguments or data that cannot be used; the learner is then unchanged.
+        NonFiniteError
+            If the free energy becomes nan or infinite; see the notes of the class.
+
+        Warns
+        -----
+        UserWarning
+            After Ctrl-C, or if more than 0.1 % of the draws diverged.
+        ConvergenceWarning
+            If the fit has failed. It names the likely cause and a remedy, from `fit_report_`.
+        """
+        return self._fit(X, y, sample_weight, exposure)
+
     @available_if_trained
     def partial_fit(
-        self, X: Any, y: Any, epochs: int = 1, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        epochs: int = 1,
+        sample_weight: Any = None,
+        exposure: Any = None,
     ) -> BayesianMLPRegressor:
         """Continue training for `epochs` epochs on these rows; the first call starts training.
 
@@ -146,6 +195,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             Number of passes over these rows, >= 1.
         sample_weight : array-like (N,), optional
             Number of times that each row counts, as in `fit`.
+        exposure : float or array-like (N,), optional
+            Exposure of each row, as in `fit`; in all calls or in none.
 
         Returns
         -------
@@ -156,10 +207,14 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         TypeError, ValueError, NonFiniteError
             As `fit`; also if arguments that define the model have changed since the last fit.
         """
-        return self._partial_fit(X, y, epochs, sample_weight)
+        return self._partial_fit(X, y, epochs, sample_weight, exposure=exposure)
 
     def predict(
-        self, X: Any, return_std: bool = False, return_cov: bool = False
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        exposure: Any = None,
     ) -> Any:
         """Return the predictive mean and, if requested, the standard deviation or covariance of y.
 
@@ -174,6 +229,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             it into epistemic and aleatoric.
         return_cov : bool
             Whether to return also the covariance of new y between the rows of `X`: N^2 numbers.
+        exposure : float or array-like (N,), optional
+            Exposure of each row, if `fit` had one; by default 1, for which predictions are rates.
 
         Returns
         -------
@@ -196,14 +253,36 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             raise RuntimeError(
                 "At most one of return_std or return_cov can be requested."
             )
-        distribution = self.predict_distribution(X)
+        distribution = self.predict_distribution(X, exposure)
         if return_cov:
-            return distribution.mean, self._covariance(X)
+            return distribution.mean, self._covariance(X, exposure)
         if return_std:
             return distribution.mean, distribution.total
         return distribution.mean
 
-    def predict_interval(self, X: Any, coverage: Any = 0.9) -> Array:
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None
+    ) -> float:
+        """Return R^2 of the predictive means: 1 - sum (y - mean)^2 / sum (y - average of y)^2.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in)
+            Inputs.
+        y : array-like (N,) or (N, K)
+            Targets; R^2 is averaged over columns.
+        sample_weight : array-like (N,), optional
+            Weight of each row.
+        exposure : float or array-like (N,), optional
+            Exposure of each row; needed if `fit` had one.
+        """
+        self._need_exposure(exposure)
+        mean = self.predict(X, exposure=exposure)
+        return float(r2_score(y, mean, sample_weight=sample_weight))
+
+    def predict_interval(
+        self, X: Any, coverage: Any = 0.9, exposure: Any = None
+    ) -> Array:
         """Return central predictive intervals of probability `coverage` for a new y, in units of y.
 
         The ends are the quantiles (1 - coverage)/2 and (1 + coverage)/2 of the predictive mixture
@@ -216,6 +295,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             Inputs.
         coverage : float or list of float
             Probabilities in [0, 1].
+        exposure : float or array-like (N,), optional
+            Exposure of each row, if `fit` had one; by default 1, for which predictions are rates.
 
         Returns
         -------
@@ -230,11 +311,11 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         levels = check_levels("coverage", coverage)
         # (2,) or (C, 2) probabilities of which the two ends are quantiles
         ends = np.stack([0.5 - 0.5 * levels, 0.5 + 0.5 * levels], axis=-1)
-        bounds = self.predict_quantiles(X, ends.ravel())
+        bounds = self.predict_quantiles(X, ends.ravel(), exposure)
         return bounds.reshape(*bounds.shape[:-1], *ends.shape)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def predict_quantiles(self, X: Any, q: Any = 0.5) -> Array:
+    def predict_quantiles(self, X: Any, q: Any = 0.5, exposure: Any = None) -> Array:
         """Return quantiles of the predictive distribution, in units of y (D46).
 
         They are exact for the mixture over weight samples, without a normal approximation. The
@@ -248,6 +329,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         q : float or list of float
             Probabilities in [0, 1]. For 0 the quantile is the smallest possible y (-inf, for
             counts 0), for 1 the largest.
+        exposure : float or array-like (N,), optional
+            Exposure of each row, if `fit` had one; by default 1, for which predictions are rates.
 
         Returns
         -------
@@ -260,7 +343,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             If `q` is not a number between 0 and 1, and as `predict`.
         """
         levels = check_levels("q", q)
-        x = self._check_rows(X)
+        x = self._check_rows(X, exposure)
         y = self._posterior_predict(quantiles, x, levels)  # (Q, N, K) quantiles
         # (N, K, Q) quantiles in units of y
         y = np.moveaxis(self.fitted_.units.to_y(y), 0, -1)
@@ -274,9 +357,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         return y[..., 0]
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _covariance(self, X: Any) -> Array:
+    def _covariance(self, X: Any, exposure: Any) -> Array:
         """Return the covariance of new targets between rows of `X`, (N, N) or (N, N, K)."""
-        x = self._check_rows(X)
+        x = self._check_rows(X, exposure)
         # (N, N, K) covariance in squared units of y
         cov = self._posterior_predict(self.fitted_.units.covariance, x)
         may_be_infinite = self.estimator_.model.likelihood.heavy_tails
@@ -287,13 +370,15 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         return cov
 
     @np.errstate(over="ignore", invalid="ignore")
-    def predict_distribution(self, X: Any) -> Predictive:
+    def predict_distribution(self, X: Any, exposure: Any = None) -> Predictive:
         """Return the predictive mean, and the epistemic and aleatoric standard deviation, of y.
 
         Parameters
         ----------
         X : array-like (N, d_in)
             Inputs.
+        exposure : float or array-like (N,), optional
+            Exposure of each row, if `fit` had one; by default 1, for which predictions are rates.
 
         Returns
         -------
@@ -301,7 +386,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             `mean`, `epistemic`, `aleatoric` and `total`, (N,) or (N, K) each, in units of y. Under
             Student's t with df <= 2, `aleatoric` and so `total` are infinite.
         """
-        x = self._check_rows(X)
+        x = self._check_rows(X, exposure)
         moments = self._posterior_predict(self.fitted_.units.predict, x)
         finite: tuple[Array, ...] = moments
         if self.estimator_.model.likelihood.heavy_tails:
@@ -309,7 +394,13 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         self._need_finite("the prediction", np.concatenate(finite, axis=1), x)
         return Predictive._make(map(self._like_y, moments))
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
+    def sample_y(
+        self,
+        X: Any,
+        n_samples: int = 1,
+        random_state: Any = None,
+        exposure: Any = None,
+    ) -> Array:
         """Draw targets from the predictive distribution at `X`, in units of y.
 
         Parameters
@@ -320,6 +411,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             Number of draws S at each row, each with weights of its own.
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
             Source of the draws. By default they are the same at every call.
+        exposure : float or array-like (N,), optional
+            Exposure of each row, if `fit` had one; by default 1, for which predictions are rates.
 
         Returns
         -------
@@ -327,7 +420,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             Drawn targets.
         """
         draw = self.fitted_.units.sample_targets
-        return self._sample(draw, X, n_samples, random_state)
+        return self._sample(draw, X, n_samples, random_state, exposure)
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
         """Return targets (N, K), their likelihood, and a dict with `y_ndim_` and `n_outputs_`."""

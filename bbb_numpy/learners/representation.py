@@ -51,6 +51,7 @@ class Fitted(Stateful, BaseEstimator):
         x_axes_: Array  # (d_in, d_in) principal axes, if inputs were rotated (D60)
         y_mean_: Array
         y_scale_: Array
+        exposure_scale_: float  # only if `fit` was given an exposure
         n_outputs_: int
         y_ndim_: int
         rng_: np.random.Generator

@@ -37,6 +37,7 @@ class FittedState:
     x_axes_: Array | None = None
     y_mean_: Any = None  # ndarray (K,), as the next in units of y, or of log y
     y_scale_: Any = None
+    exposure_scale_: float | None = None  # exposure in which one count is expected
     target_: str | None = (
         None  # scale on which y is modelled; None stands for 'identity'
     )

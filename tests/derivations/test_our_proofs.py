@@ -529,6 +529,20 @@ def test_counts():
     assert sympy.simplify(mean - rate) == 0
 
 
+@pytest.mark.equation("D72")
+def test_rates():
+    f = reals("f")
+    exposure, scale = positives("e s")
+    for count in (0, 1, 4):
+        density = (exposure * exp(f)) ** count * exp(-exposure * exp(f)) / sympy.factorial(count)
+        slope = diff(sympy.expand_log(log(density), force=True), f)
+        equal(slope, count - exposure * exp(f))
+        # a rate y / e that counts e times has the same slope
+        equal(slope, exposure * diff(count / exposure * f - exp(f), f))
+    # another unit of exposures is a constant beside f
+    equal(exposure / scale * exp(f + log(scale)), exposure * exp(f))
+
+
 @pytest.mark.equation("D16")
 def test_the_laplace_prior():
     b, size = positives("b size")
