@@ -140,18 +140,29 @@ def _forecasts(
             columns = set_fill_values(problem.columns, problem.table.iloc[train])
             x = encode_columns(problem.table, columns)
         with lines_in_errors(x.iloc[train], args.target):
-            model.fit(x.iloc[train], y[train])
+            model.fit(x.iloc[train], y[train], **problem.fit_arguments(train))
         if was_interrupted(model):
             return None
         with lines_in_errors(x.iloc[test], args.target):
-            forecast = forecast_learner(model, x.iloc[test], y[test], rng)
+            forecast = forecast_learner(
+                model, x.iloc[test], y[test], rng, **problem.fit_arguments(test)
+            )
         forecasts.setdefault(args.inference, []).append(forecast)
         features = x.to_numpy()
+        exposures = None
+        if problem.exposure is not None:
+            exposures = (problem.exposure[train], problem.exposure[test])
         train_rows = (features[train], y[train])
         test_rows = (features[test], y[test])
         for name, baseline in baselines(problem.task, len(train), args.seed).items():
             forecast = forecast_baseline(
-                baseline, problem.task, train_rows, test_rows, rng, args.class_weight
+                baseline,
+                problem.task,
+                train_rows,
+                test_rows,
+                rng,
+                args.class_weight,
+                exposures,
             )
             title = name
             if args.class_weight and name == BASE_RATE:

@@ -153,7 +153,7 @@ def blocks_of_rows(n_rows: int, block_size: int) -> Iterator[slice]:
 
 def _as_rows(estimator: Source, theta: Array, x: Array) -> Array:
     """Return inputs `x` in the dtype of `theta`; raise ValueError if a shape is wrong."""
-    width, size = estimator.model.network.sizes[0], estimator.layout.size
+    width, size = estimator.model.network.n_columns, estimator.layout.size
     if x.shape[1] != width:
         raise ValueError(f"x must have shape (rows, {width}); got {x.shape}")
     if theta.ndim == 0 or theta.shape[-1] != size:
