@@ -469,13 +469,13 @@ def compute_spectrum(
     """
     params = _views(estimator.model, learned)
     scale = _prior_sd(estimator.model, params)
-    v_squared = np.square(mu / scale)
     n_outputs = estimator.model.outputs
     if estimator.correlated:
         block = estimator.correlated[0]
         if block.rows == 1 and len(rows.x) * n_outputs < block.columns:
             return _spectrum_by_rows(estimator, mu, params, scale, rows)
     sums = _sum_curvature(estimator, mu, params, scale, rows)
+    v_squared = np.square(mu / scale)
     if not estimator.correlated:
         squared_norm = float(np.sum(v_squared))
         return Spectrum(
@@ -522,7 +522,9 @@ def _spectrum_by_rows(
     # the symmetric root of Lambda, which is diagonal where Lambda is
     root = (vectors * np.sqrt(eigenvalues.clip(0.0))[:, None]) @ vectors.mT
     n_numbers = curvature[..., 0].size  # N K
-    weighted = (root @ slopes).reshape(n_numbers, -1)  # (N K, p)  G = weighted weighted^T
+    weighted = (root @ slopes).reshape(
+        n_numbers, -1
+    )  # (N K, p)  G = weighted weighted^T
     # an orthonormal basis whose first N K columns span the rows of `weighted`
     basis, triangle = np.linalg.qr(weighted.T, mode="complete")  # (p, p), (p, N K)
     triangle = triangle[:n_numbers]

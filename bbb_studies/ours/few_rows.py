@@ -46,10 +46,9 @@ class Law:
     def draw(self, rng: Rng, n_rows: int) -> tuple[Array, Array]:
         """Draw inputs (N, d_in) and targets (N,) of `n_rows` independent rows."""
         shape = (n_rows, self.d_in)
-        draw_inputs = rng.standard_normal
+        x = rng.standard_normal(shape)
         if self.is_uniform:
-            draw_inputs = lambda size: rng.uniform(-1.0, 1.0, size)  # noqa: E731
-        x = draw_inputs(shape)
+            x = rng.uniform(-1.0, 1.0, shape)
         return x, self.mean(x) + self.noise(rng, x)
 
 
