@@ -504,7 +504,7 @@ def compute_spectrum(
 def _spectrum_by_rows(
     estimator: Linearised, mu: Array, params: Params, scale: Array, rows: Rows
 ) -> Spectrum:
-    """Return what `compute_spectrum` returns, where rows times outputs are fewer than weights (D69).
+    """Return what `compute_spectrum` returns, where N K numbers are fewer than the weights (D69).
 
     The eigenvalues are those of a matrix of N K rows; along all other directions the curvature
     is 0. `params` are the learned scales by name, and `scale` (P,) the prior's standard deviations.
