@@ -42,7 +42,6 @@ from ..parts.posteriors import PointMass
 from ..registry import REGISTERED
 from ..training.recipe import Rows
 from ..training.schedules import schedule_table
-from .columns import encode_columns
 from .defaults import DEFAULTS
 from .diagnosis import diagnose_fit
 from .inference import supports_partial_fit
@@ -61,6 +60,7 @@ from .rows import (
     check_inputs,
     check_pair,
     check_weights,
+    encode_table,
     prepare_rows,
 )
 from .state import FittedState
@@ -294,8 +294,10 @@ class Learner(Fitted):
 
         Parameters
         ----------
-        X : array-like (N, d_in)
-            Inputs.
+        X : array-like (N, d_in) or DataFrame
+            Inputs. Of a data frame, columns that are not numbers are encoded: categories and text
+            as 0 and 1, dates as days; missing cells are filled in, and an input of 0 and 1 tells
+            them (`columns.describe_columns`). Predictions then take data frames with these columns.
         y : array-like (N,), for a regressor also (N, K)
             Targets, or for a classifier labels of classes.
         sample_weight : array-like (N,), optional
@@ -497,6 +499,9 @@ class Learner(Fitted):
         # `noted` is a new learner on which scikit-learn sets n_features_in_ and the like, since
         # `self` must not change if the data are refused
         noted = type(self)()
+        table: dict[str, Any] = {}
+        if hasattr(X, "columns"):  # a data frame
+            X, table = encode_table(X)
         x, y = check_pair(noted, X, y, first=True, labels=self.task == "classification")
         targets, likelihood, notes = self._first_targets(y, plan, classes)
         rows = self._weighted_rows(
@@ -520,7 +525,7 @@ class Learner(Fitted):
             estimator_=estimator,
             rng_=rng,
             predict_seed_=predict_seed,
-            **(notes | data.units),
+            **(notes | data.units | table),
         )
         return state, data
 
@@ -595,7 +600,8 @@ class Learner(Fitted):
         """
         old: Any = self.estimator_
         likelihood = plan.parts["likelihood"] or old.model.likelihood
-        new: Any = plan.build(self.n_features_in_, old.model.outputs, likelihood)
+        n_features = old.model.network.sizes[0]
+        new: Any = plan.build(n_features, old.model.outputs, likelihood)
         same = new.model == old.model and plan.parts["dtype"] == self.theta_.dtype
         if same and not plan.method.is_sampled:
             needed = plan.parts["optimizer"].init(self.theta_).arrays.keys()
@@ -614,8 +620,6 @@ class Learner(Fitted):
     def _check_rows(self, X: Any) -> Array:
         """Check inputs `X` (N, d_in), and return them standardised as in `fit`."""
         check_is_fitted(self)
-        if hasattr(self, "columns_") and hasattr(X, "iloc"):  # fit was given a table
-            X = encode_columns(X, self.columns_)
         return self._in_units(check_inputs(self, X))
 
     def _in_units(self, x: Array) -> Array:
