@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 __all__ = ["LIKELIHOODS_OF", "Problem", "add_data_options", "add_reading_options",
-           "drop_incomplete_rows", "lines_in_errors", "parse_number_columns", "read_problem",
-           "read_table"]  # fmt: skip
+           "drop_incomplete_rows", "exposure_values", "lines_in_errors",
+           "parse_number_columns", "read_problem", "read_table"]  # fmt: skip
 
 Array = NDArray[Any]
 TASKS = {"regression": "real", "classification": "class", "counts": "count"}
@@ -71,6 +71,13 @@ class Problem(NamedTuple):
     columns: tuple[Column, ...]  # input columns
     table: DataFrame  # all rows; columns of numbers hold numbers, the others text
     y: Array  # (N,) numbers, or labels, which are text or whole numbers
+    exposure: Any = None  # (N,) exposures of counts; None without --exposure
+
+    def fit_arguments(self, rows: Any = slice(None)) -> dict[str, Array]:
+        """Return the exposures of `rows` as an argument of a learner by name, if there are any."""
+        if self.exposure is None:
+            return {}
+        return {"exposure": self.exposure[rows]}
 
     @property
     def inputs(self) -> DataFrame:
@@ -149,9 +156,13 @@ def read_problem(args: argparse.Namespace) -> Problem:
     target = args.target
     source = table.attrs["source"]
     inputs = args.inputs or []
-    for name in (target, *inputs, *args.leave_out, *args.categories, *args.dates):
+    exposure = [args.exposure] if args.exposure else []
+    named = (target, *inputs, *args.leave_out, *args.categories, *args.dates, *exposure)
+    for name in named:
         get_column(table, name)  # raises if there is no such column
-    names = inputs or [name for name in table.columns if name != target]
+    names = inputs or [
+        name for name in table.columns if name not in (target, *exposure)
+    ]
     left_out = set(args.leave_out)
     names = [name for name in dict.fromkeys(names) if name not in left_out]
     if target in names:
@@ -163,7 +174,7 @@ def read_problem(args: argparse.Namespace) -> Problem:
             f"{source} leaves no input beside the target {target!r}; name inputs with --inputs, "
             "or leave fewer columns out"
         )
-    table = drop_incomplete_rows(table, [*names, target], args)
+    table = drop_incomplete_rows(table, [*names, target, *exposure], args)
     _print_notices(table, names, args)
 
     def read_target() -> tuple[str, str, Array]:
@@ -185,7 +196,14 @@ def read_problem(args: argparse.Namespace) -> Problem:
     )
     columns, cells = zip(*parsed, strict=True)
     table = table.assign(**dict(zip(names, cells, strict=True)))
-    return Problem(source, target, task, reason, columns, table, y)
+    problem = Problem(source, target, task, reason, columns, table, y)
+    if not exposure:
+        return problem
+    if task != "counts":
+        raise TableError(
+            f"--exposure is for counts, not for {task}; add --task counts, or leave it out"
+        )
+    return problem._replace(exposure=exposure_values(table, args))
 
 
 def _print_notices(
@@ -302,6 +320,26 @@ def _number_cells(
     return numbers
 
 
+def exposure_values(table: DataFrame, args: argparse.Namespace) -> Array:
+    """Return the exposures (N,) in the column that --exposure names.
+
+    Raises
+    ------
+    TableError
+        If one is missing or not > 0. The message names its line.
+    """
+    name = args.exposure
+    numbers = _number_cells(table, name, args)
+    invalid = ~(numbers > 0)
+    if invalid.any():
+        cell = quote_cell(get_column(table, name)[invalid].iloc[0])
+        raise TableError(
+            f"{locate_cell(table, name, invalid)}: {cell} is no exposure, which must be > 0"
+        )
+    exposure: Array = numbers.to_numpy()
+    return exposure
+
+
 def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
     """Return whether a column holds text: less than half of its cells are numbers.
 
@@ -349,6 +387,8 @@ def _choose_task(table: DataFrame, args: argparse.Namespace) -> tuple[str, str]:
     """
     if args.task is not None:
         return args.task, ""
+    if args.exposure and args.likelihood is None:
+        return "counts", " (there is an exposure)"
     for task in ("classification", "counts"):
         if args.likelihood in LIKELIHOODS_OF[task]:
             return task, f" (the likelihood is {args.likelihood})"
@@ -444,6 +484,11 @@ COLUMN_OPTIONS: Options = {
         "default": [],
         "metavar": "NAME",
         "help": "Input columns of dates, such as 2024-12-31, which become days since 1970.",
+    },
+    "exposure": {
+        "metavar": "NAME",
+        "help": "Column of the time, area or number of persons over which the target was counted. "
+        "The model is then of rates, and no input has this column.",
     },
     "date_order": {
         "choices": ["mdy", "dmy"],

@@ -51,6 +51,9 @@ class Fitted(Stateful, BaseEstimator):
         x_axes_: Array  # (d_in, d_in) principal axes, if inputs were rotated (D60)
         y_mean_: Array
         y_scale_: Array
+        exposure_scale_: float  # only if `fit` was given an exposure
+        n_outputs_: int
+        y_ndim_: int
         rng_: np.random.Generator
         predict_seed_: int
         classes_: Array  # (C,) labels, of a classifier only
@@ -223,7 +226,8 @@ class Fitted(Stateful, BaseEstimator):
             facts["trained"] = f"{self.n_iter_:,} epochs, {cost} {self.loss_:.6g} nats"
         if (noise_scale := getattr(self, "noise_scale_", None)) is not None:
             scales = ", ".join(f"{scale:.4g}" for scale in noise_scale)
-            facts["noise"] = f"{scales} (units of y)"
+            unit = self.fitted_.units.noise_unit.format("y")
+            facts["noise"] = f"{scales} ({unit})"
         if (report := getattr(self, "fit_report_", None)) is not None:
             facts["log density"] = (
                 f"{report.log_density:.4g} nats per training row; without X "

@@ -30,7 +30,9 @@ from .columns import (
 
 __all__ = [
     "TrainingData",
+    "append_offset",
     "as_frame",
+    "check_exposure",
     "check_finite",
     "check_inputs",
     "check_pair",
@@ -327,14 +329,48 @@ def check_weights(sample_weight: Any, x: Array) -> Array | None:
     return weights
 
 
+def check_exposure(exposure: Any, x: Array) -> Array:
+    """Check exposures, and return them as float64 (N,).
+
+    Parameters
+    ----------
+    exposure : float or array-like (N,)
+        Time, area or number of persons over which the events of each row were counted, > 0; a
+        single number is that of every row.
+    x : ndarray (N, d_in)
+        Inputs, whose number of rows the exposures must have.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an exposure is not a finite number > 0, or their number is wrong.
+    """
+    _refuse_cells(exposure=exposure)
+    array = np.asarray(ANY_NUMBERS("exposure", exposure), np.float64)
+    if array.shape not in ((), (len(x),)):
+        raise ValueError(
+            f"exposure must be one number, or one for each of {len(x)} rows; got shape "
+            f"{array.shape}"
+        )
+    array = np.broadcast_to(array, len(x))
+    allowed = (array > 0.0) & np.isfinite(array)
+    if not allowed.all():
+        row = int(np.argmin(allowed))
+        raise ValueError(
+            f"exposure must be a finite number > 0; got {array[row]!s} at row {row}. Leave out "
+            "rows over which nothing was counted"
+        )
+    return array
+
+
 class TrainingData(NamedTuple):
     """Standardised rows for training, and the shifts and scales of the standardisation."""
 
     training: Rows
     held_out: Rows | None
-    # by name of attribute: x_mean_ and x_scale_ (d_in,), y_mean_ and y_scale_ (K,), and x_axes_
-    # (d_in, d_in) if inputs were rotated
-    units: dict[str, Array]
+    # by name of attribute: x_mean_ and x_scale_ (d_in,), y_mean_ and y_scale_ (K,), x_axes_
+    # (d_in, d_in) if inputs were rotated, and exposure_scale_ if there are exposures
+    units: dict[str, Any]
 
     def resample_by_weight(self) -> Rows:
         """Return N rows chosen from the N training rows, about in proportion to their weights.
@@ -390,6 +426,7 @@ def prepare_rows(
     standardize_y: bool,
     dtype: Any,
     rotate: bool = False,
+    has_exposure: bool = False,
 ) -> TrainingData:
     """Split rows into training and held-out rows at random, and standardise them.
 
@@ -410,6 +447,9 @@ def prepare_rows(
         Floating-point type of the returned rows.
     rotate : bool
         Whether to rotate inputs that are collinear to their principal axes (D60).
+    has_exposure : bool
+        Whether the last column of x holds exposures; it becomes the offset log(exposure), in units
+        of the exposure in which one count is expected on average (D72).
 
     Returns
     -------
@@ -421,6 +461,9 @@ def prepare_rows(
         If no row is left to train on, or a number is too large for `dtype`.
     """
     x, y, weights = rows
+    exposure = x[:, -1]
+    if has_exposure:
+        x = x[:, :-1]
     n_held_out = int(np.ceil(fraction * len(x)))
     if n_held_out >= len(x):
         raise ValueError(
@@ -439,7 +482,7 @@ def prepare_rows(
     y_mean, y_scale = moments(y[training], standardize_y, counts)
     x = standardise(x, x_mean, x_scale, dtype, "X")
     y = standardise(y, y_mean, y_scale, dtype, "y")
-    units = {
+    units: dict[str, Any] = {
         "x_mean_": x_mean,
         "x_scale_": x_scale,
         "y_mean_": y_mean,
@@ -448,9 +491,42 @@ def prepare_rows(
     if rotate and (axes := principal_axes(x[training], counts)) is not None:
         x = (x @ axes).astype(dtype)  # along principal axes (D60)
         units["x_axes_"] = axes
+    if has_exposure:
+        scale = _exposure_per_count(exposure[training], y[training], counts)
+        x = append_offset(x, exposure, scale)
+        units["exposure_scale_"] = scale
     rows = Rows(x, y, weights)
     held_out = rows.at(validation) if n_held_out else None
     return TrainingData(rows.at(training), held_out, units)
+
+
+def _exposure_per_count(exposure: Array, y: Array, weights: Array | None) -> float:
+    """Return the exposure in which one count is expected, if rates do not depend on X.
+
+    `exposure` is (N,), `y` (N, K) are counts, of which the mean over the K columns is taken, and
+    `weights` (N,) say how often each row counts, by default once.
+    """
+    if weights is None:
+        weights = np.ones(len(exposure))
+    events = y.mean(axis=1, dtype=np.float64)
+    # Half an event is added, so that the scale is finite where no event was counted
+    return float(weights @ exposure / (weights @ events + 0.5))
+
+
+def append_offset(x: Array, exposure: Array, scale: float) -> Array:
+    """Return inputs `x` (N, d) with log(exposure / scale) as another column, (N, d + 1) (D72).
+
+    Parameters
+    ----------
+    x : ndarray (N, d)
+        Standardised inputs.
+    exposure : ndarray (N,)
+        Exposure of each row, > 0.
+    scale : float
+        Exposure in which one count is expected, the unit of exposures in training.
+    """
+    offset = np.log(exposure) - np.log(scale)  # log exposure, about -log count (D72)
+    return np.column_stack([x, offset]).astype(x.dtype)
 
 
 def check_finite(name: str, values: Array, x: Array) -> None:
