@@ -304,14 +304,14 @@ def measure(table: Table, model: str, fold: int, run: Run) -> dict[str, Any]:
     new = (table.x[test], table.y[test])
     process = BdeProcess(run.bde_python, run.seconds) if run.bde_python else None
     start_cpu, start_wall = _cpu_seconds(), time.perf_counter()
-    with warnings.catch_warnings(), _time_limit(run.seconds):
-        warnings.simplefilter("ignore")  # of fits that have not converged: their scores say it
-        try:
+    try:
+        with warnings.catch_warnings(), _time_limit(run.seconds):
+            warnings.simplefilter("ignore")  # of fits that have not converged: their scores say it
             log_density, inside = score(model, table.kind, rows, new, run.expression, process)
-        except TimeoutError:
-            return {"not_run": f"more than {run.seconds:g} s"}
-        except Exception as error:
-            return {"not_run": f"{type(error).__name__}: {error}".splitlines()[0]}
+    except (_OutOfTime, TimeoutError):
+        return {"not_run": f"more than {run.seconds:g} s"}
+    except Exception as error:
+        return {"not_run": f"{type(error).__name__}: {error}".splitlines()[0]}
     if not np.isfinite(log_density).all():
         return {"not_run": f"{np.sum(~np.isfinite(log_density))} densities are not finite"}
     return {
@@ -329,12 +329,16 @@ def _cpu_seconds() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
+class _OutOfTime(BaseException):
+    """A fit has used its seconds; no ``except Exception`` of a model keeps it."""
+
+
 @contextlib.contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError after so many seconds of the processor."""
+    """Raise _OutOfTime after so many seconds of the processor."""
 
     def stop(*_: Any) -> None:
-        raise TimeoutError
+        raise _OutOfTime
 
     former = signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, seconds)
@@ -354,13 +358,18 @@ def read_records(path: Path) -> list[dict[str, Any]]:
 
 def measure_all(names: Sequence[str], models: Sequence[str], run: Run, path: Path) -> None:
     """Append to `path` what it does not have yet of these tables and models, fold by fold."""
-    done = {(r["table"], r["model"], r["fold"]) for r in read_records(path)}
+    done = set()
+    failed = set()
+    for record in read_records(path):
+        done.add((record["table"], record["model"], record["fold"]))
+        if "not_run" in record:
+            failed.add((record["table"], record["model"]))
     for name in names:
         table = load(name)
         for model in models:
-            if (model in COUNT_PEERS and table.kind != COUNTS) or (
-                model in FEW_FOLDS and len(table.y) > MAX_MIDDLE_ROWS
-            ):
+            is_for_counts = model in COUNT_PEERS and table.kind != COUNTS
+            is_slow = model in FEW_FOLDS and len(table.y) > MAX_MIDDLE_ROWS
+            if is_for_counts or is_slow or (name, model) in failed:
                 continue
             for fold in range(FEW_FOLDS.get(model, len(split(table)))):
                 if (name, model, fold) in done:
@@ -492,7 +501,10 @@ def markdown(records: Sequence[dict[str, Any]], half: str, ours: str = OURS) -> 
                 not_run.append(f"{name} on {table.table} ({by_model[name]})")
         tail = ["", "", ""]
         our_result = by_model.get(ours)
-        if isinstance(our_result, Result):
+        if isinstance(our_result, str):  # behind all that ran
+            places.append(len(densities) + 1)
+            outside.append(table.table)
+        elif our_result is not None:
             places.append(place(ours, densities))
             coverage = our_result.coverage
             error = 100 * np.sqrt(0.9 * 0.1 / our_result.n)
@@ -515,6 +527,8 @@ def markdown(records: Sequence[dict[str, Any]], half: str, ours: str = OURS) -> 
     lines += [f"| *seconds a fit, median* | | | {' | '.join(medians)} | | | |", ""]
     if places:
         lines += verdict(places, outside)
+        if len(places) < len(halves(read_pool())[half]):
+            lines.append(f"- Measured on {len(places)} tables only; the half has more.")
     if not_run:
         lines.append(f"Not run: {'; '.join(not_run)}.")
     return "\n".join(lines)

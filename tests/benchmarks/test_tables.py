@@ -264,13 +264,19 @@ def test_a_run_goes_on_where_it_was_and_says_what_was_not_run(monkeypatch, tmp_p
     path.write_text("\n".join(path.read_text().splitlines()[1:]) + "\n")
     tables.measure_all([SMALL], ["boosting"], RUN, path)
     assert calls[10:] == ["boosting"]
+    tables.measure_all([SMALL], models, RUN, path)
+    assert calls[11:] == []  # what was not run once is not tried again
     assert len(tables.read_records(path)) == len(records)
 
 
 def test_a_fit_is_stopped_after_its_seconds(monkeypatch):
     def score(*_):
         while True:
-            pass
+            try:
+                while True:
+                    pass
+            except Exception:
+                pass
 
     monkeypatch.setattr(tables, "score", score)
     table = tables.Table(X, X[:, 0], REGRESSION)
@@ -324,6 +330,15 @@ def test_missing_and_doubled_folds_are_refused_and_reasons_are_printed():
     text = tables.markdown(five("ours", -1.0) + five("MLP", -1.0)[:3] + [late], "A")
     assert f"Not run: MLP on {SMALL} (more than 300 s)." in text
     assert "- First on 1 of 1" in text
+
+
+def test_what_we_fail_at_is_our_last_place():
+    failed = {"table": SMALL, "model": "ours", "fold": 0, "not_run": "more than 300 s"}
+    text = tables.markdown([failed, *five("MLP", -1.0), *five("linear", -2.0)], "A")
+    assert "- First on 0 of 1 (bar: two thirds): missed." in text
+    assert "- Places 3 " in text
+    assert f"missed on {SMALL}" in text
+    assert "- Measured on 1 tables only" in text
 
 
 @pytest.mark.parametrize(
