@@ -255,6 +255,9 @@ def get_column(frame: DataFrame, name: str) -> Series:
 
 def is_missing(cells: Any) -> Any:
     """Return a mask of the cells (Series, DataFrame) that are NaN or a text such as 'NA' or '?'."""
+    dtype = getattr(cells, "dtype", None)
+    if getattr(dtype, "kind", "O") in "iuf":
+        return cells.isna()  # numbers need no comparison with texts
     return cells.isna() | cells.isin(MISSING)
 
 
