@@ -93,7 +93,11 @@ class Forecast(NamedTuple):
 
 
 def forecast_learner(
-    model: Any, x: Any, y: Array, rng: np.random.Generator
+    model: Any,
+    x: Any,
+    y: Array,
+    rng: np.random.Generator,
+    exposure: Array | None = None,
 ) -> Forecast:
     """Return the forecast of a fitted learner for test rows.
 
@@ -105,15 +109,18 @@ def forecast_learner(
         Inputs and targets of the test rows.
     rng : numpy.random.Generator
         Breaks ties between y and predictive draws.
+    exposure : ndarray (N,), optional
+        Exposure of each row, if the learner was fitted with one.
     """
-    log_density = model.log_predictive_density(x, y)
+    log_density = model.log_predictive_density(x, y, exposure=exposure)
     if hasattr(model, "classes_"):
         return Forecast(log_density, proba=model.predict_proba(x))
     forecasts = []
     for start in range(0, len(y), MAX_BATCH_ROWS):
         rows = slice(start, start + MAX_BATCH_ROWS)
-        draws = model.sample_y(x[rows], N_PREDICTIVE_DRAWS).T
-        mean = model.predict(x[rows])
+        given = {} if exposure is None else {"exposure": exposure[rows]}
+        draws = model.sample_y(x[rows], N_PREDICTIVE_DRAWS, **given).T
+        mean = model.predict(x[rows], **given)
         forecasts.append(_from_draws(mean, log_density[rows], draws, y[rows], rng))
     return Forecast.concatenate(forecasts)
 
@@ -125,6 +132,7 @@ def forecast_baseline(
     test: tuple[Array, Array],
     rng: np.random.Generator,
     class_weight: str | None = None,
+    exposures: tuple[Array, Array] | None = None,
 ) -> Forecast:
     """Fit a baseline to training rows, and return its forecast for test rows.
 
@@ -141,13 +149,24 @@ def forecast_baseline(
     class_weight : {'balanced'}, optional
         Weights of the training rows by class, as in `BayesianMLPClassifier`. The base rate is not
         weighted, since a weighted one would not be the base rate.
+    exposures : tuple of ndarray (N,), optional
+        Exposures of the training and the test rows, of counts. The baselines predict rates y / e,
+        with e as weights of the rows: a Poisson likelihood of y with the offset log e has the same
+        derivatives (D72).
     """
     x, y = train
     x_test, y_test = test
-    fit_arguments = {}
+    weights = None
     if class_weight and not isinstance(model, DummyClassifier):
-        name = f"{model.steps[-1][0]}__sample_weight"
-        fit_arguments[name] = compute_sample_weight(class_weight, y)
+        weights = compute_sample_weight(class_weight, y)
+    if exposures is not None:
+        weights = exposures[0]
+        y = y / weights
+    fit_arguments = {}
+    if weights is not None:
+        steps = getattr(model, "steps", None)
+        prefix = f"{steps[-1][0]}__" if steps else ""
+        fit_arguments[f"{prefix}sample_weight"] = weights
     model.fit(x, y, **fit_arguments)
     if task == "classification":
         proba = model.predict_proba(x_test)
@@ -155,6 +174,8 @@ def forecast_baseline(
         p_true = proba[np.arange(len(y_test)), labels]
         return Forecast(np.log(np.maximum(p_true, np.finfo(float).tiny)), proba=proba)
     mean = model.predict(x_test)
+    if exposures is not None:
+        mean = mean * exposures[1]
     if task == "counts":
         rate = np.maximum(mean, 0.5 / len(y))
         draws = rng.poisson(rate, (N_PREDICTIVE_DRAWS, len(rate))).astype(float)

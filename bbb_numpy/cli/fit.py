@@ -25,6 +25,7 @@ from .problem import (
     add_data_options,
     add_reading_options,
     drop_incomplete_rows,
+    exposure_values,
     lines_in_errors,
     parse_number_columns,
     read_problem,
@@ -54,7 +55,7 @@ def fit(args: argparse.Namespace) -> int:
     if args.plot:
         _check_plot(list(inputs.columns), problem.task == "classification")
     with lines_in_errors(inputs, args.target):
-        model.fit(inputs, problem.y)
+        model.fit(inputs, problem.y, **problem.fit_arguments())
     model.columns_ = problem.columns
     if was_interrupted(model):
         return _store_unfinished(model, Path(args.model))
@@ -68,7 +69,10 @@ def fit(args: argparse.Namespace) -> int:
     _print_fit(args, model, inputs, problem)
     print(f"stored in {args.model}")
     if args.plot:
-        _plot(model, inputs, args.target, args.plot, problem.y)
+        rates = problem.y
+        if problem.exposure is not None:
+            rates = rates / problem.exposure
+        _plot(model, inputs, args.target, args.plot, rates)
         print(f"picture in {args.plot}")
     return 0
 
@@ -107,6 +111,7 @@ def _print_fit(
 ) -> None:
     """Print the result of a fit, and how well it predicts the rows that it was fitted to."""
     y = problem.y
+    exposure = problem.fit_arguments()
     draws = getattr(model, "draws_", None)
     if draws:
         print(f"posterior          {draws.summary()}")
@@ -126,14 +131,15 @@ def _print_fit(
     noise_scale = getattr(model, "noise_scale_", None)
     if noise_scale is not None:
         label = model.estimator_.model.likelihood.noise_name
-        _print_line(label, noise_scale[0], f"(units of {args.target})")
+        unit = model.fitted_.units.noise_unit
+        _print_line(label, noise_scale[0], f"({unit.format(args.target)})")
     if problem.task == "classification":
         _print_line("accuracy", model.score(inputs, y), "on these rows")
         classes = ", ".join(map(str, model.classes_[:MAX_CLASSES_PRINTED]))
         print(f"classes            {classes}")
     elif len(y) > 1:
-        _print_line("R^2 on these rows", model.score(inputs, y), "")
-    density = model.log_predictive_density(inputs, y).mean()
+        _print_line("R^2 on these rows", model.score(inputs, y, **exposure), "")
+    density = model.log_predictive_density(inputs, y, **exposure).mean()
     _print_line("log density", density, "nats per row, on these rows")
 
 
@@ -167,6 +173,10 @@ def predict(args: argparse.Namespace) -> int:
         )
     columns = getattr(model, "columns_", tuple(Column(name) for name in names))
     is_classifier = hasattr(model, "classes_")
+    if args.exposure and not hasattr(model, "exposure_scale_"):
+        raise ValueError(
+            f"{args.model} was fitted without an exposure; leave --exposure out"
+        )
     if is_classifier and args.interval is not None:
         raise ValueError(
             f"{args.model} predicts classes, which have probabilities and no interval; leave "
@@ -177,21 +187,28 @@ def predict(args: argparse.Namespace) -> int:
     text_names = {column.name for column in columns if column.categories or column.date}
     table = read_table(args, {*args.keep, *text_names})
     copied = {name: get_column(table, name) for name in args.keep}
-    rows = drop_incomplete_rows(table, [column.name for column in columns], args)
+    needed = [column.name for column in columns]
+    if args.exposure:
+        needed.append(args.exposure)
+    rows = drop_incomplete_rows(table, needed, args)
     numbers = parse_number_columns(rows, columns, args)
     inputs = encode_columns(numbers, columns, args.unknown)
+    exposure = {}
+    if args.exposure:
+        exposure["exposure"] = exposure_values(rows, args)
     predicted_columns: Any = partial(_moments, coverage=args.interval)
     if is_classifier:
         predicted_columns = _class_probabilities
     if copied:
-        for name in predicted_columns(model, inputs[:1]):
+        one_row = {name: values[:1] for name, values in exposure.items()}
+        for name in predicted_columns(model, inputs[:1], **one_row):
             if name in copied:
                 raise TableError(
                     f"--keep {name}: the predictions have a column of that name; rename it in "
                     f"{table.attrs['source']}"
                 )
     with lines_in_errors(inputs):
-        predictions = predicted_columns(model, inputs)
+        predictions = predicted_columns(model, inputs, **exposure)
     # dtype object keeps whole numbers whole in columns that also have cells without prediction
     predicted = type(table)(predictions, rows.index).astype(object)
     text = csv_text(type(table)(copied, table.index).join(predicted))
@@ -204,18 +221,21 @@ def predict(args: argparse.Namespace) -> int:
     return 0
 
 
-def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str, Array]:
+def _moments(
+    model: Any, inputs: DataFrame, coverage: float | None, exposure: Any = None
+) -> dict[str, Array]:
     """Return the mean and standard deviations of the predictions for all rows, by column name.
 
-    Unless `coverage` is None, the ends of the interval of that coverage are added. Each column is
-    (N,); several outputs have columns such as ``mean_0`` and ``mean_1``.
+    `exposure` (N,) are those of counts; by default 1. Unless `coverage` is None, the ends of the
+    interval of that coverage are added. Each column is (N,); several outputs have columns such as
+    ``mean_0`` and ``mean_1``.
     """
-    distribution = model.predict_distribution(inputs)
+    distribution = model.predict_distribution(inputs, exposure=exposure)
     # Each column is (N,), or (N, K) if the learner has K > 1 outputs
     columns = {name: getattr(distribution, name) for name in MOMENTS}
     if coverage is not None:
         # lower and upper ends of the intervals, (N, 2) or (N, K, 2)
-        ends = model.predict_interval(inputs, coverage)
+        ends = model.predict_interval(inputs, coverage, exposure=exposure)
         columns["lower"] = ends[..., 0]
         columns["upper"] = ends[..., 1]
     if columns["mean"].ndim == 1:
@@ -313,6 +333,11 @@ PREDICT_OPTIONS: Options = {
         "default": "error",
         "help": "What to do with categories that fit has not seen: end with an error, or take them "
         "as none of the known ones, with a warning.",
+    },
+    "exposure": {
+        "metavar": "NAME",
+        "help": "Column of the exposure for which events are predicted. By default 1, for which "
+        "predictions are rates. Only if fit had an exposure.",
     },
     "drop_missing": {
         "action": "store_true",

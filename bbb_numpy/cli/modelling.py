@@ -6,6 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
+from ..evaluation.target_units import TARGET_UNITS
 from ..learners.inference import STARTS, Sampling, inferences, sampler_names
 from ..parts.priors import GaussianPrior
 from ..registry import FAMILIES, OPTIMIZERS
@@ -57,6 +58,11 @@ MODEL_OPTIONS: Options = {
         "gaussian-learned for numbers, poisson for counts, bernoulli for two classes and "
         "categorical for more. Take heteroscedastic when the noise depends on the inputs, "
         "student-t-learned when there are outliers.",
+    },
+    "target_scale": {
+        "choices": list(TARGET_UNITS),
+        "help": "Scale on which a number is modelled: log for positive ones that vary by factors, "
+        "such as prices; all that is printed stays in units of the target. By default identity.",
     },
     "class_weight": {
         "choices": ["balanced"],
@@ -209,6 +215,12 @@ def build_learner(args: argparse.Namespace, task: str) -> Any:
         raise ValueError(
             f"--class-weight is for classification, not for {task}; leave it out"
         )
+    if args.target_scale is not None:
+        if task != "regression":
+            raise ValueError(
+                f"--target-scale is for numbers, not for {task}; leave it out"
+            )
+        settings["target"] = args.target_scale
     prior = args.prior
     if args.prior_scale is not None:
         prior = GaussianPrior(args.prior_scale)

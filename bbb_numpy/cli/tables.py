@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..learners.columns import MISSING, list_names
+from ..learners.columns import MISSING, SPACES, list_names
 from ..numeric.files import check_regular
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SEPARATORS",
-    "SPACES",
     "TableError",
     "csv_text",
     "parse_numbers",
@@ -41,7 +40,6 @@ BYTE_ORDER_MARKS = {
 }
 FORMULA = re.compile(r"\s*[=+@-]|[\t\r]")
 SIGNED_NUMBER = re.compile(r"[+-][0-9., '\u00a0\u202f\u2009]+([eE][+-]?[0-9]+)?%?")
-SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")  # non-breaking and thin spaces
 MAX_NAMES_LISTED = 20  # largest number of names that a message lists
 N_SNIFFED_ROWS = 1000  # number of first rows that show which columns may hold numbers
 

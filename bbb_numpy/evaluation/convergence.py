@@ -130,7 +130,7 @@ def _functions(model: Model, draws: Draws, x: Any) -> Array:
     dtype = draws.positions.dtype
     if isinstance(draws.target, LogJoint):
         dtype = draws.target.x.dtype
-    limits = Numbers((None, model.network.sizes[0]), low=-1e100, high=1e100)
+    limits = Numbers((None, model.network.n_columns), low=-1e100, high=1e100)
     x = np.ascontiguousarray(limits("x", x), dtype)
     joint = LogJoint(model, x, np.zeros((len(x), model.outputs), x.dtype))
     functions = evaluate_draws(joint, draws.flat, model.likelihood.mean)

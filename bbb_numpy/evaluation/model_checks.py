@@ -77,7 +77,7 @@ def predicted(
     positions = Numbers((None, joint.layout.size))("positions", positions)
     rows = joint.x
     if x is not None:
-        rows = Numbers((None, joint.model.network.sizes[0]))("x", x)
+        rows = Numbers((None, joint.model.network.n_columns))("x", x)
     likelihood = joint.model.likelihood
     params = joint.params(positions)
     w = np.ascontiguousarray(joint.weights(positions))

@@ -566,7 +566,7 @@ class GradientEstimator:
         """Shapes and lengths that `make_batch` requires of its arguments."""
         return StepShapes(
             (self.layout.size,),
-            (*self.model.lead, self.model.network.sizes[0]),
+            (*self.model.lead, self.model.network.n_columns),
             self.noise_per_sample,
             self.noise_per_row,
         )

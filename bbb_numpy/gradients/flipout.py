@@ -111,7 +111,7 @@ class Flipout(Rowwise):
         """
         net = self.model.network
         buffers = batch.buffers
-        a = batch.x
+        a = net.without_offset(batch.x)
         slope = None
         eps = batch.noise[:, : len(sigma)]
         # (S, P) perturbations sigma eps of the weights
@@ -132,7 +132,7 @@ class Flipout(Rowwise):
             z += bias
             z += signs.bias * perturbation.bias
             a = z
-        return a, tape
+        return net.add_offset(a, batch.x), tape
 
     def _backward(
         self, batch: Batch, sigma: Array, tape: list[FlippedLayer], d_z: Array

@@ -86,7 +86,7 @@ class LocalReparameterisation(Rowwise):
         """
         net = self.model.network
         buffers = batch.buffers
-        a = batch.x
+        a = net.without_offset(batch.x)
         slope = None
         sigma_squared = np.multiply(sigma, sigma, out=buffers.like(sigma))
         means = buffers.views(batch.blocks["mu"], self.pairs)
@@ -110,7 +110,7 @@ class LocalReparameterisation(Rowwise):
             tape.append(OutputLayer(mean, variance, a, slope, square, root, zeta))
             a = np.multiply(zeta, root, out=buffers.array(zeta.shape, sigma.dtype))
             a += center  # outputs of the layer: mean + noise
-        return a, tape
+        return net.add_offset(a, batch.x), tape
 
     def _backward(
         self, batch: Batch, sigma: Array, tape: list[OutputLayer], d_z: Array

@@ -42,7 +42,6 @@ from ..parts.posteriors import PointMass
 from ..registry import REGISTERED
 from ..training.recipe import Rows
 from ..training.schedules import schedule_table
-from .columns import encode_columns
 from .defaults import DEFAULTS
 from .diagnosis import diagnose_fit
 from .inference import supports_partial_fit
@@ -57,10 +56,13 @@ from .plan import (
 from .representation import Fitted
 from .rows import (
     TrainingData,
+    append_offset,
+    check_exposure,
     check_finite,
     check_inputs,
     check_pair,
     check_weights,
+    encode_table,
     prepare_rows,
 )
 from .state import FittedState
@@ -289,45 +291,17 @@ class Learner(Fitted):
             setattr(self, name, value)
         return self
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the posterior of the weights; with ``warm_start=True`` continue from the last fit.
-
-        Parameters
-        ----------
-        X : array-like (N, d_in)
-            Inputs.
-        y : array-like (N,), for a regressor also (N, K)
-            Targets, or for a classifier labels of classes.
-        sample_weight : array-like (N,), optional
-            Number of times that each row counts, >= 0: 2 for a row that occurs twice, 0 for one
-            that is left out (D45). By default each row counts once. The sum of the weights matters:
-            it is the number of rows whose likelihood is weighed against the prior.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError, ValueError
-            For arguments or data that cannot be used; the learner is then unchanged.
-        NonFiniteError
-            If the free energy becomes nan or infinite; see the notes of the class.
-
-        Warns
-        -----
-        UserWarning
-            After Ctrl-C, or if more than 0.1 % of the draws diverged.
-        ConvergenceWarning
-            If the fit has failed. It names the likely cause and a remedy, from `fit_report_`.
-        """
+    def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Self:
+        """Fit the posterior, or continue from the last fit; the arguments are those of `fit`."""
         plan = check_plan(self)
         continued_by = ""
         if self.warm_start and hasattr(self, "estimator_"):
             continued_by = "fit with warm_start=True"
-        posterior, data = self._infer(plan, X, y, sample_weight, continued_by)
+        posterior, data = self._infer(
+            plan, X, y, sample_weight, continued_by, exposure=exposure
+        )
         if posterior.interruption:
-            warnings.warn(posterior.interruption, UserWarning, stacklevel=2)
+            warnings.warn(posterior.interruption, UserWarning, stacklevel=3)
             return self
         parts = plan.parts
         if posterior.recipe is not None:
@@ -344,16 +318,22 @@ class Learner(Fitted):
                 "Interrupted by user after the fit, which is complete; its quality was not "
                 "measured, and there is no fit_report_",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
             return self
         self.fitted_ = replace(self.fitted_, fit_report_=report)
         if not report.passed:
-            warnings.warn(report.message, ConvergenceWarning, stacklevel=2)
+            warnings.warn(report.message, ConvergenceWarning, stacklevel=3)
         return self
 
     def _partial_fit(
-        self, X: Any, y: Any, epochs: int, sample_weight: Any, classes: Any = None
+        self,
+        X: Any,
+        y: Any,
+        epochs: int,
+        sample_weight: Any,
+        classes: Any = None,
+        exposure: Any = None,
     ) -> Self:
         """Train for `epochs` more epochs; the first call starts from scratch, as `fit` does.
 
@@ -363,7 +343,14 @@ class Learner(Fitted):
         epochs = STEPS("epochs", epochs)
         continued_by = "partial_fit" if hasattr(self, "estimator_") else ""
         posterior, _ = self._infer(
-            check_plan(self), X, y, sample_weight, continued_by, classes, epochs
+            check_plan(self),
+            X,
+            y,
+            sample_weight,
+            continued_by,
+            classes,
+            epochs,
+            exposure,
         )
         if posterior.interruption:
             warnings.warn(posterior.interruption, UserWarning, stacklevel=3)
@@ -378,6 +365,7 @@ class Learner(Fitted):
         continued_by: str,
         classes: Any = None,
         epochs: int | None = None,
+        exposure: Any = None,
     ) -> tuple[FittedPosterior, TrainingData]:
         """Fit a posterior or continue an earlier fit, store the result in `fitted_`, and return it.
 
@@ -393,6 +381,8 @@ class Learner(Fitted):
             All labels of a new fit; by default those in `y`.
         epochs : int, optional
             Number of epochs of `partial_fit`. None is a call of `fit`, whose plan has the number.
+        exposure : float or array-like (N,), optional
+            Exposure over which the counts of each row were observed.
 
         Returns
         -------
@@ -407,17 +397,19 @@ class Learner(Fitted):
         """
         is_fit = epochs is None
         if continued_by:
-            state, data = self._next_problem(X, y, sample_weight, plan, continued_by)
+            state, data = self._next_problem(
+                X, y, sample_weight, plan, continued_by, exposure
+            )
         else:
             fraction = plan.parts["validation_fraction"] if is_fit else 0.0
             state, data = self._first_problem(
-                X, y, sample_weight, plan, fraction, classes
+                X, y, sample_weight, plan, fraction, classes, exposure
             )
         problem = Problem(
             state.estimator_,
             data.training,
             data.held_out,
-            state.y_scale_,
+            state,
             plan.recipe(
                 len(data.training.x),
                 epochs,
@@ -480,6 +472,7 @@ class Learner(Fitted):
         plan: Plan,
         fraction: float,
         classes: Any = None,
+        exposure: Any = None,
     ) -> tuple[FittedState, TrainingData]:
         """Return the state of a new fit, not trained yet, and the checked and standardised rows.
 
@@ -493,16 +486,35 @@ class Learner(Fitted):
             Share of the rows to hold out, in [0, 1).
         classes : array-like (C,), optional
             All labels; by default those in `y`.
+        exposure : float or array-like (N,), optional
+            Exposure of each row.
+
+        Raises
+        ------
+        ValueError
+            For an exposure with a likelihood that has no log link.
         """
         # `noted` is a new learner on which scikit-learn sets n_features_in_ and the like, since
         # `self` must not change if the data are refused
         noted = type(self)()
+        table: dict[str, Any] = {}
+        if hasattr(X, "columns"):  # a data frame
+            X, table = encode_table(X)
         x, y = check_pair(noted, X, y, first=True, labels=self.task == "classification")
+        n_inputs = x.shape[1]
+        has_exposure = exposure is not None
+        if has_exposure and not getattr(plan.parts["likelihood"], "log_link", False):
+            raise ValueError(
+                "exposure is for counts, whose rate it multiplies; got likelihood="
+                f"{plan.params['likelihood']!r}. Use likelihood='poisson', or leave exposure out"
+            )
+        if has_exposure:
+            x = np.column_stack([x, check_exposure(exposure, x)])
         targets, likelihood, notes = self._first_targets(y, plan, classes)
         rows = self._weighted_rows(
             x, targets, sample_weight, notes.get("classes_"), plan
         )
-        estimator = plan.build(x.shape[1], targets.shape[1], likelihood)
+        estimator = plan.build(n_inputs, targets.shape[1], likelihood, has_exposure)
         rng = check_generator(self.random_state)
         predict_seed = int(rng.integers(2**63))
         real = self.standardize and likelihood.target_kind == "real"
@@ -514,18 +526,25 @@ class Learner(Fitted):
             real,
             plan.parts["dtype"],
             real and plan.method.rotates_inputs(plan.parts["prior"]),
+            has_exposure,
         )
         state = replace(
             noted.fitted_,
             estimator_=estimator,
             rng_=rng,
             predict_seed_=predict_seed,
-            **(notes | data.units),
+            **(notes | data.units | table),
         )
         return state, data
 
     def _next_problem(
-        self, X: Any, y: Any, sample_weight: Any, plan: Plan, caller: str
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        plan: Plan,
+        caller: str,
+        exposure: Any,
     ) -> tuple[FittedState, TrainingData]:
         """Return the state of the earlier fit, and new rows standardised as those of that fit.
 
@@ -537,6 +556,8 @@ class Learner(Fitted):
             The present arguments, which must describe the model of the earlier fit.
         caller : str
             Name of the method that was called, for messages.
+        exposure : float or array-like (N,) or None
+            Exposure of each row, if the earlier fit had one.
 
         Raises
         ------
@@ -553,7 +574,7 @@ class Learner(Fitted):
             raise ValueError(f"the model holds {mismatch}; call fit to start anew")
         classes = self.fitted_.classes_
         rows = self._weighted_rows(
-            *self._check_pair(X, y), sample_weight, classes, plan
+            *self._check_pair(X, y, exposure), sample_weight, classes, plan
         )
         estimator = self._same_model(plan, caller)
         rng = copy.deepcopy(self.rng_)
@@ -584,7 +605,7 @@ class Learner(Fitted):
                 "against the prior. If only the ratios of the weights are meant, as by "
                 "AdaBoostClassifier, use inference='mle', or multiply them by the number of rows",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         return Rows(x, y, weights.astype(x.dtype)).at(weights > 0)
 
@@ -595,8 +616,13 @@ class Learner(Fitted):
         """
         old: Any = self.estimator_
         likelihood = plan.parts["likelihood"] or old.model.likelihood
-        new: Any = plan.build(self.n_features_in_, old.model.outputs, likelihood)
+        n_features = old.model.network.sizes[0]
+        target = self.fitted_.target_ or "identity"
+        new: Any = plan.build(
+            n_features, old.model.outputs, likelihood, old.model.network.offset
+        )
         same = new.model == old.model and plan.parts["dtype"] == self.theta_.dtype
+        same = same and plan.params.get("target", target) in (target, "auto")
         if same and not plan.method.is_sampled:
             needed = plan.parts["optimizer"].init(self.theta_).arrays.keys()
             same = needed == self.training_.optimizer_state.arrays.keys()
@@ -604,25 +630,37 @@ class Learner(Fitted):
         if not same:
             raise ValueError(
                 f"the model has changed since it was fitted, so that {caller} cannot continue "
-                "from it; set hidden_layer_sizes, activation, prior, likelihood, inference, dtype "
-                "and the kind of optimizer back, or call fit to start anew"
+                "from it; set hidden_layer_sizes, activation, prior, likelihood, target, "
+                "inference, dtype and the kind of optimizer back, or call fit to start anew"
             )
         return new
 
     # The methods below predict with a fitted learner, or help to
 
-    def _check_rows(self, X: Any) -> Array:
-        """Check inputs `X` (N, d_in), and return them standardised as in `fit`."""
-        check_is_fitted(self)
-        if hasattr(self, "columns_") and hasattr(X, "iloc"):  # fit was given a table
-            X = encode_columns(X, self.columns_)
-        return self._in_units(check_inputs(self, X))
+    def _check_rows(self, X: Any, exposure: Any = None) -> Array:
+        """Check inputs `X` (N, d_in), and return them standardised as in `fit`.
 
-    def _in_units(self, x: Array) -> Array:
-        """Return inputs `x` (N, d_in) standardised, and rotated if those of training were."""
+        With exposures, 1 by default, their offset is another column.
+        """
+        check_is_fitted(self)
+        return self._in_units(check_inputs(self, X), exposure)
+
+    def _in_units(self, x: Array, exposure: Any = None) -> Array:
+        """Return inputs `x` (N, d_in) standardised, and rotated if those of training were.
+
+        If the learner was fitted with exposures, the offset is another column; None stands for 1.
+        """
         x = standardise(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
         if hasattr(self, "x_axes_"):
             x = (x @ self.x_axes_).astype(x.dtype)  # along principal axes (D60)
+        if hasattr(self, "exposure_scale_"):
+            exposure = check_exposure(1.0 if exposure is None else exposure, x)
+            return append_offset(x, exposure, self.exposure_scale_)
+        if exposure is not None:
+            raise ValueError(
+                "exposure was not given to fit, so that predictions cannot use it; fit with "
+                "exposure, or leave it out"
+            )
         return x
 
     def _check_predicts(self) -> None:
@@ -643,14 +681,23 @@ class Learner(Fitted):
             x = x @ self.x_axes_.T  # inputs in their own axes again (D60)
         check_finite(quantity, values, x)
 
-    def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
-        """Check `X` (N, d_in) and `y`, and return them standardised, `y` as (N, K)."""
+    def _check_pair(self, X: Any, y: Any, exposure: Any = None) -> tuple[Array, Array]:
+        """Check the data, and return X (N, columns) in training's units, and y as (N, K)."""
         check_is_fitted(self)
         x, targets = check_pair(
             self, X, y, first=False, labels=self.task == "classification"
         )
-        x = self._in_units(x)
+        self._need_exposure(exposure)
+        x = self._in_units(x, exposure)
         return x, self._next_targets(targets, x.dtype)
+
+    def _need_exposure(self, exposure: Any) -> None:
+        """Raise ValueError if the learner was fitted with exposures, and `exposure` is None."""
+        if hasattr(self, "exposure_scale_") and exposure is None:
+            raise ValueError(
+                "exposure is missing: the model was fitted with one, and y holds counts; give the "
+                "exposure over which they were counted, such as exposure=1.0"
+            )
 
     @np.errstate(over="ignore", invalid="ignore")
     def _posterior_predict(
@@ -672,7 +719,11 @@ class Learner(Fitted):
         return function(self.estimator_, self.theta_, x, *arguments, **options)
 
     def sample_functions(
-        self, X: Any, n_samples: int = 1, random_state: Any = None
+        self,
+        X: Any,
+        n_samples: int = 1,
+        random_state: Any = None,
+        exposure: Any = None,
     ) -> Array:
         """Draw functions from the posterior, and return their values at `X`, without noise of y.
 
@@ -685,6 +736,8 @@ class Learner(Fitted):
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
             Source of the draws. By default the functions are among those that `predict` averages,
             the same at every call.
+        exposure : float or array-like (N,), optional
+            Exposure of each row, if `fit` had one; by default 1, for which functions are rates.
 
         Returns
         -------
@@ -692,9 +745,10 @@ class Learner(Fitted):
             Values E[y|x, w] in units of y. For a classifier the probability of each class,
             P(y|x, w): (N, C, S).
         """
-        return self._sample(predictive.sample_functions, X, n_samples, random_state)
+        draw = self.fitted_.units.sample_functions
+        return self._sample(draw, X, n_samples, random_state, exposure)
 
-    def log_predictive_density(self, X: Any, y: Any) -> Array:
+    def log_predictive_density(self, X: Any, y: Any, exposure: Any = None) -> Array:
         """Return the log predictive density log P(y|x, D) of each row, in nats (D5).
 
         Parameters
@@ -703,13 +757,15 @@ class Learner(Fitted):
             Inputs.
         y : array-like (N,) or (N, K)
             Targets as for `fit`.
+        exposure : float or array-like (N,), optional
+            Exposure of each row; needed if `fit` had one.
 
         Returns
         -------
         ndarray (N,)
             Log densities of y in its own units; for classes and counts, log probabilities.
         """
-        return self._log_density(*self._check_pair(X, y))
+        return self._log_density(*self._check_pair(X, y, exposure))
 
     def _log_density(self, x: Array, targets: Array) -> Array:
         """Return the log density (N,) of y in its own units, of standardised `x` and `targets`."""
@@ -717,23 +773,30 @@ class Learner(Fitted):
             predictive.log_predictive_density, x, targets
         )
         self._need_finite("the log density of y", log_density, x)
-        # The density of y is that of the standardised target z times dz/dy = 1 / y_scale_
-        return log_density - np.log(self.y_scale_).sum()
+        # The density of y is that of the standardised target z times dz/dy
+        return log_density + self.fitted_.units.log_slope(targets)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
+    def _sample(
+        self,
+        draw: Any,
+        X: Any,
+        n_samples: int,
+        random_state: Any,
+        exposure: Any = None,
+    ) -> Array:
         """Draw functions or targets at `X`, in units of y, with S = `n_samples` weight vectors.
 
-        `draw` is `sample_functions` or `sample_targets` of `evaluation.predictive`. The result is
-        (N, S) or (N, K, S), for a classifier (N, C, S).
+        `draw` is `sample_functions` or `sample_targets` of the `TargetUnits`. The result is (N, S)
+        or (N, K, S), for a classifier (N, C, S).
         """
-        x = self._check_rows(X)
+        x = self._check_rows(X, exposure)
         changes: dict[str, Any] = {
             "samples": whole("n_samples", n_samples, 1, MAX_SAMPLES)
         }
         if random_state is not None:
             changes["rng"] = check_generator(random_state)
         drawn = self._posterior_predict(draw, x, **changes)  # (S, N, K) values
-        drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)
+        drawn = np.moveaxis(drawn, 0, -1)
         self._need_finite("a function drawn from the posterior", drawn, x)
         return self._like_y(drawn)

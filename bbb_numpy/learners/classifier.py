@@ -70,6 +70,42 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     task: ClassVar[str] = "classification"
     target_kinds: ClassVar[tuple[str, ...]] = ("class",)
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BayesianMLPClassifier:
+        """Fit the posterior of the weights; with ``warm_start=True`` continue from the last fit.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs. Of a data frame, columns that are not numbers are encoded: categories and text
+            as 0 and 1, dates as days; missing cells are filled in, and an input of 0 and 1 tells
+            them (`columns.describe_columns`). Predictions then take data frames with these columns.
+        y : array-like (N,)
+            Labels of classes.
+        sample_weight : array-like (N,), optional
+            Number of times that each row counts, >= 0: 2 for a row that occurs twice, 0 for one
+            that is left out (D45). By default each row counts once. The sum of the weights matters:
+            it is the number of rows whose likelihood is weighed against the prior.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            For arguments or data that cannot be used; the learner is then unchanged.
+        NonFiniteError
+            If the free energy becomes nan or infinite; see the notes of the class.
+
+        Warns
+        -----
+        UserWarning
+            After Ctrl-C, or if more than 0.1 % of the draws diverged.
+        ConvergenceWarning
+            If the fit has failed. It names the likely cause and a remedy, from `fit_report_`.
+        """
+        return self._fit(X, y, sample_weight)
+
     @available_if_trained
     def partial_fit(
         self,

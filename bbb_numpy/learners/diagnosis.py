@@ -31,6 +31,7 @@ from .fit_measures import (
     loss_slope,
     loss_slope_along_path,
     noise_is_fixed,
+    offsets,
     prior_function_sd,
     split_r_hat,
 )
@@ -145,18 +146,26 @@ def _measure(
     density_of_rows = fit.log_density()
     x, y = fit.x.astype(np.float64), fit.y.astype(np.float64)
     fit = replace(fit, x=x, y=y)
-    baseline_of_rows, n_parameters = baseline_log_density(likelihood, data.y, y)
+    network = model.network
+    exposure = np.exp(offsets(network, data.x))
+    judged_exposure = np.exp(offsets(network, x))
+    baseline_of_rows, n_parameters = baseline_log_density(
+        likelihood, data.y, y, exposure, judged_exposure
+    )
     density, baseline = float(density_of_rows.mean()), float(baseline_of_rows.mean())
     chance = max(NEGLIGIBLE_DENSITY, (STRONG_EVIDENCE + 0.5 * n_parameters) / n_rows)
     if len(x) < n_rows and np.isfinite(density_of_rows).all():
         # Only a sample of the rows is judged, so that the mean density has a standard error
         sd = float((density_of_rows - baseline_of_rows).std())
         chance += N_STANDARD_ERRORS * sd / len(x) ** 0.5
-    # log of dy/dz of standardised targets z, which converts log densities to units of y
-    log_scale = float(np.log(learner.y_scale_).sum())
+    # mean log of dz/dy of standardised targets z, which converts log densities to units of y
+    log_slope = float(learner.fitted_.units.log_slope(y).mean())
     linear_density = prior_sd = slope = slope_error = bulk_sd_y = kl = n_epochs = nan
     if not density > baseline + NEGLIGIBLE_DENSITY:
-        linear_density = baseline + linear_gain(x, y) - log_scale
+        linear_density = baseline + linear_gain(
+            network.without_offset(x), y / judged_exposure
+        )
+        linear_density += log_slope
         prior_sd = prior_function_sd(source, x, y, fit.seed)
     if likelihood.target_kind == "real":
         bulk_sd_y = bulk_sd(data.y, y)
@@ -169,25 +178,28 @@ def _measure(
     if history and prior.blocks() and isinstance(source.posterior, GaussianPosterior):
         initial_sd = prior.sd(initial_parameters(prior))
         final_sd = prior.sd(source.layout.views(fit.theta))
+    target_kind = likelihood.target_kind
+    if learner.fitted_.target_ == "log":
+        target_kind = "log"
     report = FitReport(
         n_rows=n_rows,
-        log_density=density - log_scale,
-        baseline_density=baseline - log_scale,
-        required_density=baseline - chance - log_scale,
+        log_density=density + log_slope,
+        baseline_density=baseline + log_slope,
+        required_density=baseline - chance + log_slope,
         linear_density=linear_density,
         loss_slope=slope,
         loss_slope_error=slope_error,
         kl=kl,
         initial_prior_sd=initial_sd,
         final_prior_sd=final_sd,
-        largest_x=float(np.abs(data.x).max()),
+        largest_x=float(np.abs(network.without_offset(data.x)).max()),
         largest_y=float(np.abs(data.y).max()),
-        bulk_sd_x=bulk_sd(data.x, x),
+        bulk_sd_x=bulk_sd(network.without_offset(data.x), network.without_offset(x)),
         bulk_sd_y=bulk_sd_y,
         prior_function_sd=prior_sd,
         interval_coverage=fit.interval_coverage(),
         n_epochs=n_epochs,
-        target_kind=likelihood.target_kind,
+        target_kind=target_kind,
         **chain_agreement(learner, x),
     )
     return report, fit
@@ -309,7 +321,7 @@ class Evidence:
     @property
     def unit_name(self) -> str:
         """Name of the unit of functions, such as "the standard deviation of y"."""
-        return TARGETS[self.likelihood.target_kind].unit_name
+        return TARGETS[self.report.target_kind].unit_name
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from ..model.objectives import MLE
 from ..numeric.layout import Array, Layout
 from ..numeric.standardisation import moments
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
+from ..parts.network import MLP
 from ..training import Epoch
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "loss_slope",
     "loss_slope_along_path",
     "noise_is_fixed",
+    "offsets",
     "prior_function_sd",
     "split_r_hat",
 ]
@@ -67,6 +69,11 @@ class TargetKind(NamedTuple):
 
 TARGETS = {
     "real": TargetKind("N(mean(y), var(y))", nan, "the standard deviation of y"),
+    "log": TargetKind(
+        "the log-normal with mean and variance of log y",
+        nan,
+        "the standard deviation of log y",
+    ),
     # a logit of 3 is the probability 95 %: the class is nearly certain
     "class": TargetKind("the base rates", 3.0, "a logit of 3"),
     "count": TargetKind("a Poisson of the mean rate", 1.0, "a log rate of 1"),
@@ -151,6 +158,11 @@ class JudgedFit:
         return float(np.sqrt(np.square(sd).mean()))
 
 
+def offsets(network: MLP, x: Array) -> Array:
+    """Return the offsets (n, 1) among the inputs `x` of a network, 0 if it has none (D72)."""
+    return x[:, network.sizes[0] :].sum(axis=1, keepdims=True)
+
+
 def _spread_rows(x: Array) -> Array:
     """Return rows of `x` at equal intervals, about `N_FUNCTION_ROWS`, or all if there are fewer."""
     return x[:: max(1, len(x) // N_FUNCTION_ROWS)]
@@ -196,12 +208,17 @@ def prior_function_sd(estimator: Source, x: Array, y: Array, seed: int) -> float
         return nan
     shape = (MIN_FUNCTION_SAMPLES, model.layout.size)
     w = prior.draw(np.random.default_rng(seed), initial_parameters(prior), shape)
-    f = model.predict(w, _spread_rows(x))[..., : model.outputs]
+    rows = _spread_rows(x)
+    f = model.predict(w, rows)[..., : model.outputs] - offsets(model.network, rows)
     return float(np.median(f.std(axis=1) / _unit(model.likelihood, y)))
 
 
 def baseline_log_density(
-    likelihood: Likelihood, y: Array, judged_y: Array
+    likelihood: Likelihood,
+    y: Array,
+    judged_y: Array,
+    exposure: Array | float = 1.0,
+    judged_exposure: Array | float = 1.0,
 ) -> tuple[Array, int]:
     """Fit the baseline, which ignores X, and return its log densities and number of parameters.
 
@@ -216,6 +233,8 @@ def baseline_log_density(
         All targets, to which the baseline is fitted.
     judged_y : ndarray (n, K)
         Targets whose density is returned.
+    exposure, judged_exposure : ndarray (N, 1), (n, 1), optional
+        Exposures over which counts `y` and `judged_y` were observed; by default 1.
 
     Returns
     -------
@@ -231,11 +250,13 @@ def baseline_log_density(
         gaussian = stats.norm(*moments(y.astype(np.float64), True))
         return gaussian.logpdf(judged_y).sum(axis=1), 2 * n_outputs
     total = y.sum(axis=0, dtype=np.float64) + 0.5
-    complement: Any = len(y)
+    complement: Any = np.sum(np.broadcast_to(exposure, (len(y), 1)))
     if isinstance(likelihood, BernoulliLikelihood):
         complement = len(y) - total + 1.0
     shape = (1, *judged_y.shape)
-    constant = np.broadcast_to(np.log(total / complement), shape).copy()
+    constant = np.broadcast_to(
+        np.log(total / complement * judged_exposure), shape
+    ).copy()
     log_density, _ = likelihood.log_density({}, constant, judged_y)
     return log_density[0], n_outputs - isinstance(likelihood, CategoricalLikelihood)
 

@@ -122,8 +122,8 @@ class FitReport:
         Likely causes, each with its remedy.
     n_epochs : float
         Number of epochs of the call; nan after sampling, and in a file of an earlier version.
-    target_kind : {'real', 'class', 'count', ''}
-        Kind of y; empty in a file of an earlier version.
+    target_kind : {'real', 'log', 'class', 'count', ''}
+        Kind of y, 'log' where its logarithm is modelled; empty in a file of an earlier version.
     """
 
     n_rows: int

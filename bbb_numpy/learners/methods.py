@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
 from numpy.random import Generator
 
 from ..gradients.estimator import GradientEstimator, is_linear
 from ..model.joint import Model, Prior
 from ..model.objectives import EUBO, MAP, MLE, FreeEnergy
-from ..numeric.layout import Array
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.posteriors import MeanField
 from ..parts.priors import ClosedFormPrior, GaussianPrior, LayerwiseGaussianPrior
@@ -58,8 +56,8 @@ class Problem(NamedTuple):
         Training rows, standardised and in the dtype of training.
     held_out : Rows or None
         Held-out rows, whose loss is recorded.
-    y_scale : ndarray (K,)
-        Standard deviation by which each target was divided, in units of y.
+    state : FittedState
+        State of the fit before it is trained, with the units of the rows.
     recipe : Recipe or None
         Training recipe; None if the method trains nothing.
     verbose : int
@@ -69,7 +67,7 @@ class Problem(NamedTuple):
     source: Any
     training: Rows
     held_out: Rows | None
-    y_scale: Array
+    state: FittedState
     recipe: Recipe | None
     verbose: int
 
@@ -515,10 +513,11 @@ class LaplaceApproximation(Method):
         )
         log_evidence = None
         if not isnan(evidence):
-            n_rows = float(len(rows.x))
+            # The density of y is that of the standardised target z times dz/dy of each row
+            log_slopes = problem.state.units.log_slope(rows.y)
             if rows.sample_weight is not None:
-                n_rows = float(rows.sample_weight.sum())
-            log_evidence = float(evidence - n_rows * np.log(problem.y_scale).sum())
+                log_slopes = log_slopes * rows.sample_weight
+            log_evidence = float(evidence + log_slopes.sum())
         interruption = ""
         if training.stopped == "interrupted":
             last_state = "the posterior of the last whole round"

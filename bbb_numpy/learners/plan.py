@@ -21,6 +21,7 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
+from ..evaluation.target_units import TARGET_UNITS
 from ..model.joint import Likelihood, Model
 from ..model.kl_weights import NoWarmUp
 from ..model.objectives import FreeEnergy, Renyi
@@ -80,6 +81,7 @@ CONSTRAINTS: dict[str, Any] = {
     "samples": [UP_TO_MAX_SAMPLES, None],
     "predict_samples": [UP_TO_MAX_SAMPLES, None],
     "standardize": ["boolean"],
+    "target": [StrOptions(set(TARGET_UNITS))],
     "early_stopping": [EarlyStopping, None],
     # `check_plan` checks the range, since scikit-learn's Interval fails for a Fraction
     "validation_fraction": [Real],
@@ -226,7 +228,9 @@ class Plan(NamedTuple):
             scheduled["optimizer"] = optimizer
         return scheduled
 
-    def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Any:
+    def build(
+        self, inputs: int, targets: int, likelihood: Likelihood, offset: bool = False
+    ) -> Any:
         """Build the model, and return the object that computes its posterior; see `Method.build`.
 
         Parameters
@@ -235,9 +239,11 @@ class Plan(NamedTuple):
             Number of columns of X and of y.
         likelihood : Likelihood
             Likelihood of the plan, or the one that the learner has chosen for its classes.
+        offset : bool
+            Whether an offset of the outputs follows the columns of X, as with an exposure.
         """
         sizes = (inputs, *self.parts["hidden_layer_sizes"], likelihood.heads(targets))
-        network = MLP(sizes, self.parts["activation"])
+        network = MLP(sizes, self.parts["activation"], offset)
         model = Model(network, self.parts["prior"], likelihood)
         return self.method.build(model, self.parts)
 

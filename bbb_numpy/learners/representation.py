@@ -51,11 +51,14 @@ class Fitted(Stateful, BaseEstimator):
         x_axes_: Array  # (d_in, d_in) principal axes, if inputs were rotated (D60)
         y_mean_: Array
         y_scale_: Array
+        exposure_scale_: float  # only if `fit` was given an exposure
+        n_outputs_: int
+        y_ndim_: int
         rng_: np.random.Generator
         predict_seed_: int
         classes_: Array  # (C,) labels, of a classifier only
         fit_report_: FitReport
-        # columns of the table, only if the command line fitted the learner
+        # columns of the table, only if not all of its cells were numbers
         columns_: tuple[Column, ...]
 
     @property
@@ -162,6 +165,22 @@ class Fitted(Stateful, BaseEstimator):
             )
         return power / power.sum()
 
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names (d_in,) of the network's inputs, those that encode columns included.
+
+        Parameters
+        ----------
+        input_features : ignored
+            Present because scikit-learn's transformers have it.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        if hasattr(self, "columns_"):
+            names = [name for column in self.columns_ for name in column.features]
+        if names is None:
+            names = [f"x{index}" for index in range(self.n_features_in_)]
+        return np.array(names, dtype=object)
+
     def _repr_html_inner(self) -> str:
         """Return scikit-learn's diagram as HTML and, if fitted, a table of the fit's results."""
         diagram: str = estimator_html_repr(self)
@@ -207,7 +226,8 @@ class Fitted(Stateful, BaseEstimator):
             facts["trained"] = f"{self.n_iter_:,} epochs, {cost} {self.loss_:.6g} nats"
         if (noise_scale := getattr(self, "noise_scale_", None)) is not None:
             scales = ", ".join(f"{scale:.4g}" for scale in noise_scale)
-            facts["noise"] = f"{scales} (units of y)"
+            unit = self.fitted_.units.noise_unit.format("y")
+            facts["noise"] = f"{scales} ({unit})"
         if (report := getattr(self, "fit_report_", None)) is not None:
             facts["log density"] = (
                 f"{report.log_density:.4g} nats per training row; without X "

@@ -20,13 +20,24 @@ from ..numeric.layout import Array
 from ..numeric.standardisation import moments, standardise
 from ..numeric.validation import ANY_NUMBERS, contains_instance, short_repr
 from ..training.recipe import Rows
+from .columns import (
+    MAX_NAMES_LISTED,
+    describe_columns,
+    encode_columns,
+    is_missing,
+    list_names,
+)
 
 __all__ = [
     "TrainingData",
+    "append_offset",
+    "as_frame",
+    "check_exposure",
     "check_finite",
     "check_inputs",
     "check_pair",
     "check_weights",
+    "encode_table",
     "prepare_rows",
     "principal_axes",
 ]
@@ -125,6 +136,77 @@ def _column_of_no_numbers(frame: Any) -> tuple[Any, Any, Any] | None:
     return None
 
 
+def as_frame(x: Any) -> Any:
+    """Return a data frame of another library, such as polars, as one of pandas; else `x` itself.
+
+    Parameters
+    ----------
+    x : object
+        Inputs.
+    """
+    is_other = hasattr(x, "columns") and hasattr(x, "to_numpy")
+    if hasattr(x, "iloc") or not is_other:
+        return x
+    from pandas import DataFrame
+
+    return DataFrame({name: x[name].to_numpy() for name in x.columns})
+
+
+def encode_table(x: Any) -> tuple[Any, dict[str, Any]]:
+    """Encode the columns of a data frame for a new fit, unless all its cells are numbers.
+
+    Parameters
+    ----------
+    x : data frame (N, n_columns)
+        Inputs.
+
+    Returns
+    -------
+    x : DataFrame (N, d_in), or data frame
+        The features that encode the columns; a table of numbers unchanged.
+    fitted : dict
+        Fields of `FittedState` that describe the columns; empty if `x` is unchanged.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a column cannot be encoded; the message names it.
+    """
+    frame = as_frame(x)
+    if not hasattr(frame, "iloc"):
+        return x, {}
+    has_gaps = any(is_missing(cells).any() for _, cells in frame.items())
+    if not has_gaps and _column_of_no_numbers(frame) is None:
+        return x, {}
+    columns = describe_columns(frame)
+    fitted: dict[str, Any] = {"columns_": columns, "n_features_in_": len(columns)}
+    if all(isinstance(label, str) for label in frame.columns):
+        fitted["feature_names_in_"] = np.array(frame.columns, dtype=object)
+    return encode_columns(frame, columns), fitted
+
+
+def _encode_as_in_fit(owner: BaseEstimator, x: Any) -> tuple[BaseEstimator, Any, bool]:
+    """Return arguments of `validate_data`: owner, inputs, and whether to store their features.
+
+    A table is encoded as that of the fit of `owner`; its features need not be compared with those
+    of the fit, so that they are stored in a learner that is not used any more.
+    """
+    columns = getattr(owner, "columns_", None)
+    if columns is None:
+        return owner, x, False
+    frame = as_frame(x)
+    if hasattr(frame, "iloc"):
+        return type(owner)(), encode_columns(frame, columns), True
+    n_features = sum(len(column.features) for column in columns)
+    if n_features != owner.n_features_in_:
+        names = list_names([column.name for column in columns], MAX_NAMES_LISTED)
+        raise TypeError(
+            f"X must be a data frame, as in fit, with the columns {names}; got a "
+            f"{type(x).__name__}"
+        )
+    return owner, x, False
+
+
 def check_inputs(owner: BaseEstimator, x: Any) -> Array:
     """Check inputs of a fitted learner, and return them as a finite float64 matrix (N, d_in).
 
@@ -142,8 +224,9 @@ def check_inputs(owner: BaseEstimator, x: Any) -> Array:
         For a data frame the message names the column.
     """
     _refuse_cells(X=x)
+    owner, x, first = _encode_as_in_fit(owner, x)
     try:
-        return _float64(X=validate_data(owner, x, reset=False))[0]
+        return _float64(X=validate_data(owner, x, reset=first))[0]
     except (TypeError, ValueError):
         _name_column(X=x)
         raise
@@ -183,6 +266,8 @@ def check_pair(
     _refuse_cells(labels="y" if labels else "", X=x, y=y)
     if labels and y is not None:
         _check_label_types(y)
+    if not first:
+        owner, x, first = _encode_as_in_fit(owner, x)
     try:
         rows, targets = validate_data(owner, x, y, reset=first, multi_output=not labels)
         if labels:
@@ -244,14 +329,48 @@ def check_weights(sample_weight: Any, x: Array) -> Array | None:
     return weights
 
 
+def check_exposure(exposure: Any, x: Array) -> Array:
+    """Check exposures, and return them as float64 (N,).
+
+    Parameters
+    ----------
+    exposure : float or array-like (N,)
+        Time, area or number of persons over which the events of each row were counted, > 0; a
+        single number is that of every row.
+    x : ndarray (N, d_in)
+        Inputs, whose number of rows the exposures must have.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an exposure is not a finite number > 0, or their number is wrong.
+    """
+    _refuse_cells(exposure=exposure)
+    array = np.asarray(ANY_NUMBERS("exposure", exposure), np.float64)
+    if array.shape not in ((), (len(x),)):
+        raise ValueError(
+            f"exposure must be one number, or one for each of {len(x)} rows; got shape "
+            f"{array.shape}"
+        )
+    array = np.broadcast_to(array, len(x))
+    allowed = (array > 0.0) & np.isfinite(array)
+    if not allowed.all():
+        row = int(np.argmin(allowed))
+        raise ValueError(
+            f"exposure must be a finite number > 0; got {array[row]!s} at row {row}. Leave out "
+            "rows over which nothing was counted"
+        )
+    return array
+
+
 class TrainingData(NamedTuple):
     """Standardised rows for training, and the shifts and scales of the standardisation."""
 
     training: Rows
     held_out: Rows | None
-    # by name of attribute: x_mean_ and x_scale_ (d_in,), y_mean_ and y_scale_ (K,), and x_axes_
-    # (d_in, d_in) if inputs were rotated
-    units: dict[str, Array]
+    # by name of attribute: x_mean_ and x_scale_ (d_in,), y_mean_ and y_scale_ (K,), x_axes_
+    # (d_in, d_in) if inputs were rotated, and exposure_scale_ if there are exposures
+    units: dict[str, Any]
 
     def resample_by_weight(self) -> Rows:
         """Return N rows chosen from the N training rows, about in proportion to their weights.
@@ -307,6 +426,7 @@ def prepare_rows(
     standardize_y: bool,
     dtype: Any,
     rotate: bool = False,
+    has_exposure: bool = False,
 ) -> TrainingData:
     """Split rows into training and held-out rows at random, and standardise them.
 
@@ -327,6 +447,9 @@ def prepare_rows(
         Floating-point type of the returned rows.
     rotate : bool
         Whether to rotate inputs that are collinear to their principal axes (D60).
+    has_exposure : bool
+        Whether the last column of x holds exposures; it becomes the offset log(exposure), in units
+        of the exposure in which one count is expected on average (D72).
 
     Returns
     -------
@@ -338,6 +461,9 @@ def prepare_rows(
         If no row is left to train on, or a number is too large for `dtype`.
     """
     x, y, weights = rows
+    exposure = x[:, -1]
+    if has_exposure:
+        x = x[:, :-1]
     n_held_out = int(np.ceil(fraction * len(x)))
     if n_held_out >= len(x):
         raise ValueError(
@@ -356,7 +482,7 @@ def prepare_rows(
     y_mean, y_scale = moments(y[training], standardize_y, counts)
     x = standardise(x, x_mean, x_scale, dtype, "X")
     y = standardise(y, y_mean, y_scale, dtype, "y")
-    units = {
+    units: dict[str, Any] = {
         "x_mean_": x_mean,
         "x_scale_": x_scale,
         "y_mean_": y_mean,
@@ -365,9 +491,42 @@ def prepare_rows(
     if rotate and (axes := principal_axes(x[training], counts)) is not None:
         x = (x @ axes).astype(dtype)  # along principal axes (D60)
         units["x_axes_"] = axes
+    if has_exposure:
+        scale = _exposure_per_count(exposure[training], y[training], counts)
+        x = append_offset(x, exposure, scale)
+        units["exposure_scale_"] = scale
     rows = Rows(x, y, weights)
     held_out = rows.at(validation) if n_held_out else None
     return TrainingData(rows.at(training), held_out, units)
+
+
+def _exposure_per_count(exposure: Array, y: Array, weights: Array | None) -> float:
+    """Return the exposure in which one count is expected, if rates do not depend on X.
+
+    `exposure` is (N,), `y` (N, K) are counts, of which the mean over the K columns is taken, and
+    `weights` (N,) say how often each row counts, by default once.
+    """
+    if weights is None:
+        weights = np.ones(len(exposure))
+    events = y.mean(axis=1, dtype=np.float64)
+    # Half an event is added, so that the scale is finite where no event was counted
+    return float(weights @ exposure / (weights @ events + 0.5))
+
+
+def append_offset(x: Array, exposure: Array, scale: float) -> Array:
+    """Return inputs `x` (N, d) with log(exposure / scale) as another column, (N, d + 1) (D72).
+
+    Parameters
+    ----------
+    x : ndarray (N, d)
+        Standardised inputs.
+    exposure : ndarray (N,)
+        Exposure of each row, > 0.
+    scale : float
+        Exposure in which one count is expected, the unit of exposures in training.
+    """
+    offset = np.log(exposure) - np.log(scale)  # log exposure, about -log count (D72)
+    return np.column_stack([x, offset]).astype(x.dtype)
 
 
 def check_finite(name: str, values: Array, x: Array) -> None:

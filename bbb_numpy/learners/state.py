@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from ..evaluation.target_units import TARGET_UNITS, TargetUnits
 from ..numeric.layout import Array
 from ..sampling.draws import Draws
 from ..training import Training
@@ -34,8 +35,12 @@ class FittedState:
     x_mean_: Array | None = None
     x_scale_: Array | None = None
     x_axes_: Array | None = None
-    y_mean_: Array | None = None
-    y_scale_: Any = None  # ndarray (K,), in units of y
+    y_mean_: Any = None  # ndarray (K,), as the next in units of y, or of log y
+    y_scale_: Any = None
+    exposure_scale_: float | None = None  # exposure in which one count is expected
+    target_: str | None = (
+        None  # scale on which y is modelled; None stands for 'identity'
+    )
     n_features_in_: int | None = None
     feature_names_in_: Array | None = None
     n_outputs_: int | None = None
@@ -47,6 +52,11 @@ class FittedState:
     def __repr__(self) -> str:
         """Return the names of the fields that are set, without their values."""
         return f"FittedState({', '.join(self.attributes())})"
+
+    @property
+    def units(self) -> TargetUnits:
+        """Units of y: the map from the standardised numbers of training to targets."""
+        return TARGET_UNITS[self.target_ or "identity"](self.y_mean_, self.y_scale_)
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes: the fields that are not None, by name."""

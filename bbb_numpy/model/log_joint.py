@@ -102,7 +102,7 @@ class LogJoint:
         InstanceOf(Model)("model", self.model)
         check_fields(self, x=_float_array, y=_float_array, power=SHARE)
         check_fields(self, hyperpriors=lambda _, value: check_hyperpriors(value))
-        check_fields(self, x=Numbers((None, self.model.network.sizes[0])))
+        check_fields(self, x=Numbers((None, self.model.network.n_columns)))
         check_fields(self, y=Numbers((len(self.x), self.model.outputs)))
         check_fields(self, sample_weight=Optional(Numbers((len(self.x),), low=0.0)))
         if self.sample_weight is not None:

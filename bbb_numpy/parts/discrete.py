@@ -282,6 +282,7 @@ class PoissonLikelihood(_Discrete):
     """Poisson likelihood prod e^(-rate) rate^y / y! of counts y, with log rate = f(x, w) (D15)."""
 
     target_kind: ClassVar[str] = "count"
+    log_link: ClassVar[bool] = True
 
     def check_targets(self, y: Array, dtype: Any) -> None:
         """Raise ValueError unless targets are whole numbers >= 0 that are exact in `dtype`."""

@@ -46,6 +46,8 @@ class Likelihood:
     # Kind of the targets: 'real', 'count' or 'class'; learners standardise only real targets
     target_kind: ClassVar[str] = "real"
     heavy_tails: ClassVar[bool] = False  # whether the variance of y may be infinite
+    # whether the outputs are logarithms of the mean, to which that of an exposure is added (D72)
+    log_link: ClassVar[bool] = False
     # Label under which `fit` prints `noise_scale`; empty if the noise is not one number per output
     noise_name: ClassVar[str] = ""
     scale: float

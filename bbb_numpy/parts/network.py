@@ -36,6 +36,9 @@ class MLP:
     activation : str
         One of 'relu', 'tanh', 'sigmoid', 'silu', 'softplus', 'gelu', 'gelu-tanh'.
         All hidden layers have it.
+    offset : bool
+        Whether the inputs have one more column, an offset that is added to every output and has no
+        weight (D72).
 
     Raises
     ------
@@ -45,6 +48,7 @@ class MLP:
 
     sizes: tuple[int, ...]
     activation: str = "relu"
+    offset: bool = False
 
     def __post_init__(self) -> None:
         """Raise an error unless the sizes and the activation are valid."""
@@ -75,6 +79,24 @@ class MLP:
         ):
             blocks += [(f"W{layer}", (d_in, d_out)), (f"b{layer}", (d_out,))]
         return Layout(tuple(blocks))
+
+    @cached_property
+    def n_columns(self) -> int:
+        """Number of columns of the inputs: ``sizes[0]``, and one more if there is an offset."""
+        return self.sizes[0] + self.offset
+
+    def without_offset(self, x: Array) -> Array:
+        """Return the columns of `x` (..., B, n_columns) that have weights."""
+        return x[..., : self.sizes[0]]
+
+    def add_offset(self, f: Array, x: Array) -> Array:
+        """Add the offset among the columns of `x`, if any, to the outputs `f` (S, B, K) in place.
+
+        Its derivative with respect to the weights is 0, so that no backward pass changes (D72).
+        """
+        if self.offset:
+            f += x[..., -1:]  # f = f(x, w) + log exposure (D72)
+        return f
 
     def layers(self, flat: Array) -> list[Layer]:
         """Return each layer's weights and biases, as views of the weight vectors `flat` (S, P)."""
@@ -116,17 +138,18 @@ def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape
     w : ndarray (S, P)
         S flat weight vectors.
     x : ndarray (B, d_in) or (S, B, d_in)
-        Inputs, the same for all samples or with rows for each sample; B may be 0.
+        Inputs, the same for all samples or with rows for each sample; B may be 0. With an offset,
+        it is their last column, beside d_in others.
     buffers : Buffers
         Source of the memory for outputs and tape, which its owner reuses.
     """
     layers = buffers.views(w, net.layers)
     inputs: list[Array] = []
     slopes: list[Array] = []
-    a = x
+    a = net.without_offset(x)
     if net.bias_as_weight:
         a = with_ones(
-            x, buffers.array((*x.shape[:-2], net.sizes[0] + 1, x.shape[-2]), w.dtype)
+            a, buffers.array((*x.shape[:-2], net.sizes[0] + 1, x.shape[-2]), w.dtype)
         )
     for layer, width in zip(layers, net.sizes[1:], strict=True):
         inputs.append(a)
@@ -137,7 +160,7 @@ def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape
             slopes.append(
                 activate(net, a, buffers.like(a))
             )  # K32, K34, K35: a_l = ReLU(z_l)
-    return a, Tape(w, layers, inputs, slopes)
+    return net.add_offset(a, x), Tape(w, layers, inputs, slopes)
 
 
 def activate(net: MLP, z: Array, slope: Array) -> Array:

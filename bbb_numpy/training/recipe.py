@@ -190,7 +190,7 @@ def checked_rows(
     estimator.layout.views(theta)  # raises ValueError if theta has another size
     dtype = theta.dtype
     checked_x = _finite_matrix(
-        f"{which}x", x, (None, estimator.model.network.sizes[0]), dtype
+        f"{which}x", x, (None, estimator.model.network.n_columns), dtype
     )
     checked_y = _finite_matrix(f"{which}y", y, (len(x), estimator.model.outputs), dtype)
     estimator.model.likelihood.check_targets(np.asarray(y), dtype)

@@ -1,4 +1,4 @@
-"""D1 to D17, D29, D31 to D46, D60 to D63: likelihoods, priors, update rules, numerics, by algebra.
+"""D1 to D17, D29, D31 to D46, D60 to D63, D73: parts, update rules, numerics, by algebra.
 
 D18 to D28, D30, D54, D55 and D56 are in test_our_estimator_proofs.py.
 """
@@ -529,6 +529,20 @@ def test_counts():
     assert sympy.simplify(mean - rate) == 0
 
 
+@pytest.mark.equation("D72")
+def test_rates():
+    f = reals("f")
+    exposure, scale = positives("e s")
+    for count in (0, 1, 4):
+        density = (exposure * exp(f)) ** count * exp(-exposure * exp(f)) / sympy.factorial(count)
+        slope = diff(sympy.expand_log(log(density), force=True), f)
+        equal(slope, count - exposure * exp(f))
+        # a rate y / e that counts e times has the same slope
+        equal(slope, exposure * diff(count / exposure * f - exp(f), f))
+    # another unit of exposures is a constant beside f
+    equal(exposure / scale * exp(f + log(scale)), exposure * exp(f))
+
+
 @pytest.mark.equation("D16")
 def test_the_laplace_prior():
     b, size = positives("b size")
@@ -733,6 +747,30 @@ def test_pits_intervals_and_the_parts_of_the_brier_score():
             for b in range(2) for k in bins[b]) / 4,
     ]  # fmt: skip
     equal(score, parts[0] - parts[1] + parts[2] + parts[3])
+
+
+@pytest.mark.equation("D35")
+def test_the_best_interval_and_the_cheapest_decision():
+    low, high, a, far = positives("l u a far")
+    # the mean score of an interval under the uniform density on [0, far]
+    mean = (
+        high
+        - low
+        + 2
+        / (a * far)
+        * (sympy.integrate(low - v, (v, 0, low)) + sympy.integrate(v - high, (v, high, far)))
+    )
+    equal(diff(mean, high), 1 - 2 / a * (far - high) / far)
+    equal(diff(mean, low), -1 + 2 / a * low / far)
+    best = mean.subs({low: a / 2 * far, high: (1 - a / 2) * far})
+    for other in ((a / 3 * far, (1 - a / 2) * far), (a / 2 * far, (1 - a) * far)):
+        worse = mean.subs({low: other[0], high: other[1]}) - best
+        assert number(worse, {a: 0.1, far: 2.0}) > 0
+    # an alarm that costs as much as silence
+    p, false_alarm, missed = positives("p fp fn")
+    at_threshold = p * missed - (1 - p) * false_alarm
+    equal(at_threshold.subs(p, false_alarm / (false_alarm + missed)), 0)
+    equal(diff(at_threshold, p), missed + false_alarm)  # silence is dearer above
 
 
 @pytest.mark.equation("D36")
@@ -977,6 +1015,38 @@ def test_rows_that_count_more_than_once():
     # balanced classes: the same sum for each, and V in all
     balanced = [v_total / (2 * v) for v in weights]
     equal([b * v for b, v in zip(balanced, weights, strict=True)], [v_total / 2] * 2)
+
+
+@pytest.mark.equation("D73")
+def test_targets_on_the_scale_of_their_logarithm():
+    m, b = reals("m"), positives("b")
+    at, k = positives("at k")
+    # the density of y: the slope of its distribution function, with z = (log y - mu) / b
+    below = PHI.subs(x, (log(at) - m) / s)
+    equal(diff(below, at), gaussian(log(at), m, s) / at)
+    equal(diff((log(at) - mu) / b, at), 1 / (b * at))
+    # completing the square, and what is left is a density of t around m + k v
+    square = k * x - (x - m) ** 2 / (2 * v)
+    equal(square, k * m + k**2 * v / 2 - (x - m - k * v) ** 2 / (2 * v))
+
+    def moment(power, mean, variance):
+        return exp(power * mean + power**2 * variance / 2)
+
+    mean = moment(1, m, v)
+    equal(moment(2, m, v) - mean**2, mean**2 * (exp(v) - 1))
+    # where m is Gaussian too, with the variance e2, the moments of e^(m + v/2) are those of its law
+    e2 = positives("e2")
+    total = moment(1, m, e2 + v)
+    epistemic = moment(2, m + v / 2, e2) - moment(1, m + v / 2, e2) ** 2
+    equal(moment(1, m + v / 2, e2), total)
+    equal(epistemic, total**2 * (exp(e2) - 1))
+    aleatoric = moment(2, m, e2) * exp(v) * (exp(v) - 1)  # E[e^(2m)] e^v (e^v - 1)
+    equal(aleatoric, total**2 * exp(e2) * (exp(v) - 1))
+    equal(epistemic + aleatoric, total**2 * (exp(e2 + v) - 1))
+    # two rows, whose logarithms have the variances v and e2 and the covariance c
+    c = reals("c")
+    product = moment(1, m + mu, v + e2 + 2 * c)
+    equal(product - mean * moment(1, mu, e2), mean * moment(1, mu, e2) * (exp(c) - 1))
 
 
 @pytest.mark.equation("D46")

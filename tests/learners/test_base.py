@@ -251,7 +251,7 @@ def test_ctrl_c_before_the_first_epoch_keeps_an_earlier_fit(monkeypatch):
 
 def test_the_classifier_has_the_settings_of_all_learners_and_class_weight():
     ours, theirs = classifier().get_params(deep=False), regressor().get_params(deep=False)
-    assert set(ours) == {*theirs, "class_weight"}
+    assert {*ours, "target"} == {*theirs, "class_weight"}
     arguments = {name: object() for name in ours}
     assert BayesianMLPClassifier(**arguments).get_params(deep=False) == arguments
     with pytest.raises(TypeError, match="positional"):

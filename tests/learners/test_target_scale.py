@@ -1,0 +1,156 @@
+"""target="log": a fit of log y whose every prediction is in units of y."""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.metrics import r2_score
+from small_learners import regression_rows, regressor
+
+import bbb_numpy
+from bbb_numpy import GaussianLikelihood
+from bbb_numpy.learners.inference import Sampling
+
+X, F = regression_rows()
+Y = np.exp(F)
+LOG_Y = np.log(Y)  # in the digits of a float what the learner computes
+CHAINS = Sampling("hmc", chains=2, draws=12, warm_up=12, start="prior")
+
+
+def pair(**params):
+    """Return a fit of y on the log scale, and one of log y."""
+    y = params.pop("y", Y)
+    with np.errstate(all="ignore"):
+        return (
+            regressor(target="log", **params).fit(X, y),
+            regressor(**params).fit(X, np.log(y)),
+        )
+
+
+KINDS = [
+    {},
+    {"likelihood": "heteroscedastic"},
+    {"likelihood": "student-t-learned"},
+    {"standardize": False},
+    {"y": np.exp(np.column_stack([LOG_Y, -2.0 * LOG_Y]))},
+    {"inference": "laplace", "epochs": 20, "kl_warm_up": None},
+    {"inference": CHAINS, "epochs": None, "kl_warm_up": None},
+]
+NAMES = ["gaussian", "heteroscedastic", "student-t", "raw", "two outputs", "laplace", "hmc"]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:.*divergent transitions"),
+]
+
+
+@pytest.mark.equation("D73")
+@pytest.mark.parametrize("params", KINDS, ids=NAMES)
+def test_it_is_the_fit_of_log_y_in_units_of_y(params):
+    ours, of_logs = pair(**params)
+    y = params.get("y", Y)
+    assert np.array_equal(ours.theta_, of_logs.theta_)
+    assert np.allclose(ours.predict_interval(X), np.exp(of_logs.predict_interval(X)))
+    assert np.allclose(ours.sample_y(X, 7), np.exp(of_logs.sample_y(X, 7)))
+    slope = np.log(y).reshape(len(y), -1).sum(axis=1)
+    density = ours.log_predictive_density(X, y)
+    assert np.allclose(density, of_logs.log_predictive_density(X, np.log(y)) - slope)
+    reports = ours.fit_report_, of_logs.fit_report_
+    for name in ("log_density", "baseline_density", "required_density"):
+        values = [getattr(report, name) for report in reports]
+        assert values[0] == pytest.approx(values[1] - slope.mean())
+    assert ours.target_ == "log"
+
+
+def test_mean_standard_deviations_and_score_are_those_of_y():
+    ours, of_logs = pair(likelihood=GaussianLikelihood(0.3))
+    p = ours.predict_distribution(X)
+    f = of_logs.sample_functions(X, ours.predict_samples)
+    laws = stats.lognorm(s=of_logs.noise_scale_, scale=np.exp(f))
+    assert np.allclose(ours.predict(X), laws.mean().mean(axis=1))
+    assert np.allclose(p.aleatoric**2, laws.var().mean(axis=1))
+    assert np.allclose(p.epistemic, laws.mean().std(axis=1, ddof=1))
+    mean, total = ours.predict(X, return_std=True)
+    _, cov = ours.predict(X, return_cov=True)
+    assert np.allclose(np.sqrt(np.diag(cov)), total)
+    assert np.allclose(total, p.total)
+    assert ours.score(X, Y) == r2_score(Y, mean)
+    assert ours.noise_scale_ == of_logs.noise_scale_
+    assert "of log y" in ours._facts()["noise"]
+
+
+def test_a_mean_is_above_the_median_and_no_quantile_is_negative():
+    ours, _ = pair()
+    assert (ours.predict(X) > ours.predict_quantiles(X, 0.5)).all()
+    ends = ours.predict_quantiles(X, [0.0, 1e-9, 1.0])
+    assert (ends[:, 0] == 0).all()
+    assert (ends[:, 1] > 0).all()
+    assert np.isinf(ends[:, 2]).all()
+
+
+def test_the_evidence_is_of_y_in_its_own_units_and_counts_weights():
+    weights = np.where(np.arange(len(X)) % 2, 2.0, 1.0)
+    settings = {"inference": "laplace", "epochs": 20, "kl_warm_up": None}
+    ours = regressor(target="log", **settings).fit(X, Y, weights)
+    of_logs = regressor(**settings).fit(X, LOG_Y, weights)
+    assert ours.log_evidence_ == pytest.approx(of_logs.log_evidence_ - weights @ LOG_Y)
+    ours, of_logs = pair(**settings)
+    assert ours.log_evidence_ == pytest.approx(of_logs.log_evidence_ - LOG_Y.sum())
+
+
+def test_it_goes_on_is_saved_and_copied(tmp_path):
+    ours = regressor(target="log").partial_fit(X, Y).partial_fit(X, Y)
+    of_logs = regressor().partial_fit(X, LOG_Y).partial_fit(X, LOG_Y)
+    assert np.array_equal(ours.theta_, of_logs.theta_)
+    warm = regressor(target="log", warm_start=True).fit(X, Y).fit(X, Y)
+    twice = regressor(warm_start=True).fit(X, LOG_Y).fit(X, LOG_Y)
+    assert np.array_equal(warm.theta_, twice.theta_)
+    bbb_numpy.save(warm, tmp_path / "log.npz")
+    copies = bbb_numpy.load(tmp_path / "log.npz"), pickle.loads(pickle.dumps(warm))
+    for copy in copies:
+        assert np.array_equal(copy.predict(X), warm.predict(X))
+    warm.fit(X, Y)
+    for copy in copies:
+        assert np.array_equal(copy.fit(X, Y).theta_, warm.theta_)
+    assert clone(warm).target == "log"
+
+
+@pytest.mark.parametrize(("first", "then"), [("log", "identity"), ("identity", "log")])
+def test_another_scale_is_another_model(first, then):
+    model = regressor(target=first).partial_fit(X, Y)
+    before = model.predict(X)
+    model.set_params(target=then)
+    assert np.array_equal(model.predict(X), before)
+    with pytest.raises(ValueError, match="target, inference, dtype"):
+        model.partial_fit(X, Y)
+    assert np.array_equal(model.predict(X), before)
+
+
+def test_what_it_cannot_model_is_said():
+    with pytest.raises(ValueError, match=r"needs y > 0.*got 0 at row 3"):
+        regressor(target="log").fit(X, np.where(np.arange(len(X)) == 3, 0.0, Y))
+    model = regressor(target="log").fit(X, Y)
+    with pytest.raises(ValueError, match=r"got -1 at row 0"):
+        model.log_predictive_density(X, -np.ones(len(X)))
+    with pytest.raises(ValueError, match=re.escape("got likelihood='poisson'")):
+        regressor(target="log", likelihood="poisson").fit(X, np.ones(len(X)))
+    with pytest.raises(ValueError, match="'target' parameter"):
+        regressor(target="sqrt").fit(X, Y)
+
+
+def test_student_t_noise_has_a_median_and_no_standard_deviation():
+    model, of_logs = pair(likelihood="student-t-learned")
+    mean, sd = model.predict(X, return_std=True)
+    f = of_logs.sample_functions(X, model.predict_samples)
+    assert np.allclose(mean, np.exp(f).mean(axis=1))
+    assert np.isinf(sd).all()
+
+
+def test_a_report_of_a_failed_fit_speaks_of_log_y():
+    rng = np.random.default_rng(0)
+    model = regressor(target="log", epochs=1, likelihood=GaussianLikelihood(0.01))
+    with pytest.warns(match="the log-normal with mean and variance of log y"):
+        model.fit(X, np.exp(rng.standard_normal(len(X))))
+    assert model.fit_report_.target_kind == "log"
