@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..learners.columns import list_names
+from ..learners.columns import SPACES, list_names
 from ..numeric.files import check_regular
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SEPARATORS",
-    "SPACES",
     "TableError",
     "csv_text",
     "parse_numbers",
@@ -38,7 +37,6 @@ BYTE_ORDER_MARKS = {
 }
 FORMULA = re.compile(r"\s*[=+@-]|[\t\r]")
 SIGNED_NUMBER = re.compile(r"[+-][0-9., '\u00a0\u202f\u2009]+([eE][+-]?[0-9]+)?%?")
-SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")  # non-breaking and thin spaces
 MAX_NAMES_LISTED = 20  # largest number of names that a message lists
 
 

@@ -89,8 +89,11 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         learner such as `training_` and `draws_` are its fields.
     n_features_in_, n_outputs_, y_ndim_ : int
         Number of columns of X and of y in `fit`, and the number of axes of y.
-    feature_names_in_ : ndarray (d_in,) of str
+    feature_names_in_ : ndarray (n_features_in_,) of str
         Only after fitting a data frame with text column names.
+    columns_ : tuple of Column
+        Only after fitting a data frame in which not all cells are numbers: how each of its columns
+        is encoded. `get_feature_names_out` returns the names of the d_in inputs of the network.
     x_mean_, x_scale_, y_mean_, y_scale_ : ndarray
         Shift and scale of inputs (d_in,) and targets (K,), with ``target="log"`` of log y: 0 and 1
         where nothing is standardised.
@@ -146,8 +149,10 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
 
         Parameters
         ----------
-        X : array-like (N, d_in)
-            Inputs.
+        X : array-like (N, d_in) or DataFrame
+            Inputs. Of a data frame, columns that are not numbers are encoded: categories and text
+            as 0 and 1, dates as days; missing cells are filled in, and an input of 0 and 1 tells
+            them (`columns.describe_columns`). Predictions then take data frames with these columns.
         y : array-like (N,) or (N, K)
             Targets.
         sample_weight : array-like (N,), optional
