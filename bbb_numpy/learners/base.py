@@ -430,14 +430,14 @@ class Learner(Fitted):
 
     # The next four methods convert targets and predictions; each learner implements them
 
-    def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
+    def _first_targets(self, x: Array, y: Array, plan: Plan, classes: Any) -> Targets:
         """Return targets (N, K) of a new fit, their likelihood, and fields that describe them.
 
         The fields are those of `FittedState`, such as `classes_`, as a dict.
 
-        `y` are the checked targets or labels; `classes` (C,) are all labels, or None for those in
-        `y`. Of `plan`, the parts that the constructor was given, 'likelihood' may be None, which
-        stands for the default.
+        `x` and `y` are the checked inputs and targets or labels; `classes` (C,) are all labels, or
+        None for those in `y`. Of `plan`, the parts that the constructor was given, 'likelihood' may
+        be None, which stands for the default.
         """
         raise NotImplementedError
 
@@ -510,7 +510,7 @@ class Learner(Fitted):
             )
         if has_exposure:
             x = np.column_stack([x, check_exposure(exposure, x)])
-        targets, likelihood, notes = self._first_targets(y, plan, classes)
+        targets, likelihood, notes = self._first_targets(x, y, plan, classes)
         rows = self._weighted_rows(
             x, targets, sample_weight, notes.get("classes_"), plan
         )

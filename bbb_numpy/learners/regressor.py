@@ -25,6 +25,7 @@ from .base import (
     available_if_trained,
 )
 from .plan import Plan
+from .target_scale import choose_target
 
 __all__ = ["BayesianMLPRegressor"]
 
@@ -39,13 +40,15 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     Parameters
     ----------
     {parameters of Learner}
-    target : {'identity', 'log'}, default='identity'
+    target : {'identity', 'log', 'auto'}, default='identity'
         Scale on which y is modelled. 'log' is for positive targets that vary by factors, such as
         prices and durations: log y is standardised and modelled, and every prediction is in units
         of y (D73). `predict` then returns the mean of y, which is above its median,
         ``predict_quantiles(X, 0.5)``; intervals hold positive numbers alone, and the noise is
         relative. Where the noise is Student's t, y has no mean: `predict` returns the median of y
-        given the weights, averaged over them, and standard deviations are infinite.
+        given the weights, averaged over them, and standard deviations are infinite. 'auto' is 'log'
+        where y > 0 and a line for log y has a larger density of y than one for y, by 0.05 nats a
+        row and by 5 nats in all (`choose_target`); `target_` says which it was.
 
     Attributes
     ----------
@@ -116,6 +119,12 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     """
 
     target: str = "identity"
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags of this learner, for its checks and searches."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.target == "log"
+        return tags
 
     @property
     def noise_scale_(self) -> Array:
@@ -427,7 +436,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         draw = self.fitted_.units.sample_targets
         return self._sample(draw, X, n_samples, random_state, exposure)
 
-    def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
+    def _first_targets(self, x: Array, y: Array, plan: Plan, classes: Any) -> Targets:
         """Return targets (N, K), their likelihood, and a dict with `y_ndim_` and `n_outputs_`."""
         likelihood = plan.parts["likelihood"]
         numbers = y.reshape(len(y), -1)  # (N, K) targets
@@ -437,7 +446,12 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         is_gaussian = isinstance(
             likelihood, GaussianLikelihood | HeteroscedasticLikelihood
         )
-        if target == "log" and not is_gaussian and not likelihood.heavy_tails:
+        can_be_log = is_gaussian or likelihood.heavy_tails
+        if target == "auto":
+            target = "identity"
+            if can_be_log:
+                target = choose_target(x, numbers)
+        if target == "log" and not can_be_log:
             raise ValueError(
                 "target='log' models log y with Gaussian or Student's t noise; got likelihood="
                 f"{self.likelihood!r}. Leave one of the two out"
