@@ -35,7 +35,8 @@ START_PAGES = (
 QUESTIONS = tuple(
     f"docs/{name}.md"
     for name in (
-        *("parts", "table", "sampling", "samplers", "counts", "fit-report", "model-checks"),
+        *("parts", "table", "data-frames", "sampling", "samplers", "counts"),
+        *("fit-report", "model-checks"),
         *("saving", "speed", "uci", "certificate", "data"),
     )
 )

@@ -474,6 +474,10 @@ CHECKS = (
         ),
     ),
     Check(
+        measure="dispersed_zero_share",
+        label="share of zeros of negative binomial counts with these errors",
+    ),
+    Check(
         measure="initial_prior_sd",
         label="standard deviation of weights under the prior, before training",
     ),

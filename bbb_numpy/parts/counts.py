@@ -16,7 +16,6 @@ from ..numeric.elementary import (
     for_outputs,
     log1p,
     log_factorial,
-    logistic,
     rising_factorial,
     sigmoid,
     softplus_parts,
@@ -205,11 +204,18 @@ class NegativeBinomialLikelihood(_Counts):
         return super().draw(rng, params, log_rate.astype(f.dtype))
 
 
-def _softplus(x: Array) -> tuple[Array, Array]:
-    """Return log(1 + e^x) and its derivative; it compares no numbers, as `softplus_parts` does."""
-    positive = x.real > 0
-    decayed = np.exp(np.where(positive, -x, x))
-    return log1p(decayed) + x * positive, logistic(x)[0]
+def _log_add(a: Array, b: Array) -> tuple[Array, Array, Array]:
+    """Return log(e^a + e^b), and its derivatives by a and b.
+
+    No two numbers are compared but a with b: equal ones of other rows are no ties in proofs.
+    """
+    difference = a - b
+    positive = difference.real > 0
+    decayed = np.exp(np.where(positive, -difference, difference))
+    small = decayed / (1.0 + decayed)
+    large = 1.0 / (1.0 + decayed)
+    value = np.where(positive, a, b) + log1p(decayed)
+    return value, np.where(positive, large, small), np.where(positive, small, large)
 
 
 @dataclass(frozen=True)
@@ -261,14 +267,14 @@ class ZeroInflatedLikelihood(_Counts):
             log_dispersion = params["log_dispersion"][..., None, :]
             value, slope, learned = _negative_binomial(f, y, log_dispersion)
         is_zero = np.equal(y, 0).astype(np.int8)
-        # Of a zero: log[1 + q / (1 - q) / p(0)], and the probability that it is an extra one
-        log_ratio, is_extra = _softplus(log_odds - is_zero * value)
-        minus_log, share = _softplus(log_odds)  # -log(1 - q), and q
-        probability = is_zero * is_extra
-        value = value + is_zero * log_ratio - minus_log  # D71
-        learned = {name: (1.0 - probability) * d for name, d in learned.items()}
-        learned["logit_zeros"] = probability - share
-        return value, (1.0 - probability) * slope, learned
+        # log[e^z + p(0)], and the probabilities that a zero is an extra one, or a count of 0
+        of_zero, extra, count = _log_add(log_odds, is_zero * value)
+        total, share, _ = _log_add(log_odds, np.zeros_like(log_odds))  # -log(1 - q), q
+        value = (1 - is_zero) * value + is_zero * of_zero - total  # D71
+        count = 1 - is_zero + is_zero * count
+        learned = {name: count * slopes for name, slopes in learned.items()}
+        learned["logit_zeros"] = is_zero * extra - share
+        return value, count * slope, learned
 
     def mean(self, params: Params, f: Array) -> Array:
         """Return the expected counts (1 - q) e^f, (S, B, K)."""

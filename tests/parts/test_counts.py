@@ -129,7 +129,8 @@ def test_gradients_are_those_of_the_value(law, seed, weighted, own):
         d_params.pop("f")[...] = law.log_likelihood_vjp(saved, cotangent, d_params)
         return (value * cotangent).sum(), grad
 
-    assert check(value_and_grad, rng.standard_normal(layout.size)).passed
+    report = check(value_and_grad, rng.standard_normal(layout.size))
+    assert report.passed, report
 
 
 @pytest.mark.equation("D70", "D71")
