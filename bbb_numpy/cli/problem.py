@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from shlex import quote
@@ -127,21 +127,29 @@ class Problem(NamedTuple):
             raise TableError(f"{self.source}: {complaint}")
 
 
-def read_table(args: argparse.Namespace) -> DataFrame:
-    """Return the table of the data file; cells with a value named by --missing become empty."""
+def read_table(args: argparse.Namespace, text_columns: Collection[str]) -> DataFrame:
+    """Return the table of the data file; cells with a value named by --missing become empty.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        The options of `add_reading_options`.
+    text_columns : collection of str
+        Names of the columns whose cells must stay text as it is written.
+    """
     separator = SEPARATORS.get(args.separator, args.separator)
-    table = read_csv(args.data, separator, args.encoding)
+    texts = None if args.thousands else text_columns
+    table = read_csv(args.data, separator, args.encoding, texts, args.decimal)
     if not args.missing:
         return table
     import pandas
 
-    gaps = table.isin(args.missing)
     # --missing -999 also matches cells such as -999.0: numbers are compared as numbers
     values = parse_numbers(pandas.Series(args.missing, dtype=object)).dropna()
-    if len(values):
-        for name in table.columns:
-            gaps[name] |= parse_numbers(table[name]).isin(values)
-    return table.mask(gaps, "")
+    for name, cells in table.items():
+        gaps = cells.isin(args.missing) | parse_numbers(cells).isin(values)
+        table[name] = cells.mask(gaps, "" if cells.dtype == object else np.nan)
+    return table
 
 
 def read_problem(args: argparse.Namespace) -> Problem:
@@ -152,8 +160,8 @@ def read_problem(args: argparse.Namespace) -> Problem:
     TableError
         If the table does not agree with the options. The message names line and column.
     """
-    table = read_table(args)
     target = args.target
+    table = read_table(args, {target, *args.categories, *args.dates})
     source = table.attrs["source"]
     inputs = args.inputs or []
     exposure = [args.exposure] if args.exposure else []
@@ -210,10 +218,13 @@ def _print_notices(
     table: DataFrame, names: Sequence[str], args: argparse.Namespace
 ) -> None:
     """Print a notice for each input that looks like row numbers or repeats another input."""
-    first_names: dict[Any, str] = {}
+    from pandas.util import hash_pandas_object
+
+    first_names: dict[bytes, str] = {}
     for name in names:
         cells = get_column(table, name)
-        first = first_names.setdefault(tuple(cells), name)
+        key = hash_pandas_object(cells, index=False).to_numpy().tobytes()
+        first = first_names.setdefault(key, name)
         if first != name and cells.nunique() > 1:
             notice = f"columns {quote_cell(first)} and {quote_cell(name)} are equal"
         elif name not in args.categories and _are_row_numbers(cells):
@@ -228,9 +239,11 @@ def _are_row_numbers(cells: Series) -> bool:
     """Return whether 10 or more cells are whole numbers, each 1 more than in the row before."""
     if len(cells) < MIN_NUMBERED_ROWS:
         return False
-    if not all(re.fullmatch("[0-9]{1,15}", cell) for cell in cells):
-        return False
-    return bool((np.diff(cells.astype(np.int64)) == 1).all())
+    if cells.dtype == object:
+        if not all(re.fullmatch("[0-9]{1,15}", cell) for cell in cells):
+            return False
+        cells = cells.astype(np.int64)
+    return bool(cells.iloc[0] >= 0 and (np.diff(cells) == 1).all())
 
 
 def drop_incomplete_rows(
@@ -346,6 +359,8 @@ def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
     Raise ValueError if all cells are dates or times, or most look like numbers in another format.
     """
     cells = get_column(table, name)
+    if cells.dtype != object:  # numbers, by `read_csv`
+        return False
     values = cells[~is_missing(cells)]
     numbers = parse_numbers(values, args.decimal, args.thousands)
     leave_out = f"--leave-out {quote(name)}"
