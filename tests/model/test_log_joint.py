@@ -213,16 +213,18 @@ def test_overflow_gives_no_number_and_no_exception():
 def test_equal_rows_are_evaluated_once_if_that_halves_them(copies, evaluated):
     target, _ = problem("gaussian", "gaussian")
     rows = np.resize(np.arange(7), int(7 * copies))
-    [(x, y, weights)] = replace(target, x=target.x[rows], y=target.y[rows])._row_blocks
+    [(x, y, weights)] = replace(target, x=target.x[rows], y=target.y[rows])._row_blocks(2)
     assert len(x) == len(y) == evaluated
     assert weights is None if len(rows) < 14 else (weights == copies).all()
 
 
-@pytest.mark.parametrize(("block", "sizes"), [(28, [7]), (12, [3, 3, 1]), (1, [1] * 7)])
+@pytest.mark.parametrize(("block", "sizes"), [(28, [7]), (12, [2, 2, 3]), (1, [1] * 7)])
 @pytest.mark.usefixtures("rows_in_blocks")
 def test_a_block_has_as_many_rows_as_fit_but_one_at_least(sizes):
-    """The widest layer has four units."""
-    assert [len(x) for x, _, _ in problem()[0]._row_blocks] == sizes
+    """The widest layer has four units. Two chains have blocks of half as many rows."""
+    assert sum(len(x) for x, _, _ in problem()[0]._row_blocks(2)) == 7
+    assert len(problem()[0]._row_blocks(2)) >= min(7, 2 * len(sizes))
+    assert [len(x) for x, _, _ in problem()[0]._row_blocks(1)] == sizes
 
 
 def test_a_copy_of_a_used_target_has_the_same_values_and_no_memory_of_its_own():
