@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..learners.columns import encode_columns, list_names, quote_cell
+from ..learners.columns import encode_columns, list_names, quote_cell, set_fill_values
 from ..numeric.files import write_text
 from .fit import INTERRUPTED_STATUS, save_picture, was_interrupted
 from .modelling import add_model_options, build_learner
@@ -31,7 +31,6 @@ from .problem import (
     add_data_options,
     lines_in_errors,
     read_problem,
-    set_fill_values,
 )
 from .tables import TableError
 

@@ -243,8 +243,14 @@ def test_numbers_are_read_as_decimal_and_thousands_say(run, tmp_path):
     assert "--decimal and --thousands must be different signs; got '.' for both" in err
 
 
-def test_missing_inputs_become_the_median_of_fit(run, tmp_path):
+def test_missing_inputs_become_the_median_of_fit_and_are_told_if_fit_had_some(run, tmp_path):
     data = written(tmp_path / "d.csv", "a,b,y\n1,x,1\n2,,2\nNA,x,3\n4,z,4\n9,x,5\n")
+    run("fit", data, "--target", "y", "--fill", "median", *SHORT)
+    assert load("model.npz").columns_ == (
+        Column("a", fill=3.0, indicator=True),
+        Column("b", ("x", "z"), indicator=True),
+    )
+    data = written(tmp_path / "d.csv", "a,b,y\n1,x,1\n2,x,3\n4,z,4\n9,x,5\n")
     run("fit", data, "--target", "y", "--fill", "median", *SHORT)
     model = load("model.npz")
     assert model.columns_ == (Column("a", fill=3.0), Column("b", ("x", "z"), fill="x"))

@@ -1050,6 +1050,17 @@ def test_targets_on_the_scale_of_their_logarithm():
     c = reals("c")
     product = moment(1, m + mu, v + e2 + 2 * c)
     equal(product - mean * moment(1, mu, e2), mean * moment(1, mu, e2) * (exp(c) - 1))
+    # two rows: the best Gaussian density of each scale, and what the logarithm gains
+    residual, residual_of_logs = positives("r r0")
+
+    def best(variance):
+        return -HALF * LOG_2PI - log(variance) / 2 - HALF
+
+    targets = positives("y:2")
+    jacobian = sum(log(1 / target) for target in targets) / 2
+    gain = best(residual_of_logs**2) + jacobian - best(residual**2)
+    mean_log = sum(log(target) for target in targets) / 2
+    equal(gain, log(residual) - log(residual_of_logs) - mean_log)
 
 
 @pytest.mark.equation("D46")
