@@ -29,8 +29,8 @@ from ..numeric.layout import Array
 __all__ = ["Delta", "Layer", "affine", "affine_vjp", "gated", "with_ones"]
 
 
-# Largest number of weights of a layer whose transpose is copied, and the rows from which on the copy
-# takes less time than it saves
+# Largest number of weights of a layer whose transpose is copied, and the number of rows from which
+# on the copy takes less time than it saves
 SMALL_WEIGHTS = 4096
 COPY_MIN_ROWS = 64
 
