@@ -22,6 +22,7 @@ from ..learners.columns import (
     list_names,
     set_fill_values,
 )
+from ..learners.target_scale import choose_target
 from ..numeric.files import write_text
 from ..progress import tqdm
 from .held_out import Measurement, RowsOfFit, measure, rows_of_fit
@@ -110,7 +111,14 @@ def fit(args: argparse.Namespace) -> int:
         measurement = measure(measured, inputs, problem, rows, args)
     print(problem.summary())
     method = describe_method(args, model, len(stored_rows))
-    _print_fit(args, model, measurement, rows, f"{method}; {seconds:.1f} s")
+    advice = ""
+    if (
+        problem.task == "regression"
+        and args.target_scale is None
+        and choose_target(inputs.to_numpy(), problem.y[:, None]) == "log"
+    ):
+        advice = "the target varies by factors rather than by amounts: try --target-scale log"
+    _print_fit(args, model, measurement, rows, f"{method}; {seconds:.1f} s", advice)
     if args.plot:
         rates = problem.y
         if problem.exposure is not None:
@@ -174,6 +182,7 @@ def _print_fit(
     measurement: Measurement | None,
     rows: RowsOfFit,
     method: str,
+    advice: str,
 ) -> None:
     """Print how the model was fitted, what it is worth on held-out rows, and what to look at."""
     _print_line("method", method)
@@ -192,6 +201,8 @@ def _print_fit(
         classes = map(str, model.classes_[:MAX_CLASSES_PRINTED])
         _print_line("classes", ", ".join(classes))
     findings = [] if measurement is None else measurement.findings()
+    if advice:
+        findings.append(advice)
     report = getattr(model, "fit_report_", None)
     if report is not None:
         findings += [*report.findings, *report.causes]

@@ -280,6 +280,9 @@ def test_the_stable_softplus_family():
     equal(series, u - u**2 / 2)
     assert sympy.series(u / (1 + u) / log(1 + u), u, 0, 2).removeO() == 1 - u / 2
     assert sympy.series(log(log(1 + u) / u), u, 0, 2).removeO() == -u / 2
+    # log(1 + u) = 2 artanh v
+    v = u / (2 + u)
+    equal((1 + v) / (1 - v), 1 + u)
     # complex arguments: |1 + z|^2
     equal((1 + x) ** 2 + y**2, 1 + x * (2 + x) + y**2)
 
