@@ -296,7 +296,26 @@ def predict(args: argparse.Namespace) -> int:
         write_text(Path(args.output), text)
     if args.plot:
         _plot(model, inputs, "prediction", args.plot)
+    _print_novelty(model, inputs)
     return 0
+
+
+def _print_novelty(model: Any, inputs: DataFrame) -> None:
+    """Print, on standard error, how many rows are unlike those of fit, and in which columns."""
+    region = getattr(model, "training_region_", None)
+    if region is None:  # the file is of an earlier version
+        return
+    outside, columns = model.novelty(inputs)
+    if outside.any():
+        names, counts = np.unique(columns[outside].astype(str), return_counts=True)
+        most = np.argsort(-counts, kind="stable")[:MAX_NAMES_LISTED]
+        listed = ", ".join(f"{names[k]!r} {counts[k]}" for k in most)
+        print(
+            f"{outside.sum()} of {len(outside)} rows ({outside.mean():.1%}) are unlike the rows of "
+            f"fit, so that predictions there are extrapolated; out of range: {listed} (by chance: "
+            f"up to {region.false_alarm_rate:.1%} of the rows)",
+            file=sys.stderr,
+        )
 
 
 def _predict_batches(
