@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from ..numeric.buffers import ThreadLocalBuffers
 from ..numeric.layout import Array, Layout, Params
+from ..numeric.threads import both
 from ..numeric.validation import (
     DTYPE,
     FLOATS,
@@ -288,7 +289,7 @@ class LogJoint:
         d_params = buffers.views(d_learned, self._learned.views)
 
         model = self.model
-        (x, y, v), *other_blocks = blocks
+        x, y, v = blocks[0]
         # log P(w), and log P(D|w) of the first block of rows
         joint = model.forward(w, params, x, y, buffers, v)  # K11-K16, K31-K36
         # log P(w) plus beta times the log likelihood
@@ -296,23 +297,55 @@ class LogJoint:
         ones = np.ones(len(position), position.dtype)
         # Gradient of the value for the weights; the cotangents of its two terms are 1 and `power`
         d_w = model.vjp(joint, ones, power * ones, d_params, buffers)  # K19, K37-K42
-        for x, y, v in other_blocks:  # log P(D|w) is a sum over blocks
-            buffers = buffers_by_rows[len(x)].rewind()
-            evaluation = model.evaluate(w, params, x, y, buffers, v)
-            # Add beta times the log likelihood of the next block of rows
-            value = value + self.power * evaluation.log_likelihood  # D33
-            d_block = buffers.like(learned)
-            d_block[...] = 0.0  # the likelihood writes its own blocks alone
-            d_block_params = buffers.views(d_block, self._learned.views)
-            d_w += model.likelihood_vjp(
-                evaluation, self.power * ones, d_block_params, buffers
+        if len(blocks) > 1:
+            # The halves are the same, and so are the sums, on one core
+            middle = (len(blocks) + 1) // 2
+            halves = both(
+                partial(self._log_likelihood, w, learned, blocks[1:middle]),
+                partial(self._log_likelihood, w, learned, blocks[middle:]),
             )
-            d_learned += d_block
+            for log_likelihood, d_w_half, d_learned_half in halves:
+                value = value + log_likelihood
+                d_w += d_w_half
+                d_learned += d_learned_half
         for hyperprior, columns, initial in self._hyperpriors:
             u = learned[:, columns]
             value = value + np.add.reduce(hyperprior.log_density(u, initial), axis=-1)
             d_learned[:, columns] += hyperprior.slope(u, initial)  # d log p / du (D32)
         return value, np.concatenate([d_w, d_learned], axis=1)
+
+    def _log_likelihood(
+        self, w: Array, learned: Array, blocks: list[tuple[Array, Array, Array | None]]
+    ) -> tuple[Array, Array, Array]:
+        """Return beta log P(D|w) of blocks of rows, and its gradients by `w` and `learned` (D33).
+
+        Parameters
+        ----------
+        w : ndarray (S, P)
+            Weights.
+        learned : ndarray (S, L)
+            Learned numbers of prior and likelihood.
+        blocks : list
+            Inputs, targets and row weights of each block.
+        """
+        buffers_by_rows = self.buffers.for_size(len(w))
+        params = self._learned.views(learned)
+        value = np.zeros(len(w), w.dtype)
+        d_w = np.zeros_like(w)
+        d_learned = np.zeros_like(learned)
+        cotangent = np.full(len(w), self.power, w.dtype)
+        for x, y, v in blocks:  # log P(D|w) is a sum over blocks
+            buffers = buffers_by_rows[len(x)].rewind()
+            evaluation = self.model.evaluate(w, params, x, y, buffers, v)
+            value += self.power * evaluation.log_likelihood  # D33
+            d_block = np.zeros_like(
+                learned
+            )  # the likelihood writes its own blocks alone
+            d_w += self.model.likelihood_vjp(
+                evaluation, cotangent, self._learned.views(d_block), buffers
+            )
+            d_learned += d_block
+        return value, d_w, d_learned
 
     def rowwise(self, position: Array) -> Array:
         """Return the log likelihood of each of N rows for S positions, (S, N), without row weights.

@@ -17,10 +17,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, TypeVar
 
-__all__ = ["on_halves", "one_blas_thread"]
+__all__ = ["both", "on_halves", "one_blas_thread"]
+
+First = TypeVar("First")
+Second = TypeVar("Second")
 
 # Length of the shortest vector whose halves are computed apart: waking a thread takes about 50
 # microseconds, and so do 2^17 additions
@@ -63,18 +66,26 @@ def on_halves(function: Callable[[slice], None], size: int) -> None:
         function(slice(0, size))
         return
     middle = size // 2
-    second = slice(middle, size)
+    both(partial(function, slice(0, middle)), partial(function, slice(middle, size)))
+
+
+def both(
+    first: Callable[[], First], second: Callable[[], Second]
+) -> tuple[First, Second]:
+    """Return the results of two functions, which run at once if this process has two cores.
+
+    An error of one is raised when both have ended.
+    """
     thread = _second_thread()
     if thread is None:
-        function(slice(0, middle))
-        function(second)
-        return
+        return first(), second()
     # The context holds NumPy's `errstate`
-    finished = thread.submit(copy_context().run, function, second)
+    finished = thread.submit(copy_context().run, second)
     try:
-        function(slice(0, middle))
+        result = first()
     finally:
-        finished.result()
+        second_result = finished.result()
+    return result, second_result
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

@@ -1,6 +1,7 @@
 """log P(w, u, D) over weights and scales, one set per chain, and its gradient (D33)."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
 from fractions import Fraction
@@ -15,6 +16,7 @@ from scipy import stats
 from bbb_numpy import MLP, MeanField, Model, Reparameterised, prove
 from bbb_numpy.model import log_joint
 from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.numeric import threads
 from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from bbb_numpy.registry import CHECKED_LIKELIHOODS, CHECKED_PRIORS
 
@@ -303,3 +305,14 @@ def test_positions_of_another_shape_are_refused_with_the_one_that_is_wanted(resh
         ValueError, match=r"position must be an array of shape \(chains, 25\) of floats; got "
     ):
         target(reshaped(position))
+
+
+def test_halves_of_the_blocks_are_summed_alike_on_one_and_two_cores(monkeypatch):
+    monkeypatch.setattr(log_joint, "MAX_ACTIVATIONS", 28)  # a block a row
+    target, position = problem()
+    monkeypatch.setattr(threads, "_second_thread", lambda: None)
+    alone = target(position)
+    with ThreadPoolExecutor(1) as executor:
+        monkeypatch.setattr(threads, "_second_thread", lambda: executor)
+        for ours, in_turn in zip(target(position), alone, strict=True):
+            np.testing.assert_array_equal(ours, in_turn)
