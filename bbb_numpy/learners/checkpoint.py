@@ -27,6 +27,7 @@ from .classifier import BayesianMLPClassifier
 from .columns import Column
 from .fit_report import FitReport
 from .inference import Sampling
+from .novelty import TrainingRegion
 from .regressor import BayesianMLPRegressor
 from .state import FittedState
 
@@ -70,6 +71,7 @@ STATE_CLASSES = (
     Draws,
     Layout,
     FitReport,
+    TrainingRegion,
     Column,
     StepDecay,  # deprecated and not registered, but files of earlier versions hold it
 )

@@ -14,10 +14,9 @@ import numpy as np
 from ..numeric.deprecation import accept_old_members
 from ..numeric.elementary import (
     LOG_2PI,
-    SoftplusParts,
     for_outputs,
     inner,
-    softplus_parts,
+    softplus_and_slope,
     write_gradient,
 )
 from ..numeric.layout import Array, Blocks, Params
@@ -521,11 +520,12 @@ class HeteroscedasticLikelihood(_Gaussian):
             )
         return heads // 2
 
-    def _heads(self, f: Array) -> tuple[Array, Array, SoftplusParts]:
-        """Return means, standard deviations and `SoftplusParts` of the raw scales in `f`."""
+    def _heads(self, f: Array) -> tuple[Array, Array, Array]:
+        """Return means, standard deviations, and their derivatives by the raw scales in `f`."""
         outputs = f.shape[-1] // 2
-        parts = softplus_parts(np.ascontiguousarray(f[..., outputs:]))
-        return f[..., :outputs], parts.softplus + self.floor, parts
+        sigma, slope = softplus_and_slope(np.ascontiguousarray(f[..., outputs:]))
+        sigma += self.floor
+        return f[..., :outputs], sigma, slope
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
         r"""Return the Gaussian log likelihood of each row, summed over its targets (D12).
@@ -547,16 +547,20 @@ class HeteroscedasticLikelihood(_Gaussian):
         value : ndarray (S, B)
             log P(y|x, w) of each sample and row in nats, summed over targets.
         saved : tuple
-            (y - m) / sigma, sigma and d sigma/dh, for `vjp`.
+            (y - m) / sigma, 1 / sigma and d sigma/dh, for `vjp`.
         """
-        mean, sigma, parts = self._heads(f)
+        mean, sigma, slope = self._heads(f)
         check_shape(mean, y)
-        residual = (y - mean) / sigma
-        rowwise = -0.5 * inner(residual, residual) - np.add.reduce(
-            np.log(sigma), axis=-1
-        )  # -r^2 / 2 - log sigma, summed over targets (D12)
+        inverse = 1.0 / sigma
+        residual = y - mean
+        residual *= inverse
+        log_scales = np.log(sigma)
+        # -r^2 / 2 - log sigma, summed over targets (D12)
+        rowwise = -0.5 * inner(residual, residual)
+        for k in range(y.shape[-1]):
+            rowwise -= log_scales[..., k]
         rowwise -= 0.5 * LOG_2PI * y.shape[-1]
-        return rowwise, (residual, sigma, parts.sigmoid)
+        return rowwise, (residual, inverse, slope)
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
         """Return the gradient for the network outputs: for the means, then for raw scales (D12).
@@ -578,10 +582,14 @@ class HeteroscedasticLikelihood(_Gaussian):
         ndarray (S, B, 2K)
             Derivative of the loss with respect to the network outputs, a new array.
         """
-        r, sigma, slope = saved  # (S, B, K) each: (y - m) / sigma, sigma, d sigma/dh
-        d_mean = r / sigma
-        d_raw = (r * r - 1.0) / sigma * slope
-        return np.concatenate([d_mean, d_raw], axis=-1) * for_outputs(cotangent)
+        # (S, B, K) each: (y - m) / sigma, 1 / sigma, d sigma/dh
+        residual, inverse, slope = saved
+        scaled = inverse * for_outputs(cotangent)
+        d_raw = residual * residual
+        d_raw -= 1.0
+        d_raw *= scaled
+        d_raw *= slope
+        return np.concatenate([residual * scaled, d_raw], axis=-1)
 
     def mean(self, params: Params, f: Array) -> Array:
         """Return the expected targets (S, B, K): the first half of the outputs `f` (S, B, 2K)."""
