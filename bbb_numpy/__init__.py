@@ -52,6 +52,7 @@ from .parts.priors import (
     LaplacePrior,
     LayerwiseGaussianPrior,
 )
+from .parts.relevance import ARDPrior
 from .parts.student_t import StudentTLikelihood, StudentTPrior
 from .registry import register
 from .sampling import DrawnWeights, sample
@@ -82,6 +83,7 @@ __all__ = [
     "NUTS",
     "SGD",
     "SGHMC",
+    "ARDPrior",
     "Adam",
     "BayesianMLPClassifier",
     "BayesianMLPRegressor",

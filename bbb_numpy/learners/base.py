@@ -91,6 +91,19 @@ available_if_trained = available_if(
 )
 
 
+def _shape(X: Any) -> tuple[int, int]:
+    """Return numbers of rows and columns of `X`, before it is checked; (1, 1) if it has none."""
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        try:
+            shape = np.shape(X)
+        except ValueError:  # rows of different lengths
+            shape = ()
+    if len(shape) != 2:
+        return (1, 1)
+    return shape[0], shape[1]
+
+
 @dataclass(eq=False, repr=False)
 class Learner(Fitted):
     """Base class of the learners: parameters, fitting, and the predictions that they share.
@@ -204,10 +217,10 @@ class Learner(Fitted):
 
     hidden_layer_sizes: Any = None
     _: KW_ONLY
-    activation: str = "relu"
+    activation: str | None = None
     prior: Any = None
     likelihood: Any = None
-    inference: Any = "mean-field"
+    inference: Any = None
     gradient_estimator: Any = None
     objective: Any = None
     kl_weights: Any = None
@@ -293,7 +306,7 @@ class Learner(Fitted):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Self:
         """Fit the posterior, or continue from the last fit; the arguments are those of `fit`."""
-        plan = check_plan(self)
+        plan = check_plan(self, _shape(X))
         continued_by = ""
         if self.warm_start and hasattr(self, "estimator_"):
             continued_by = "fit with warm_start=True"
@@ -343,7 +356,7 @@ class Learner(Fitted):
         epochs = STEPS("epochs", epochs)
         continued_by = "partial_fit" if hasattr(self, "estimator_") else ""
         posterior, _ = self._infer(
-            check_plan(self),
+            check_plan(self, trains=True),
             X,
             y,
             sample_weight,
@@ -528,6 +541,7 @@ class Learner(Fitted):
         state = replace(
             noted.fitted_,
             estimator_=estimator,
+            inference_=plan.parts["inference"],
             rng_=rng,
             predict_seed_=predict_seed,
             **(notes | data.units),

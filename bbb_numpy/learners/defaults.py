@@ -1,12 +1,22 @@
-"""Defaults of the learners' arguments, by task."""
+"""Defaults of the learners' arguments, by task, and the inference that suits a table's rows.
+
+`STRATEGIES` is the table of what ``inference=None`` stands for, with the reason of each row.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
+import numpy as np
+
 from ..model.kl_weights import LinearWarmUp, NoWarmUp, proportional_kl_weights
-from ..parts.likelihoods import GaussianLikelihood
+from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from ..parts.priors import GaussianPrior
+from ..parts.relevance import ARDPrior
 from ..training.optimizers import Adam, Cosine
 
 __all__ = [
@@ -14,7 +24,10 @@ __all__ = [
     "DEFAULTS",
     "REGRESSION",
     "SCHEDULED_ARGUMENTS",
+    "STRATEGIES",
     "TRAINING_ARGUMENTS",
+    "Strategy",
+    "strategy_for",
 ]
 
 # Defaults of the arguments, by task; those of `epochs`, `batch_size` and `samples` are in the table
@@ -24,6 +37,7 @@ __all__ = [
 # steps are enough for it to grow where data are few.
 REGRESSION: dict[str, Any] = {
     "hidden_layer_sizes": (20,),
+    "activation": "relu",
     "prior": GaussianPrior(0.5),
     "likelihood": GaussianLikelihood(0.1, learn=True),
     "kl_weights": proportional_kl_weights,
@@ -55,3 +69,108 @@ TRAINING_ARGUMENTS = (
     "validation_fraction",
     "warm_start",
 )
+
+# A learner with one of these arguments trains its posterior
+ONLY_TRAINED = (*TRAINING_ARGUMENTS, "batch_size")
+# Largest number of rows times weights, for one gradient of one chain, for which chains are the
+# default: 3,000 gradients of four chains then take half a minute on one core
+MAX_PRODUCTS = 5_000_000
+TABLES_PAGE = "benchmarks/README.md#learners-as-they-come"
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A row of `STRATEGIES`: what a learner with ``inference=None`` does for a table.
+
+    Parameters
+    ----------
+    name : str
+        Name of the strategy: 'chains', 'mean-field' or 'trained'.
+    parts : mapping
+        Parts and numbers that replace those of the task where the user has given none.
+    reason : str
+        Reason for the row.
+    measured : str
+        Page with the measurements.
+    """
+
+    name: str
+    parts: Mapping[str, Any]
+    reason: str
+    measured: str = TABLES_PAGE
+
+
+# Scale of the network output for the noise, beside 1 for the mean
+NOISE_HEAD_SCALE = 0.1
+CHAINS: dict[str, Any] = {
+    "hidden_layer_sizes": (20,),
+    "activation": "tanh",
+    "prior": ARDPrior(),
+}
+NOISE: dict[str, Any] = {"likelihood": HeteroscedasticLikelihood(scale=0.5, learn=True)}
+# The first row of a task whose condition holds, see `strategy_for`
+STRATEGIES: dict[str, dict[str, Strategy]] = {
+    "regression": {
+        "trained": Strategy(
+            "trained", {}, "an argument that only training has was given"
+        ),
+        "chains": Strategy(
+            "chains",
+            CHAINS | NOISE,
+            "exact draws from the posterior, the noise and its dependence on x included",
+        ),
+        "mean-field": Strategy(
+            "mean-field",
+            NOISE | {"hidden_layer_sizes": (50,)},
+            "chains would take minutes, and the rows determine the weights",
+        ),
+    },
+    "classification": {
+        "trained": Strategy(
+            "trained", {}, "an argument that only training has was given"
+        ),
+        "chains": Strategy("chains", CHAINS, "exact draws from the posterior"),
+        "mean-field": Strategy("mean-field", {}, "chains would take minutes"),
+    },
+}
+
+
+def strategy_for(
+    task: str, params: Mapping[str, Any], n_rows: int, n_inputs: int
+) -> Strategy:
+    """Return the strategy of a learner whose argument `inference` is None.
+
+    It depends on nothing but the arguments and the shape of the table, so that the same program
+    has the same result on every machine.
+
+    Parameters
+    ----------
+    task : {'regression', 'classification'}
+        Task of the learner.
+    params : mapping
+        Arguments of the constructor by name, as the user has given them.
+    n_rows, n_inputs : int
+        Numbers of training rows and of columns of X.
+    """
+    rows = STRATEGIES[task]
+    if any(params[name] for name in ONLY_TRAINED):
+        return rows["trained"]
+    products = n_products(params["hidden_layer_sizes"], n_rows, n_inputs)
+    return rows["chains" if products <= MAX_PRODUCTS else "mean-field"]
+
+
+def n_products(hidden_layer_sizes: Any, n_rows: int, n_inputs: int) -> int:
+    """Return rows times weights, by which the time of a gradient is judged.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int or None
+        The learner's argument, which need not be valid: then it counts as the default.
+    n_rows, n_inputs : int
+        Numbers of training rows and of columns of X.
+    """
+    sizes = np.atleast_1d(np.asarray(hidden_layer_sizes, dtype=object))
+    if not all(isinstance(size, Integral) for size in sizes.flat):
+        sizes = np.array(CHAINS["hidden_layer_sizes"])
+    widths = (n_inputs, *map(int, sizes.flat), 1)
+    return n_rows * sum(d_in * d_out for d_in, d_out in pairwise(widths))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from .defaults import ONLY_TRAINED
 from .plan import names_of, resolve_defaults
 
 __all__ = ["nested_params", "update_nested"]
@@ -80,7 +81,13 @@ def update_nested(
             updated[parameter] = value
     parts: Mapping[str, Any] = updated
     if task is not None:
-        parts = resolve_defaults(task, updated).parts
+        trains = set(field_changes) & set(ONLY_TRAINED)
+        if updated["inference"] is None and trains:
+            # a changed part of training, such as the optimizer, means a trained posterior
+            updated_or_trained = updated | {"inference": "mean-field"}
+        else:
+            updated_or_trained = updated
+        parts = resolve_defaults(task, updated_or_trained).parts
     for name, changed_fields in field_changes.items():
         value = updated[name]
         if value is None:

@@ -36,11 +36,18 @@ from ..numeric.validation import (
 )
 from ..parts.likelihoods import HeteroscedasticLikelihood
 from ..parts.network import MLP
+from ..parts.relevance import ARDPrior
 from ..registry import FAMILIES
 from ..training import EarlyStopping, Recipe
 from ..training.schedules import TrainingSchedule, schedule_for
-from .defaults import DEFAULTS, SCHEDULED_ARGUMENTS
-from .inference import inferences, method_for
+from .defaults import (
+    DEFAULTS,
+    NOISE_HEAD_SCALE,
+    SCHEDULED_ARGUMENTS,
+    n_products,
+    strategy_for,
+)
+from .inference import default_chains, inferences, method_for
 from .methods import Method
 
 __all__ = [
@@ -123,13 +130,13 @@ def constraints(target_kinds: tuple[str, ...], n_registered: int) -> dict[str, A
         if likelihood.target_kind in target_kinds
     }
     table = CONSTRAINTS | {
-        "activation": [StrOptions(set(FAMILIES["activation"].named))],
+        "activation": [StrOptions(set(FAMILIES["activation"].named)), None],
         "gradient_estimator": [
             StrOptions(set(FAMILIES["estimator"].named)),
             type,
             None,
         ],
-        "inference": _names_or_types(inferences()),
+        "inference": [*_names_or_types(inferences()), None],
         "likelihood": [*_names_or_types(likelihoods), None],
     }
     for name in ("prior", "objective", "optimizer"):
@@ -244,11 +251,19 @@ class Plan(NamedTuple):
         """
         sizes = (inputs, *self.parts["hidden_layer_sizes"], likelihood.heads(targets))
         network = MLP(sizes, self.parts["activation"], offset)
-        model = Model(network, self.parts["prior"], likelihood)
+        prior = self.parts["prior"]
+        is_default = self.params["prior"] is None and isinstance(prior, ARDPrior)
+        if is_default and isinstance(likelihood, HeteroscedasticLikelihood):
+            # The noise is drawn to a constant, from which the rows may move it (D68)
+            factors = (1.0,) * targets + (NOISE_HEAD_SCALE,) * targets
+            prior = replace(prior, output_scales=factors)
+        model = Model(network, prior, likelihood)
         return self.method.build(model, self.parts)
 
 
-def resolve_defaults(task: str, params: Mapping[str, Any]) -> Plan:
+def resolve_defaults(
+    task: str, params: Mapping[str, Any], shape: tuple[int, int] = (1, 1)
+) -> Plan:
     """Return a plan in which names and None among a learner's arguments are replaced by values.
 
     Parameters
@@ -258,14 +273,29 @@ def resolve_defaults(task: str, params: Mapping[str, Any]) -> Plan:
     params : mapping
         All arguments of the constructor by name: parts, short names of parts, or None. They are not
         checked.
+    shape : tuple of int
+        Shape (N, d_in) of the training rows, on which the default of `inference` depends.
     """
     parts = dict(params)
+    strategy = None
+    if params["inference"] is None:
+        strategy = strategy_for(task, params, *shape)
+        params = {**params, "inference": "mean-field"}
+        parts["inference"] = "mean-field"
     tables = TABLES | {"inference": inferences()}
     for name, value in params.items():
         if isinstance(value, str):
             parts[name] = tables.get(name, {}).get(value, value)
+    defaults = dict(DEFAULTS[task])
+    if strategy is not None:
+        defaults |= strategy.parts
+        if strategy.name == "chains":
+            likelihood = parts["likelihood"] or defaults["likelihood"]
+            products = n_products(params["hidden_layer_sizes"], *shape)
+            parts["inference"] = default_chains(products, likelihood)
+            params = {**params, "inference": parts["inference"]}
     method = method_for(params["inference"], parts["inference"])
-    defaults = {**DEFAULTS[task], "objective": method.default_objective}
+    defaults["objective"] = method.default_objective
     if isinstance(parts["likelihood"], HeteroscedasticLikelihood):
         # Gradients are clipped: for rare weight samples the noise is tiny at a row where the mean
         # is wrong, whose gradient is hundreds of times as long as that of all others (D3)
@@ -287,13 +317,19 @@ def resolve_defaults(task: str, params: Mapping[str, Any]) -> Plan:
     return Plan(task, method, params, parts)
 
 
-def check_plan(learner: Any) -> Plan:
+def check_plan(
+    learner: Any, shape: tuple[int, int] = (1, 1), trains: bool = False
+) -> Plan:
     """Check all constructor arguments of a learner, and return the plan that they describe.
 
     Parameters
     ----------
     learner : Learner
         The learner, fitted or not.
+    shape : tuple of int
+        Shape (N, d_in) of the training rows, on which the default of `inference` depends.
+    trains : bool
+        Whether the default of `inference` is to be one that `partial_fit` can train.
 
     Raises
     ------
@@ -311,7 +347,9 @@ def check_plan(learner: Any) -> Plan:
     validate_parameter_constraints(
         learner._parameter_constraints, params, caller_name=type(learner).__name__
     )
-    plan = resolve_defaults(learner.task, params)
+    if trains and params["inference"] is None:
+        params["inference"] = "mean-field"
+    plan = resolve_defaults(learner.task, params, shape)
     parts = plan.parts
     parts["dtype"] = DTYPE("dtype", params["dtype"])
     for name, rule in COUNTS.items():
