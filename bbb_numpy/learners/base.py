@@ -91,16 +91,16 @@ available_if_trained = available_if(
 )
 
 
-def _shape(X: Any) -> tuple[int, int]:
-    """Return numbers of rows and columns of `X`, before it is checked; (1, 1) if it has none."""
+def _shape(X: Any) -> tuple[int, int] | None:
+    """Return numbers of rows and columns of `X`, before it is checked; None if it has none."""
     shape = getattr(X, "shape", None)
     if shape is None:
         try:
             shape = np.shape(X)
         except ValueError:  # rows of different lengths
-            shape = ()
+            return None
     if len(shape) != 2:
-        return (1, 1)
+        return None
     return shape[0], shape[1]
 
 
@@ -356,7 +356,7 @@ class Learner(Fitted):
         epochs = STEPS("epochs", epochs)
         continued_by = "partial_fit" if hasattr(self, "estimator_") else ""
         posterior, _ = self._infer(
-            check_plan(self, trains=True),
+            check_plan(self),
             X,
             y,
             sample_weight,
@@ -431,10 +431,17 @@ class Learner(Fitted):
             ),
             int(self.verbose),
         )
-        if continued_by:
-            posterior = plan.method.resume(problem, state, state.rng_, self.progress)
-        else:
-            posterior = plan.method.fit(problem, state.rng_, self.progress)
+        with warnings.catch_warnings():
+            if self.inference is None:
+                # Their remedies are settings of a sampler that the user has not chosen; the fit
+                # report judges the chains
+                warnings.filterwarnings("ignore", ".*(divergent|too large in)")
+            if continued_by:
+                posterior = plan.method.resume(
+                    problem, state, state.rng_, self.progress
+                )
+            else:
+                posterior = plan.method.fit(problem, state.rng_, self.progress)
         if posterior.is_changed or not hasattr(self, "estimator_"):
             self.fitted_ = posterior.update(state)
         if posterior.error is not None:

@@ -25,6 +25,7 @@ __all__ = [
     "REGRESSION",
     "SCHEDULED_ARGUMENTS",
     "STRATEGIES",
+    "TRAINED",
     "TRAINING_ARGUMENTS",
     "Strategy",
     "strategy_for",
@@ -85,7 +86,7 @@ class Strategy:
     Parameters
     ----------
     name : str
-        Name of the strategy: 'chains', 'mean-field' or 'trained'.
+        Name of the inference: 'chains' or 'mean-field'.
     parts : mapping
         Parts and numbers that replace those of the task where the user has given none.
     reason : str
@@ -108,30 +109,25 @@ CHAINS: dict[str, Any] = {
     "prior": ARDPrior(),
 }
 NOISE: dict[str, Any] = {"likelihood": HeteroscedasticLikelihood(scale=0.5, learn=True)}
-# The first row of a task whose condition holds, see `strategy_for`
-STRATEGIES: dict[str, dict[str, Strategy]] = {
-    "regression": {
-        "trained": Strategy(
-            "trained", {}, "an argument that only training has was given"
-        ),
-        "chains": Strategy(
+TRAINED = Strategy("mean-field", {}, "an argument was given that only training has")
+# Strategies by task: that of tables whose gradients are cheap, and that of others
+STRATEGIES = {
+    "regression": (
+        Strategy(
             "chains",
             CHAINS | NOISE,
-            "exact draws from the posterior, the noise and its dependence on x included",
+            "draws from the exact posterior, of the noise and its dependence on x too",
         ),
-        "mean-field": Strategy(
+        Strategy(
             "mean-field",
             NOISE | {"hidden_layer_sizes": (50,)},
-            "chains would take minutes, and the rows determine the weights",
+            "chains would take minutes",
         ),
-    },
-    "classification": {
-        "trained": Strategy(
-            "trained", {}, "an argument that only training has was given"
-        ),
-        "chains": Strategy("chains", CHAINS, "exact draws from the posterior"),
-        "mean-field": Strategy("mean-field", {}, "chains would take minutes"),
-    },
+    ),
+    "classification": (
+        Strategy("chains", CHAINS, "draws from the exact posterior"),
+        Strategy("mean-field", {}, "chains would take minutes"),
+    ),
 }
 
 
@@ -152,11 +148,11 @@ def strategy_for(
     n_rows, n_inputs : int
         Numbers of training rows and of columns of X.
     """
-    rows = STRATEGIES[task]
     if any(params[name] for name in ONLY_TRAINED):
-        return rows["trained"]
+        return TRAINED
+    chains, trained = STRATEGIES[task]
     products = n_products(params["hidden_layer_sizes"], n_rows, n_inputs)
-    return rows["chains" if products <= MAX_PRODUCTS else "mean-field"]
+    return chains if products <= MAX_PRODUCTS else trained
 
 
 def n_products(hidden_layer_sizes: Any, n_rows: int, n_inputs: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from math import inf
@@ -15,6 +16,7 @@ from numpy.random import Generator
 
 from ..model.joint import Model, Prior
 from ..model.objectives import MAP, MLE
+from ..numeric.threads import one_blas_thread
 from ..numeric.validation import COUNT, SAMPLES, OneOf, Optional, check_fields
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
@@ -141,7 +143,7 @@ class Sampling(Method):
         groups, where rows times weights are 100,000 or more, else one group.
     cores : int, optional
         Number of cores on which the groups run; the draws are the same. By default all that the
-        machine has.
+        machine has. With 1 no process is started, and linear algebra runs on one thread.
     dtype : {'float64', 'float32'}, optional
         Floating-point type of the chains. By default that of the learner.
     checkpoint : path, optional
@@ -300,7 +302,10 @@ class Sampling(Method):
             settings["start"] = lambda _: ensemble_starts(
                 model, x, y, self.chains, seed=own_rng, **common
             )
-        draws = sample(model, x, y, seed=seed, **settings, **common)
+        # In one process, one BLAS thread: the last bits of a product depend on their number
+        threads = one_blas_thread() if self.cores == 1 else nullcontext()
+        with threads:
+            draws = sample(model, x, y, seed=seed, **settings, **common)
         if not len(draws.positions):
             raise KeyboardInterrupt("sampling was interrupted before the first draw")
         if problem.verbose:
@@ -333,6 +338,7 @@ def default_chains(products: int, likelihood: Any) -> Sampling:
         HMC(path=1.0, max_steps=budget.max_steps),
         draws=budget.draws,
         warm_up=budget.warm_up,
+        target_accept=0.9,
         hyperpriors=noise,
         groups=1,
         cores=1,

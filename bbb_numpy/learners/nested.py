@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from .defaults import ONLY_TRAINED
 from .plan import names_of, resolve_defaults
 
 __all__ = ["nested_params", "update_nested"]
@@ -81,13 +80,7 @@ def update_nested(
             updated[parameter] = value
     parts: Mapping[str, Any] = updated
     if task is not None:
-        trains = set(field_changes) & set(ONLY_TRAINED)
-        if updated["inference"] is None and trains:
-            # a changed part of training, such as the optimizer, means a trained posterior
-            updated_or_trained = updated | {"inference": "mean-field"}
-        else:
-            updated_or_trained = updated
-        parts = resolve_defaults(task, updated_or_trained).parts
+        parts = resolve_defaults(task, updated).parts
     for name, changed_fields in field_changes.items():
         value = updated[name]
         if value is None:

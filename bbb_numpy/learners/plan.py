@@ -44,6 +44,7 @@ from .defaults import (
     DEFAULTS,
     NOISE_HEAD_SCALE,
     SCHEDULED_ARGUMENTS,
+    TRAINED,
     n_products,
     strategy_for,
 )
@@ -262,7 +263,7 @@ class Plan(NamedTuple):
 
 
 def resolve_defaults(
-    task: str, params: Mapping[str, Any], shape: tuple[int, int] = (1, 1)
+    task: str, params: Mapping[str, Any], shape: tuple[int, int] | None = None
 ) -> Plan:
     """Return a plan in which names and None among a learner's arguments are replaced by values.
 
@@ -273,27 +274,26 @@ def resolve_defaults(
     params : mapping
         All arguments of the constructor by name: parts, short names of parts, or None. They are not
         checked.
-    shape : tuple of int
-        Shape (N, d_in) of the training rows, on which the default of `inference` depends.
+    shape : tuple of int, optional
+        Shape (N, d_in) of the training rows, on which the default of `inference` depends. Without
+        it, the default is that of training, 'mean-field'.
     """
-    parts = dict(params)
-    strategy = None
+    strategy = TRAINED
     if params["inference"] is None:
-        strategy = strategy_for(task, params, *shape)
+        if shape is not None:
+            strategy = strategy_for(task, params, *shape)
         params = {**params, "inference": "mean-field"}
-        parts["inference"] = "mean-field"
+    parts = dict(params)
     tables = TABLES | {"inference": inferences()}
     for name, value in params.items():
         if isinstance(value, str):
             parts[name] = tables.get(name, {}).get(value, value)
-    defaults = dict(DEFAULTS[task])
-    if strategy is not None:
-        defaults |= strategy.parts
-        if strategy.name == "chains":
-            likelihood = parts["likelihood"] or defaults["likelihood"]
-            products = n_products(params["hidden_layer_sizes"], *shape)
-            parts["inference"] = default_chains(products, likelihood)
-            params = {**params, "inference": parts["inference"]}
+    defaults = DEFAULTS[task] | strategy.parts
+    if strategy.name == "chains" and shape is not None:
+        likelihood = parts["likelihood"] or defaults["likelihood"]
+        products = n_products(params["hidden_layer_sizes"], *shape)
+        parts["inference"] = default_chains(products, likelihood)
+        params = {**params, "inference": parts["inference"]}
     method = method_for(params["inference"], parts["inference"])
     defaults["objective"] = method.default_objective
     if isinstance(parts["likelihood"], HeteroscedasticLikelihood):
@@ -317,19 +317,15 @@ def resolve_defaults(
     return Plan(task, method, params, parts)
 
 
-def check_plan(
-    learner: Any, shape: tuple[int, int] = (1, 1), trains: bool = False
-) -> Plan:
+def check_plan(learner: Any, shape: tuple[int, int] | None = None) -> Plan:
     """Check all constructor arguments of a learner, and return the plan that they describe.
 
     Parameters
     ----------
     learner : Learner
         The learner, fitted or not.
-    shape : tuple of int
-        Shape (N, d_in) of the training rows, on which the default of `inference` depends.
-    trains : bool
-        Whether the default of `inference` is to be one that `partial_fit` can train.
+    shape : tuple of int, optional
+        Shape (N, d_in) of the training rows, as for `resolve_defaults`.
 
     Raises
     ------
@@ -347,8 +343,6 @@ def check_plan(
     validate_parameter_constraints(
         learner._parameter_constraints, params, caller_name=type(learner).__name__
     )
-    if trains and params["inference"] is None:
-        params["inference"] = "mean-field"
     plan = resolve_defaults(learner.task, params, shape)
     parts = plan.parts
     parts["dtype"] = DTYPE("dtype", params["dtype"])

@@ -95,8 +95,10 @@ class ARDPrior(Prior):
         """Raise an error unless the fields are valid and fit together."""
         check_fields(self, "the prior", scale=standard_deviation, df=standard_deviation)
         check_fields(self, output_scales=Optional(_scales), sizes=Optional(_sizes))
-        if self.sizes is not None and self.output_scales is not None:
-            Numbers((self.sizes[-1],))("output_scales", self.output_scales)
+        if self.sizes is not None:
+            if self.output_scales is not None:
+                Numbers((self.sizes[-1],))("output_scales", self.output_scales)
+            self._groups  # noqa: B018  computed here, since a proof traces what `log_density` does
 
     def for_network(self, sizes: tuple[int, ...]) -> ARDPrior:
         """Return the prior for layer widths `sizes`; raise ValueError if it has other widths."""
@@ -149,13 +151,14 @@ class ARDPrior(Prior):
         starts = np.searchsorted(index[order], np.arange(n_groups))
         counts = np.bincount(index)
         constant = sum(map(self._log_constant, counts.tolist()))
+        constant -= sum(map(log, scales.tolist()))
         return _Groups(
             index,
             order,
             starts,
             0.5 * (self.df + counts),
             1.0 / scales,
-            constant - float(np.log(scales).sum()),
+            constant,
         )
 
     def _log_constant(self, size: int) -> float:
