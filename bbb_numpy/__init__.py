@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from .evaluation.predictive import predict
     from .learners.checkpoint import load, save
     from .learners.classifier import BayesianMLPClassifier
+    from .learners.encoder import TableEncoder
     from .learners.inference import Sampling
     from .learners.regressor import BayesianMLPRegressor
 
@@ -131,6 +132,7 @@ __all__ = [
     "StickingTheLanding",
     "StudentTLikelihood",
     "StudentTPrior",
+    "TableEncoder",
     "__version__",
     "certificate",
     "check",
@@ -170,6 +172,7 @@ LAZY = {
     "to_arviz": "evaluation.arviz_export",
     "BayesianMLPClassifier": "learners.classifier",
     "BayesianMLPRegressor": "learners.regressor",
+    "TableEncoder": "learners.encoder",
     "load": "learners.checkpoint",
     "save": "learners.checkpoint",
 }

@@ -35,7 +35,7 @@ START_PAGES = (
 QUESTIONS = tuple(
     f"docs/{name}.md"
     for name in (
-        *("parts", "table", "sampling", "samplers", "fit-report", "model-checks"),
+        *("parts", "table", "sampling", "samplers", "data-frames", "fit-report", "model-checks"),
         *("saving", "speed", "uci", "certificate", "data"),
     )
 )

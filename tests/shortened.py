@@ -5,8 +5,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from scipy import stats
 from synthetic_data import cells, digits, draws, prices
 
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
@@ -16,7 +18,13 @@ from bbb_studies.cli.reproduce import STUDIES
 from bbb_studies.comparing import Fitted, Setup
 from bbb_studies.data import powerball as powerball_data
 from bbb_studies.mullachery import coin, income_tax, occam, powerball, sp500
-from bbb_studies.ours import certificate, elbo_minima, estimator_variance, evidence_bounds
+from bbb_studies.ours import (
+    certificate,
+    elbo_minima,
+    estimator_variance,
+    evidence_bounds,
+    few_rows,
+)
 from bbb_studies.wu import path_loss
 
 DIGITS = digits(1200, 150.0, 60.0)
@@ -33,6 +41,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "estimator-variance": {"seed": 0},
     "evidence-bounds": {"seed": 0},
     "elbo-minima": {"seed": 0, "starts": 6, "epochs": 150},
+    "few-rows": {"settings": few_rows.Settings(0, ("line",), (5, 8), 4), "progress": False},
     "certificate": {"seed": 0, "settings": CERTIFICATE, "digits": DIGITS, "progress": False},
     "coin": {"seed": 0, "budget": coin.SamplingBudget(60, 150, 50)},
     "occam": {
@@ -54,6 +63,43 @@ SHORT: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 PREDICT = Fitted.predict
+
+
+class Line:
+    """Linear regression with flat priors of weights and log noise: its predictive is Student's t.
+
+    Under normal noise its intervals hold exactly what they say, at any number of rows.
+    """
+
+    def __init__(self, x, y):
+        self.features = np.hstack([np.ones((len(x), 1)), x])
+        self.weights = np.linalg.lstsq(self.features, y)[0]
+        self.df = len(y) - self.features.shape[1]
+        squares = np.sum((y - self.features @ self.weights) ** 2)
+        self.noise = np.sqrt(squares / max(self.df, 1))
+
+    def predictive(self, x):
+        """Student's t of a new target at each row."""
+        features = np.hstack([np.ones((len(x), 1)), x])
+        kernel = features @ np.linalg.pinv(self.features.T @ self.features) @ features.T
+        scale = self.noise * np.sqrt(1 + np.diag(kernel))
+        return stats.t(max(self.df, 1), features @ self.weights, scale)
+
+    def predict_interval(self, x, coverage):
+        """Ends of the central intervals (N, C, 2)."""
+        ends = [self.predictive(x).interval(level) for level in coverage]
+        return np.moveaxis(np.array(ends), -1, 0)
+
+    def log_predictive_density(self, x, y):
+        """Log density (N,)."""
+        return self.predictive(x).logpdf(y)
+
+
+def fit_line(x, y, seed):
+    """Fit `Line`, whatever the seed."""
+    return Line(x, y)
+
+
 PRICES = prices(days=900), prices(7, 900, 6, start="2013-02-08")
 SMALLER = (
     (Fitted, "predict", lambda fitted, x, samples=0: PREDICT(fitted, x, 10)),
@@ -70,6 +116,8 @@ SMALLER = (
     (elbo_minima.bend, "__defaults__", (200,)),
     (evidence_bounds, "N_SAMPLE_SETS", 100),
     (evidence_bounds.draw, "__defaults__", (100, evidence_bounds.BOUND_SAMPLE_COUNTS[-1])),
+    (few_rows, "LEARNERS", {"line": fit_line}),
+    (few_rows, "DRAWN", {"line": ("-", "o", "black")}),
     (estimator_variance, "CURVE_SAMPLE_COUNTS", (1, 2, 5, 10, 100)),
     (estimator_variance.measure, "__defaults__", (120,)),
     (estimator_variance.curves, "__defaults__", (400,)),

@@ -5,25 +5,32 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..learners.columns import encode_columns, list_names, quote_cell
+from ..learners.columns import encode_columns, list_names, quote_cell, set_fill_values
 from ..numeric.files import write_text
 from .fit import INTERRUPTED_STATUS, save_picture, was_interrupted
 from .modelling import add_model_options, build_learner
-from .options import Commands, Options, add_command, add_options, at_least_two, fraction
+from .options import (
+    Commands,
+    Options,
+    above_zero,
+    add_command,
+    add_options,
+    at_least_two,
+    fraction,
+)
 from .outputs import check_outputs
 from .problem import (
     Problem,
     add_data_options,
     lines_in_errors,
     read_problem,
-    set_fill_values,
 )
 from .tables import TableError
 
@@ -36,6 +43,14 @@ Array = NDArray[Any]
 COVERAGE_LEVELS = np.arange(1, 20) / 20  # probabilities of the intervals in the plot
 MIN_ROWS = 10  # smallest number of rows to split into training and test rows
 MAX_CLASSES_LISTED = 5
+MAX_CLASSES_SCORED = 10  # largest number of classes with a row of scores
+CLASS_HEADS = {
+    "roc_auc": "ROC AUC",
+    "average_precision": "AP",
+    "brier": "Brier",
+    "predicted": "predicted",
+    "observed": "observed",
+}
 HEADS = {
     "rmse": "RMSE",
     "log_density": "log density",
@@ -77,6 +92,8 @@ def evaluate(args: argparse.Namespace) -> int:
     from .baselines import score_forecast
 
     y = problem.y
+    if args.costs and (problem.task != "classification" or len(np.unique(y)) != 2):
+        raise ValueError("--costs is for a target of two classes; leave it out")
     splits = _splits(problem, args)
     forecasts = _forecasts(args, problem, model, splits)
     if forecasts is None:
@@ -95,6 +112,13 @@ def evaluate(args: argparse.Namespace) -> int:
         name: score_forecast(forecast, target) for name, forecast in forecasts.items()
     }
     report = _report(problem, args, len(target), forecasts, scores)
+    class_lines = ""
+    if problem.task == "classification":
+        proba = forecasts[args.inference].proba
+        report["classes"] = _class_report(proba, target, labels)
+        class_lines = _class_lines(report["classes"], args.inference)
+        if args.costs:
+            class_lines += _cost_lines(proba, target, labels, args.costs)
     report_text = json.dumps(report, indent=1)
     if args.json == "-":
         print(report_text)
@@ -102,7 +126,7 @@ def evaluate(args: argparse.Namespace) -> int:
         print(problem.summary())
         print(f"{_held_out(args, len(target), len(y))}; seed {args.seed}\n")
         print(_table(scores))
-        print(f"\n± standard error over these rows. {notes}")
+        print(f"\n± standard error over these rows. {notes}{class_lines}")
         if args.json:
             write_text(Path(args.json), report_text + "\n")
             print(f"numbers in {args.json}")
@@ -196,6 +220,61 @@ def _class_notes(labels: Array, counts: Array) -> str:
             f" No held-out row is of {listed}, which the scores therefore leave out."
         )
     return notes
+
+
+def _class_report(proba: Array, y: Array, labels: Array) -> list[dict[str, Any]]:
+    """Return the scores of each class against all others, as dicts, the rarest class first.
+
+    `proba` (N, C) are probabilities, `y` (N,) the observed classes as indices into `labels` (C,).
+    """
+    from ..evaluation.decisions import class_scores
+
+    report = []
+    for score, p in zip(
+        class_scores(proba, y, np.arange(len(labels))), proba.T, strict=True
+    ):
+        numbers = score._asdict()
+        del numbers["table"]
+        shares = {"predicted": float(p.mean()), "observed": score.n_rows / len(y)}
+        report.append(numbers | {"label": labels.tolist()[score.label]} | shares)
+    return sorted(report, key=lambda numbers: numbers["n_rows"])
+
+
+def _class_lines(report: Sequence[Mapping[str, Any]], name: str) -> str:
+    """Return the table of the rarest classes under the model `name`, and what its heads mean."""
+    from pandas import DataFrame
+
+    rows = [
+        [numbers["n_rows"], *(f"{numbers[head]:.3f}" for head in CLASS_HEADS)]
+        for numbers in report[:MAX_CLASSES_SCORED]
+    ]
+    index = [quote_cell(numbers["label"]) for numbers in report[:MAX_CLASSES_SCORED]]
+    table = DataFrame(rows, index, ["rows", *CLASS_HEADS.values()]).to_string()
+    return (
+        f"\n\nEach class against all others, {name}:\n\n{table}\n\npredicted is its mean "
+        "probability, observed its share of these rows."
+    )
+
+
+def _cost_lines(proba: Array, y: Array, labels: Array, costs: Sequence[float]) -> str:
+    """Return from which probability on the rarer of two classes is decided for, and the costs.
+
+    `costs` are those of a false alarm and of a missed row; the rest is as for `_class_report`.
+    """
+    from ..evaluation.decisions import cost_threshold, decide
+
+    rarer = int(np.argmin(np.bincount(y, minlength=2)))
+    matrix = np.zeros((2, 2))
+    matrix[1 - rarer, rarer], matrix[rarer, 1 - rarer] = costs
+    cost, cost_at_half = (
+        matrix[y, decision].mean()
+        for decision in (decide(proba, matrix), proba.argmax(axis=1))
+    )
+    return (
+        f"\n\nIf a false alarm costs {costs[0]:g} and a missed {quote_cell(labels[rarer])} "
+        f"{costs[1]:g}, the alarm is raised from the probability {cost_threshold(*costs):.3g} on: "
+        f"{cost:.4g} a row, and {cost_at_half:.4g} from one half on."
+    )
 
 
 def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Array]]:
@@ -303,6 +382,13 @@ def _plot(forecasts: Mapping[str, Forecast], y: Array, path: str) -> None:
 
 
 OUTPUT_OPTIONS: Options = {
+    "costs": {
+        "type": above_zero,
+        "nargs": 2,
+        "metavar": ("FALSE", "MISSED"),
+        "help": "Of two classes, the cost of a false alarm for the rarer one and that of missing "
+        "it: prints from which probability on to raise the alarm, and what a row costs then.",
+    },
     "json": {
         "metavar": "FILE",
         "help": "File for all numbers; - prints them in place of the table.",

@@ -184,7 +184,8 @@ def predict(args: argparse.Namespace) -> int:
         )
     if args.plot:
         _check_plot(list(names), is_classifier)
-    table = read_table(args)
+    text_names = {column.name for column in columns if column.categories or column.date}
+    table = read_table(args, {*args.keep, *text_names})
     copied = {name: get_column(table, name) for name in args.keep}
     needed = [column.name for column in columns]
     if args.exposure:

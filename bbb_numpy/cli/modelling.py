@@ -6,8 +6,8 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
-from ..evaluation.target_units import TARGET_UNITS
 from ..learners.inference import STARTS, Sampling, inferences, sampler_names
+from ..learners.target_scale import TARGET_SCALES
 from ..parts.priors import GaussianPrior
 from ..registry import FAMILIES, OPTIMIZERS
 from ..sampling.run import METRICS
@@ -60,9 +60,10 @@ MODEL_OPTIONS: Options = {
         "student-t-learned when there are outliers.",
     },
     "target_scale": {
-        "choices": list(TARGET_UNITS),
+        "choices": list(TARGET_SCALES),
         "help": "Scale on which a number is modelled: log for positive ones that vary by factors, "
-        "such as prices; all that is printed stays in units of the target. By default identity.",
+        "such as prices; all that is printed stays in units of the target. auto takes log where "
+        "the rows speak for it. By default identity.",
     },
     "class_weight": {
         "choices": ["balanced"],

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,22 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..learners.columns import (
-    MAX_CATEGORIES,
+    NUMERIC,
     Column,
     call_all,
+    check_categories,
     detect_date_order,
     encode_columns,
     get_column,
+    holds_text,
     is_missing,
     locate_cell,
     quote_cell,
+    set_fill_values,
 )
 from ..registry import LIKELIHOODS
 from .options import Options, add_options
 from .tables import (
     MAX_NAMES_LISTED,
     SEPARATORS,
-    SPACES,
     TableError,
     parse_numbers,
     read_csv,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LIKELIHOODS_OF", "Problem", "add_data_options", "add_reading_options",
            "drop_incomplete_rows", "exposure_values", "lines_in_errors",
-           "parse_number_columns", "read_problem", "read_table", "set_fill_values"]  # fmt: skip
+           "parse_number_columns", "read_problem", "read_table"]  # fmt: skip
 
 Array = NDArray[Any]
 TASKS = {"regression": "real", "classification": "class", "counts": "count"}
@@ -54,17 +55,6 @@ LIKELIHOODS_OF = {
     ]
     for task, target_kind in TASKS.items()
 }
-DATE = re.compile(
-    r"(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d\d))([T ].*)?"
-    r"|\d{1,2}:\d\d(:\d.*)?",
-    re.ASCII,
-)
-TIME = re.compile(r"\d{1,2}:\d\d(:\d.*)?", re.ASCII)
-# Matches numbers with currency, unit or separators: $5, EUR 5, 5 kg, 30 km/h, 1.234,5, 12 %, 5 m2
-NUMERIC = re.compile(
-    r"(?:[^\w\s.-]{1,3}|[A-Z]{2,3}\$?\s)?\s*[+-]?\d[\d.,' ]*(?:[eE][+-]?\d+)?"
-    r"\s*[^\w\s-]{0,2}(?:[^\W\d_]{1,4}(?:/[^\W\d_]{1,3})?[23²³]?)?"
-)
 # smallest number of rows for which whole numbers that increase by 1 are taken for row numbers
 MIN_NUMBERED_ROWS = 10
 # largest number of distinct whole numbers in a target for which a notice suggests classes
@@ -137,21 +127,29 @@ class Problem(NamedTuple):
             raise TableError(f"{self.source}: {complaint}")
 
 
-def read_table(args: argparse.Namespace) -> DataFrame:
-    """Return the table of the data file; cells with a value named by --missing become empty."""
+def read_table(args: argparse.Namespace, text_columns: Collection[str]) -> DataFrame:
+    """Return the table of the data file; cells with a value named by --missing become empty.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        The options of `add_reading_options`.
+    text_columns : collection of str
+        Names of the columns whose cells must stay text as it is written.
+    """
     separator = SEPARATORS.get(args.separator, args.separator)
-    table = read_csv(args.data, separator, args.encoding)
+    texts = None if args.thousands else text_columns
+    table = read_csv(args.data, separator, args.encoding, texts, args.decimal)
     if not args.missing:
         return table
     import pandas
 
-    gaps = table.isin(args.missing)
     # --missing -999 also matches cells such as -999.0: numbers are compared as numbers
     values = parse_numbers(pandas.Series(args.missing, dtype=object)).dropna()
-    if len(values):
-        for name in table.columns:
-            gaps[name] |= parse_numbers(table[name]).isin(values)
-    return table.mask(gaps, "")
+    for name, cells in table.items():
+        gaps = cells.isin(args.missing) | parse_numbers(cells).isin(values)
+        table[name] = cells.mask(gaps, "" if cells.dtype == object else np.nan)
+    return table
 
 
 def read_problem(args: argparse.Namespace) -> Problem:
@@ -162,8 +160,8 @@ def read_problem(args: argparse.Namespace) -> Problem:
     TableError
         If the table does not agree with the options. The message names line and column.
     """
-    table = read_table(args)
     target = args.target
+    table = read_table(args, {target, *args.categories, *args.dates})
     source = table.attrs["source"]
     inputs = args.inputs or []
     exposure = [args.exposure] if args.exposure else []
@@ -220,10 +218,13 @@ def _print_notices(
     table: DataFrame, names: Sequence[str], args: argparse.Namespace
 ) -> None:
     """Print a notice for each input that looks like row numbers or repeats another input."""
-    first_names: dict[Any, str] = {}
+    from pandas.util import hash_pandas_object
+
+    first_names: dict[bytes, str] = {}
     for name in names:
         cells = get_column(table, name)
-        first = first_names.setdefault(tuple(cells), name)
+        key = hash_pandas_object(cells, index=False).to_numpy().tobytes()
+        first = first_names.setdefault(key, name)
         if first != name and cells.nunique() > 1:
             notice = f"columns {quote_cell(first)} and {quote_cell(name)} are equal"
         elif name not in args.categories and _are_row_numbers(cells):
@@ -238,9 +239,11 @@ def _are_row_numbers(cells: Series) -> bool:
     """Return whether 10 or more cells are whole numbers, each 1 more than in the row before."""
     if len(cells) < MIN_NUMBERED_ROWS:
         return False
-    if not all(re.fullmatch("[0-9]{1,15}", cell) for cell in cells):
-        return False
-    return bool((np.diff(cells.astype(np.int64)) == 1).all())
+    if cells.dtype == object:
+        if not all(re.fullmatch("[0-9]{1,15}", cell) for cell in cells):
+            return False
+        cells = cells.astype(np.int64)
+    return bool(cells.iloc[0] >= 0 and (np.diff(cells) == 1).all())
 
 
 def drop_incomplete_rows(
@@ -274,37 +277,6 @@ def drop_incomplete_rows(
         count = f"{gaps.sum()} of {len(table)}"
         print(f"{count} rows are left out: a value is missing", file=sys.stderr)
     return table[~gaps]
-
-
-def set_fill_values(columns: Sequence[Column], table: DataFrame) -> tuple[Column, ...]:
-    """Return columns with fill values for missing cells: median, or most frequent category.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-        Columns whose missing values are to be filled.
-    table : DataFrame
-        Rows from which medians and frequencies are computed; columns of numbers hold numbers.
-
-    Raises
-    ------
-    TableError
-        If all values of a column are missing.
-    """
-
-    def fill_value(column: Column) -> str | float:
-        """Return the median of a column of numbers or dates, else its most frequent category."""
-        cells = column.read(table).dropna()
-        if not len(cells):
-            raise TableError(
-                f"column {quote_cell(column.name)} has no value to fill it with; leave it out "
-                f"with --leave-out {quote(column.name)}"
-            )
-        if column.categories:
-            return str(cells.mode()[0])
-        return float(cells.median())
-
-    return tuple(replace(column, fill=fill_value(column)) for column in columns)
 
 
 def parse_number_columns(
@@ -384,34 +356,21 @@ def exposure_values(table: DataFrame, args: argparse.Namespace) -> Array:
 def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
     """Return whether a column holds text: less than half of its cells are numbers.
 
-    Raise TableError if all cells are dates or times, or most look like numbers in another format.
+    Raise ValueError if all cells are dates or times, or most look like numbers in another format.
     """
     cells = get_column(table, name)
-    gaps = is_missing(cells)
-    values = cells[~gaps]
-    n_numbers = parse_numbers(values, args.decimal, args.thousands).notna().sum()
-    if 2 * n_numbers >= len(values):
+    if cells.dtype != object:  # numbers, by `read_csv`
         return False
-    first_cell = f"{locate_cell(table, name, ~gaps)}: {quote_cell(values.iloc[0])}"
-    texts = values.unique()
-    if all(map(TIME.fullmatch, texts)):
-        raise TableError(
-            f"{first_cell}, like all cells of the column, is a time of the day; write it as a "
-            f"number of hours, or leave the column out with --leave-out {quote(name)}"
-        )
-    if all(map(DATE.fullmatch, texts)):
-        raise TableError(
-            f"{first_cell}, like all cells of the column, is a date or a time; --dates "
-            f"{quote(name)} converts dates to days, --leave-out {quote(name)} leaves the column out"
-        )
-    n_numeric = sum(bool(NUMERIC.fullmatch(text.translate(SPACES))) for text in texts)
-    if 2 * n_numeric > len(texts):
-        raise TableError(
-            f"{first_cell} looks like a number but is not one; say how numbers are written with "
-            "--decimal and --thousands, remove units and signs of currency, or read the column "
-            f"as labels with --categories {quote(name)}"
-        )
-    return True
+    values = cells[~is_missing(cells)]
+    numbers = parse_numbers(values, args.decimal, args.thousands)
+    leave_out = f"--leave-out {quote(name)}"
+    remedies = {
+        "time": f"leave the column out with {leave_out}",
+        "date": f"--dates {quote(name)} converts dates to days, {leave_out} leaves the column out",
+        "number": "say how numbers are written with --decimal and --thousands, remove units and "
+        f"signs of currency, or read the column as labels with --categories {quote(name)}",
+    }
+    return holds_text(table, name, values, numbers, remedies)
 
 
 def _column(table: DataFrame, name: str, args: argparse.Namespace) -> Column:
@@ -430,21 +389,9 @@ def _column(table: DataFrame, name: str, args: argparse.Namespace) -> Column:
             )
         return Column(name, date=True, order=order)
     if name in args.categories or _is_text(table, name, args):
-        return Column(name, _categories(table, name))
+        cells = get_column(table, name)
+        return Column(name, check_categories(table, name, cells))
     return Column(name)
-
-
-def _categories(table: DataFrame, name: str) -> tuple[str, ...]:
-    """Return the distinct texts of a column, sorted; raise TableError if they are too many."""
-    cells = get_column(table, name)
-    texts = sorted(cells[~is_missing(cells)].unique())
-    if not 1 <= len(texts) <= MAX_CATEGORIES:
-        raise TableError(
-            f"{table.attrs['source']}: column {quote_cell(name)} holds {len(texts)} different "
-            f"texts; accepted are 1 to {MAX_CATEGORIES} categories. Group its texts, or leave it "
-            "out with --leave-out"
-        )
-    return tuple(texts)
 
 
 def _choose_task(table: DataFrame, args: argparse.Namespace) -> tuple[str, str]:
@@ -480,7 +427,7 @@ def _target_values(table: DataFrame, args: argparse.Namespace, task: str) -> Arr
             "out with --drop-missing"
         )
     if task == "classification":
-        texts = _categories(table, name)
+        texts = check_categories(table, name, cells)
         labels = cells.to_numpy(str)
         if all(re.fullmatch("-?[0-9]{1,15}", text) for text in texts):
             return labels.astype(int)
@@ -572,7 +519,7 @@ GAP_OPTIONS: Options = {
     "fill": {
         "choices": ["median"],
         "help": "Fill in missing inputs: the median of the column, of text the most frequent one. "
-        "Predictions do the same.",
+        "Where rows of fit have gaps, one more input tells them. Predictions do the same.",
     },
 }
 READING_OPTIONS: Options = {

@@ -8,11 +8,14 @@ import io
 import re
 import sys
 import zlib
+from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..learners.columns import list_names
+import numpy as np
+
+from ..learners.columns import MISSING, SPACES, list_names
 from ..numeric.files import check_regular
 
 if TYPE_CHECKING:
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SEPARATORS",
-    "SPACES",
     "TableError",
     "csv_text",
     "parse_numbers",
@@ -38,8 +40,8 @@ BYTE_ORDER_MARKS = {
 }
 FORMULA = re.compile(r"\s*[=+@-]|[\t\r]")
 SIGNED_NUMBER = re.compile(r"[+-][0-9., '\u00a0\u202f\u2009]+([eE][+-]?[0-9]+)?%?")
-SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")  # non-breaking and thin spaces
 MAX_NAMES_LISTED = 20  # largest number of names that a message lists
+N_SNIFFED_ROWS = 1000  # number of first rows that show which columns may hold numbers
 
 
 class TableError(ValueError):
@@ -47,7 +49,11 @@ class TableError(ValueError):
 
 
 def read_csv(
-    path: str, separator: str | None = None, encoding: str | None = None
+    path: str,
+    separator: str | None = None,
+    encoding: str | None = None,
+    text_columns: Collection[str] | None = None,
+    decimal: str | None = None,
 ) -> DataFrame:
     """Read a table whose first line names the columns; its cells are stripped text.
 
@@ -62,6 +68,12 @@ def read_csv(
         Character between the cells. By default it is detected from the first lines.
     encoding : str, optional
         Encoding of the text. By default UTF-8. A byte order mark overrides it.
+    text_columns : collection of str, optional
+        Names of the columns that must stay text. Another column may hold numbers instead, NaN where
+        a value is missing, if every cell is a finite number or missing; they are those of
+        `parse_numbers`. By default all columns stay text, which takes longer.
+    decimal : str, optional
+        The decimal sign of these numbers. By default a point.
 
     Returns
     -------
@@ -74,21 +86,127 @@ def read_csv(
         If the file is not such a table. The message names the line.
     """
     try:
-        from pandas import DataFrame, Index
+        import pandas  # noqa: F401
     except ImportError:
         raise ImportError(
             "reading a table needs pandas; install it with: pip install 'bbb_numpy[learners]'"
         ) from None
     source = "standard input" if path == "-" else Path(path).name
-    text = _read_text(path, source, encoding)
+    text = _read_text(path, source, encoding).rstrip("\r\n")
     excel_line = EXCEL_SEPARATOR_LINE.match(text)
-    if not separator:
-        separator = excel_line[1] if excel_line else _guess_separator(text)
-    lines = io.StringIO(text, newline="")
     n_skipped = 0
     if excel_line:
-        lines.readline()
+        text = text[excel_line.end() :]
         n_skipped = 1
+    if not separator:
+        separator = excel_line[1] if excel_line else _guess_separator(text)
+    data = f"\n{text}\n".encode()
+    table = None
+    if _is_regular(data, separator):
+        table = _read_regular(data, separator, text_columns, decimal or ".")
+    if table is None:
+        table = _read_irregular(text, separator, source, n_skipped)
+    else:
+        table.index += n_skipped
+    if table.columns[0] == "":
+        print(
+            f"{source}: the first column has no name and is left out, as the row numbers that "
+            "pandas and R write; to use it, write a name into the first line",
+            file=sys.stderr,
+        )
+        table = table.iloc[:, 1:]
+    table.attrs["source"] = source
+    if len(table.columns) > 1 and separator != ",":
+        print(
+            f"{source} is read with columns separated by {separator!r}", file=sys.stderr
+        )
+    return table
+
+
+def _is_regular(data: bytes, separator: str) -> bool:
+    """Return whether every line has as many cells, two or more, and no quote needs a second look.
+
+    Then pandas' parser and `csv` agree. Quotes must begin and end a cell, and hold neither quotes
+    nor line breaks; no line may be blank or as long as the longest cell that `csv` accepts. `data`
+    begins and ends with a line break that the table does not need.
+    """
+    if separator not in GUESSED_SEPARATORS or data.count(b"\r") != data.count(b"\r\n"):
+        return False
+    signs = np.frombuffer(data, np.uint8)
+    is_separator = signs == ord(separator)
+    is_line_end = signs == ord("\n")
+    if b'"' in data:
+        # every other quote opens a cell, so that all signs from there to the next are inside
+        is_quote = signs == ord('"')
+        is_inside = np.cumsum(is_quote, dtype=np.uint8) % 2 == 1
+        is_edge = is_separator | is_line_end | (signs == ord("\r"))
+        is_opening = is_quote & is_inside
+        is_closing = is_quote & ~is_inside
+        if not (
+            is_edge[:-1][is_opening[1:]].all() and is_edge[1:][is_closing[:-1]].all()
+        ):
+            return False
+        if (is_line_end & is_inside).any():
+            return False
+        is_separator &= ~is_inside
+    # of the signs that end a cell, all but each n_cells-th must be a separator
+    ends_line = is_line_end[is_separator | is_line_end][1:]
+    n_cells = int(np.argmax(ends_line)) + 1
+    if n_cells < 2 or len(ends_line) < 2 * n_cells or len(ends_line) % n_cells:
+        return False
+    lines = ends_line.reshape(-1, n_cells)
+    is_even = lines[:, -1].all() and not lines[:, :-1].any()
+    longest = np.diff(np.flatnonzero(is_line_end)).max()
+    return bool(is_even and longest < csv.field_size_limit())
+
+
+def _read_regular(
+    data: bytes, separator: str, text_columns: Collection[str] | None, decimal: str
+) -> DataFrame | None:
+    """Return the table of regular `data` by pandas' parser, or None if names are not distinct."""
+    import pandas as pd
+
+    header = data[1 : data.index(b"\n", 1)].decode()
+    names = _clean_names(next(csv.reader([header], delimiter=separator)))
+    if "" in names[1:] or len(set(names)) != len(names):
+        return None
+    options: dict[str, Any] = {"sep": separator, "header": 0, "names": names}
+    options |= {"index_col": False, "engine": "c", "low_memory": False}
+    number_names = [name for name in names if name not in (text_columns or ())]
+    if text_columns is None:
+        number_names = []
+    columns: dict[str, Any] = {}
+    for n_rows in (N_SNIFFED_ROWS, None):  # most text is known by its first rows
+        if number_names:
+            numbers = pd.read_csv(
+                io.BytesIO(data), usecols=number_names, nrows=n_rows, decimal=decimal,
+                na_values=list(MISSING), keep_default_na=False, **options,
+            )  # fmt: skip
+            columns = {
+                name: cells
+                for name, cells in numbers.items()
+                if cells.dtype.kind in "iuf" and not np.isinf(cells).any()
+            }
+            number_names = list(columns)
+    text_names = [name for name in names if name not in columns]
+    if text_names:
+        texts = pd.read_csv(
+            io.BytesIO(data), usecols=text_names, dtype=object, na_filter=False, **options,
+        )  # fmt: skip
+        for name, cells in texts.items():
+            columns[name] = pd.Series(list(map(str.strip, cells)), dtype=object)
+    table = pd.DataFrame({name: columns[name] for name in names}, copy=False)
+    table.index = pd.RangeIndex(2, 2 + len(table), name="line")
+    return table
+
+
+def _read_irregular(
+    text: str, separator: str, source: str, n_skipped: int
+) -> DataFrame:
+    """Return the table of any text, cell by cell; `n_skipped` lines of the file are before it."""
+    from pandas import DataFrame, Index
+
+    lines = io.StringIO(text, newline="")
     reader = csv.reader(
         lines, delimiter=separator, skipinitialspace=separator == " ", strict=True
     )
@@ -106,9 +224,8 @@ def read_csv(
         raise TableError(
             f"{source} has no line of column names with a data row below it"
         )
-    names = [" ".join(name.split()) for name in header]
-    names, rows = _drop_extra_cells(names, rows, source)
-    if "" in names or len(set(names)) != len(names):
+    names, rows = _drop_extra_cells(_clean_names(header), rows)
+    if "" in names[1:] or names == [""] or len(set(names)) != len(names):
         raise TableError(
             f"{source}: every column needs a name of its own; got "
             f"{list_names(names, MAX_NAMES_LISTED)}. Write one into the first line for each"
@@ -123,44 +240,33 @@ def read_csv(
             "--separator"
         )
     index = Index([line for line, _ in rows], name="line")
-    table = DataFrame([row for _, row in rows], index, names, dtype=object)
-    table.attrs["source"] = source
-    if len(names) > 1 and separator != ",":
-        print(
-            f"{source} is read with columns separated by {separator!r}", file=sys.stderr
-        )
-    return table
+    return DataFrame([row for _, row in rows], index, names, dtype=object)
+
+
+def _clean_names(header: list[str]) -> list[str]:
+    """Return names of columns without line breaks and spaces that do not separate words."""
+    return [" ".join(name.split()) for name in header]
 
 
 Rows = list[tuple[int, list[str]]]  # pairs (line number, cells of the line)
 
 
-def _drop_extra_cells(
-    names: list[str], rows: Rows, source: str
-) -> tuple[list[str], Rows]:
-    """Return names and rows without empty last cells, and without a column of row numbers.
+def _drop_extra_cells(names: list[str], rows: Rows) -> tuple[list[str], Rows]:
+    """Return names and rows without empty last cells; a column of row names is named "".
 
     Lines that end with a separator have an empty last cell. pandas writes row numbers under an
-    empty name, R under a header that is one name short. `source` names the file in the notice.
+    empty name, R under a header that is one name short.
     """
     n_names = len(names)
     while names and not names[-1]:
         names = names[:-1]
     if any(any(row[len(names) :]) for _, row in rows) and len(names) < n_names:
-        # A column with values has no name: `read_csv` raises the error for empty names
+        # A column with values has no name: `_read_irregular` raises the error for empty names
         return [*names, *[""] * (n_names - len(names))], rows
     rows = [(line, _drop_empty_cells(row, len(names))) for line, row in rows]
     is_longer = all(len(row) == len(names) + 1 for _, row in rows)
     if "" not in names and is_longer and _are_row_names([row[0] for _, row in rows]):
         names = ["", *names]
-    has_row_names = names[:1] == [""] and "" not in names[1:]
-    if has_row_names and all(len(row) > 1 for _, row in rows):
-        print(
-            f"{source}: the first column has no name and is left out, as the row numbers that "
-            "pandas and R write; to use it, write a name into the first line",
-            file=sys.stderr,
-        )
-        return names[1:], [(line, row[1:]) for line, row in rows]
     return names, rows
 
 
@@ -262,7 +368,7 @@ def parse_numbers(
     Parameters
     ----------
     cells : Series
-        Cells of text.
+        Cells of text, or numbers, which are returned as floats.
     decimal : str, optional
         The decimal sign. By default a point.
     thousands : str, optional
@@ -275,6 +381,8 @@ def parse_numbers(
     """
     import pandas as pd
 
+    if pd.api.types.is_numeric_dtype(cells):  # by `read_csv`
+        return cells.astype(float)
     decimal = decimal or "."
     thousands = thousands or ""
     if decimal == thousands:

@@ -24,6 +24,7 @@ __all__ = [
     "crps_draws",
     "crps_gaussian",
     "crps_mixture",
+    "interval_score",
     "pit",
 ]
 
@@ -178,6 +179,26 @@ def crps_draws(draws: Any, y: Any, fair: bool = False) -> Array:
     if fair:
         n_pairs -= n_draws
     return from_y - np.tensordot(rank, ordered, axes=1) / n_pairs
+
+
+@accepts(lower=MODERATE, upper=MODERATE, y=MODERATE, coverage=proper_fraction)
+def interval_score(lower: Any, upper: Any, y: Any, coverage: float = 0.9) -> Array:
+    r"""Return the interval score of central intervals, elementwise, in units of y (D35).
+
+    With a = 1 - coverage it is :math:`(u - l) + \tfrac2a (l - y)_+ + \tfrac2a (y - u)_+`; smaller
+    is better, and its mean is smallest for the quantiles a/2 and 1 - a/2 of y (Gneiting and
+    Raftery 2007).
+
+    Parameters
+    ----------
+    lower, upper, y : array-like
+        Ends of the intervals and observed targets, of shapes that broadcast.
+    coverage : float
+        Probability of the intervals, above 0 and below 1.
+    """
+    lower, upper, y = (np.asarray(array, float) for array in (lower, upper, y))
+    outside = np.maximum(lower - y, 0.0) + np.maximum(y - upper, 0.0)
+    return upper - lower + 2.0 / (1.0 - coverage) * outside  # interval score (D35)
 
 
 def _distance(mean: Array, scale: Array) -> Array:

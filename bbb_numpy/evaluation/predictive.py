@@ -62,6 +62,10 @@ BAND = 2.0  # half-width of bands in standard deviations; holds 95.4 % of a Gaus
 BLOCK_NUMBERS = (
     4_000_000  # approximate largest size, in numbers, of a block of activations
 )
+# Size, in numbers, of a block of activations that stays in the cache, and the rows below which
+# reading the weights anew for every block would take longer than that saves
+CACHE_NUMBERS = 250_000
+MIN_BLOCK_ROWS = 64
 
 
 # checks of the arguments that all functions of predictions share
@@ -191,7 +195,9 @@ def outputs(
     buffers = Buffers()
     n_done = 0
     for w, params in _weight_blocks(estimator, theta, rng, samples):
-        step = max(1, BLOCK_NUMBERS // (len(w) * max(estimator.model.network.sizes)))
+        row_numbers = len(w) * max(estimator.model.network.sizes)
+        step = max(CACHE_NUMBERS // row_numbers, MIN_BLOCK_ROWS)
+        step = max(1, min(step, BLOCK_NUMBERS // row_numbers))
         of_samples = slice(n_done, n_done + len(w))
         for rows in blocks_of_rows(len(x), step):
             f = estimator.outputs(theta, w, x[rows], buffers.rewind())

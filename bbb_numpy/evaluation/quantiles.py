@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..numeric.layout import Array
 from ..numeric.validation import ANY_NUMBERS, Numbers, accepts
-from ..parts.likelihoods import Likelihood
+from ..parts.likelihoods import HeteroscedasticLikelihood, Likelihood
 from . import predictive
 from .predictive import BLOCK_NUMBERS, Source, blocks_of_rows, is_gaussian, outputs
 
@@ -27,6 +27,13 @@ __all__ = ["check_levels", "distribution_function", "likely_classes", "quantiles
 # Half-widths of the brackets within which a quantile is searched for, in units of the largest
 # scale: from 2 up to 2^511, whose square does not overflow yet
 BRACKET_WIDTHS = (*(2.0 ** (2**k) for k in range(9)), 2.0**511)
+# Largest last step towards a quantile of Gaussians, in units of the smallest scale: the error
+# that it leaves is about its third power, 1e-15 of that scale
+MAX_LAST_STEP = 1e-5
+MAX_STEPS = 30  # of `_gaussian_roots`, of which nearly all mixtures need two
+GAUSSIAN_BLOCK = (
+    32_768  # numbers of an array of `_gaussian_roots`, which the cache holds
+)
 
 
 def check_levels(name: str, value: Any) -> Array:
@@ -96,6 +103,7 @@ def distribution_function(
     total = np.zeros(shape)
     n_components, blocks = _components(estimator, theta, x, rng, samples)
     for _, rows, params in blocks:
+        params = [param.astype(np.float64) for param in params]
         below = likelihood.cdf(special, y[rows].astype(np.float64), *params)
         total[rows] += np.where(_undefined(params), np.nan, below).sum(axis=0)
     return total / n_components  # mean of the components' CDFs (D46)
@@ -119,7 +127,8 @@ def quantiles(
     Quantiles of Student's t that are more than 7e153 scales from its location are infinite.
 
     Every quantile is a root of the mixture's distribution function, not a mean of its components'
-    quantiles. It is found by bisection for counts, and by a bracketing method for real targets.
+    quantiles. It is found by Halley's method within a bracket for Gaussian noise (D46), by
+    bisection for counts, and by a bracketing method for other real targets.
 
     Parameters
     ----------
@@ -143,14 +152,19 @@ def quantiles(
     """
     levels = np.atleast_1d(check_levels("q", q))
     likelihood, n_outputs = estimator.model.likelihood, estimator.model.outputs
+    has_gaussian_noise: bool = type(likelihood).cdf is HeteroscedasticLikelihood.cdf
     out = np.empty((len(levels), len(x), n_outputs))
     order = np.argsort(levels)
     for rows, params in _row_blocks(estimator, theta, x, rng, samples):
-        roots = [_smallest(likelihood, params, level) for level in levels[order]]
+        if has_gaussian_noise:
+            roots = _gaussian_quantiles(likelihood, params, levels[order])
+        else:
+            of_levels = [_smallest(likelihood, params, q) for q in levels[order]]
+            roots = np.stack(of_levels)
         # Rounding could make the quantile of one level exceed that of the next; the maximum of
         # all lower levels prevents this
-        ordered = np.maximum.accumulate(np.stack(roots))
-        ordered[:, _undefined(params).any(axis=1)] = np.nan
+        ordered = np.maximum.accumulate(roots)
+        ordered[:, _undefined(params).any(axis=0)] = np.nan
         out[order, rows] = ordered.reshape(len(levels), -1, n_outputs)
     return out
 
@@ -208,25 +222,21 @@ def _drawn_components(
     """Yield the parameters of P(y|x, w), such as location and scale, for each weight sample.
 
     Arguments are those of `outputs`. A block is the slice of samples, the slice of rows, and the
-    list of parameters, float64 arrays (S_b, B, K) each.
+    list of parameters, arrays (S_b, B, K) each that the next block may overwrite.
     """
     likelihood = estimator.model.likelihood
     for block, rows, f, learned in outputs(estimator, theta, x, rng, samples):
         shape = likelihood.mean(learned, f).shape
         params = likelihood.components(learned, f)
-        yield (
-            block,
-            rows,
-            [np.broadcast_to(param, shape).astype(np.float64) for param in params],
-        )
+        yield block, rows, [np.broadcast_to(param, shape) for param in params]
 
 
 def _row_blocks(
     estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[slice, list[Array]]]:
-    """Yield slices of B rows, and the parameters of the S components, arrays (B * K, S) each.
+    """Yield slices of B rows, and the parameters of the S components, float64 arrays (S, B * K).
 
-    Entry b * K + k of the first axis is output k of row b.
+    Entry b * K + k of the last axis is output k of row b.
     """
     n_outputs = estimator.model.outputs
     step = max(1, BLOCK_NUMBERS // (samples * n_outputs))
@@ -236,10 +246,10 @@ def _row_blocks(
         n, blocks = _components(estimator, theta, x[rows], same_rng, samples)
         joined: list[Array] = []
         for components, rows_of_block, params in blocks:
-            joined = joined or [np.empty((len(x[rows]), n_outputs, n)) for _ in params]
+            joined = joined or [np.empty((n, len(x[rows]), n_outputs)) for _ in params]
             for array, param in zip(joined, params, strict=True):
-                array[rows_of_block, :, components] = np.moveaxis(param, 0, -1)
-        yield rows, [array.reshape(-1, n) for array in joined]
+                array[components, rows_of_block] = param
+        yield rows, [array.reshape(n, -1) for array in joined]
 
 
 def _undefined(params: list[Array]) -> Any:
@@ -247,8 +257,98 @@ def _undefined(params: list[Array]) -> Any:
     return np.logical_or.reduce([np.isnan(param) for param in params])
 
 
+def _gaussian_quantiles(
+    likelihood: Likelihood, params: list[Array], levels: Array
+) -> Array:
+    """Return the quantiles (Q, M) of M mixtures of S Gaussians at `levels` (Q,) (D46).
+
+    `params` are means and standard deviations, arrays (S, M). What Halley's method does not solve
+    to rounding, and numbers that are not finite, go to the bracketing method.
+    """
+    mean, sd = params
+    # Near F = 1, 1 - F is more precise than F: an upper quantile is minus a lower one of -y
+    signs = np.where(levels > 0.5, -1.0, 1.0)[:, None]
+    tails = np.minimum(levels, 1.0 - levels)[:, None]
+    out = np.empty((len(levels), mean.shape[1]))
+    n_columns = max(1, GAUSSIAN_BLOCK // (len(mean) * len(levels)))
+    for columns in blocks_of_rows(mean.shape[1], n_columns):
+        # (S, Q, M_b): every level is one more mixture, of -y in the upper half
+        means = signs * mean[:, None, columns]
+        scales = np.broadcast_to(sd[:, None, columns], means.shape)
+        q = np.broadcast_to(tails, means.shape[1:])
+        flat = (means.reshape(len(mean), -1), scales.reshape(len(mean), -1), q.ravel())
+        out[:, columns] = signs * _gaussian_roots(*flat).reshape(q.shape)
+    for index, level in enumerate(levels):
+        unsolved = np.flatnonzero(np.isnan(out[index]))
+        if len(unsolved):
+            of_unsolved = [param[:, unsolved] for param in params]
+            out[index, unsolved] = _smallest(likelihood, of_unsolved, level)
+    return out
+
+
+@np.errstate(all="ignore")
+def _gaussian_roots(mean: Array, sd: Array, q: Array) -> Array:
+    """Return the roots t (M,) of F(t) = q for M mixtures of S Gaussians, nan where none was found.
+
+    Halley's method solves Phi^-1(F(t)) = Phi^-1(q) instead, which for a single Gaussian is linear
+    in t. The root lies between the least and the largest quantile of the components, and between
+    all t tried; a step out of that bracket is replaced by its middle (D46).
+
+    Parameters
+    ----------
+    mean, sd : ndarray (S, M)
+        Means and standard deviations of the components.
+    q : ndarray (M,)
+        Probabilities in [0, 1/2].
+    """
+    from scipy import special
+
+    n_components, n_mixtures = mean.shape
+    out = np.full(n_mixtures, np.nan)
+    unsolved = np.arange(n_mixtures)
+    score = special.ndtri(q)  # Phi^-1(q)
+    ends = score * sd + mean
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    last_step = MAX_LAST_STEP * sd.min(axis=0)
+    # The first t is the quantile of one Gaussian with the moments of the mixture
+    centre = mean.mean(axis=0)
+    variance = np.square(sd).mean(axis=0) + np.square(mean - centre).mean(axis=0)
+    t = np.clip(centre + score * np.sqrt(variance), low, high)
+    precision = 1.0 / sd
+    for _ in range(MAX_STEPS):
+        z = (t - mean) * precision
+        below = special.ndtr(z).mean(axis=0)  # F(t) of the mixture (D46)
+        weight = np.exp(-0.5 * z * z) * precision
+        # F' and F'' divided by the density of N(0, 1) at h = Phi^-1(F)
+        h = special.ndtri(below)
+        scale = np.exp(0.5 * h * h) / n_components
+        first = scale * weight.sum(axis=0)
+        second = -scale * np.einsum("sm,sm->m", weight * precision, z)
+        newton = (score - h) / first
+        curvature = second / first + h * first  # h'' / h'
+        step = newton / (1.0 + 0.5 * newton * curvature)  # Halley's step (D46)
+        # Where F is flat the step may be short, but Newton's is long
+        solved = np.maximum(np.abs(step), np.abs(newton)) <= last_step
+        low = np.where(below < q, t, low)
+        high = np.where(below < q, high, t)
+        t = t + step
+        out[unsolved[solved]] = t[solved]
+        inside = (low < t) & (t < high)
+        t = np.where(inside, t, 0.5 * (low + high))
+        finished = solved | ~np.isfinite(t)
+        if finished.all():
+            break
+        if 2 * finished.sum() >= len(t):  # go on with the others alone
+            rest = np.flatnonzero(~finished)
+            unsolved, score, q, t = unsolved[rest], score[rest], q[rest], t[rest]
+            low, high, last_step = low[rest], high[rest], last_step[rest]
+            mean, precision = mean[:, rest], precision[:, rest]
+    return out
+
+
 def _smallest(likelihood: Likelihood, params: list[Array], q: float) -> Array:
-    """Return the `q`-quantiles (M,) of M mixtures of S components; `params` are arrays (M, S)."""
+    """Return the `q`-quantiles (M,) of M mixtures of S components; `params` are arrays (S, M)."""
+    params = [np.ascontiguousarray(param.T) for param in params]  # (M, S) each
     if likelihood.target_kind == "class":
         return (params[0].mean(axis=1) > 1.0 - q).astype(float)  # D46: F(0) = 1 - p
     if likelihood.target_kind == "count":

@@ -2,7 +2,7 @@
 
 - `regressor` and `classifier`: the two learners; `base` is what they share.
 - `plan`, `defaults`, `nested`: constructor arguments, what they stand for, and their fields.
-- `rows`, `columns`: data, checked and standardised.
+- `rows`, `columns`: data, checked, encoded and standardised; `encoder`: the encoding for pipelines.
 - `inference`, `methods`: how the posterior is found.
 - `state`, `representation`: what a fit leaves, and how it is shown.
 - `diagnosis`, `fit_measures`, `fit_report`: whether a fit describes its training rows.

@@ -42,7 +42,6 @@ from ..parts.posteriors import PointMass
 from ..registry import REGISTERED
 from ..training.recipe import Rows
 from ..training.schedules import schedule_table
-from .columns import encode_columns
 from .defaults import DEFAULTS
 from .diagnosis import diagnose_fit
 from .inference import supports_partial_fit
@@ -63,6 +62,7 @@ from .rows import (
     check_inputs,
     check_pair,
     check_weights,
+    encode_table,
     prepare_rows,
 )
 from .state import FittedState
@@ -450,14 +450,14 @@ class Learner(Fitted):
 
     # The next four methods convert targets and predictions; each learner implements them
 
-    def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
+    def _first_targets(self, x: Array, y: Array, plan: Plan, classes: Any) -> Targets:
         """Return targets (N, K) of a new fit, their likelihood, and fields that describe them.
 
         The fields are those of `FittedState`, such as `classes_`, as a dict.
 
-        `y` are the checked targets or labels; `classes` (C,) are all labels, or None for those in
-        `y`. Of `plan`, the parts that the constructor was given, 'likelihood' may be None, which
-        stands for the default.
+        `x` and `y` are the checked inputs and targets or labels; `classes` (C,) are all labels, or
+        None for those in `y`. Of `plan`, the parts that the constructor was given, 'likelihood' may
+        be None, which stands for the default.
         """
         raise NotImplementedError
 
@@ -517,6 +517,9 @@ class Learner(Fitted):
         # `noted` is a new learner on which scikit-learn sets n_features_in_ and the like, since
         # `self` must not change if the data are refused
         noted = type(self)()
+        table: dict[str, Any] = {}
+        if hasattr(X, "columns"):  # a data frame
+            X, table = encode_table(X)
         x, y = check_pair(noted, X, y, first=True, labels=self.task == "classification")
         n_inputs = x.shape[1]
         has_exposure = exposure is not None
@@ -527,7 +530,7 @@ class Learner(Fitted):
             )
         if has_exposure:
             x = np.column_stack([x, check_exposure(exposure, x)])
-        targets, likelihood, notes = self._first_targets(y, plan, classes)
+        targets, likelihood, notes = self._first_targets(x, y, plan, classes)
         rows = self._weighted_rows(
             x, targets, sample_weight, notes.get("classes_"), plan
         )
@@ -551,7 +554,7 @@ class Learner(Fitted):
             inference_=plan.parts["inference"],
             rng_=rng,
             predict_seed_=predict_seed,
-            **(notes | data.units),
+            **(notes | data.units | table),
         )
         return state, data
 
@@ -634,12 +637,10 @@ class Learner(Fitted):
         """
         old: Any = self.estimator_
         likelihood = plan.parts["likelihood"] or old.model.likelihood
+        n_features = old.model.network.sizes[0]
         target = self.fitted_.target_ or "identity"
         new: Any = plan.build(
-            self.n_features_in_,
-            old.model.outputs,
-            likelihood,
-            old.model.network.offset,
+            n_features, old.model.outputs, likelihood, old.model.network.offset
         )
         same = new.model == old.model and plan.parts["dtype"] == self.theta_.dtype
         same = same and plan.params.get("target", target) in (target, "auto")
@@ -663,8 +664,6 @@ class Learner(Fitted):
         With exposures, 1 by default, their offset is another column.
         """
         check_is_fitted(self)
-        if hasattr(self, "columns_") and hasattr(X, "iloc"):  # fit was given a table
-            X = encode_columns(X, self.columns_)
         return self._in_units(check_inputs(self, X), exposure)
 
     def _in_units(self, x: Array, exposure: Any = None) -> Array:

@@ -75,8 +75,10 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
 
         Parameters
         ----------
-        X : array-like (N, d_in)
-            Inputs.
+        X : array-like (N, d_in) or DataFrame
+            Inputs. Of a data frame, columns that are not numbers are encoded: categories and text
+            as 0 and 1, dates as days; missing cells are filled in, and an input of 0 and 1 tells
+            them (`columns.describe_columns`). Predictions then take data frames with these columns.
         y : array-like (N,)
             Labels of classes.
         sample_weight : array-like (N,), optional
@@ -263,7 +265,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
             return np.concatenate([1.0 - array, array], axis=1)
         return array
 
-    def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
+    def _first_targets(self, x: Array, y: Array, plan: Plan, classes: Any) -> Targets:
         """Return labels encoded as targets (N, K), their likelihood, and ``{"classes_": ...}``."""
         if classes is None:
             classes = np.unique(y)

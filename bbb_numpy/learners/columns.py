@@ -1,18 +1,19 @@
 """Encoding of the columns of a table as features: numbers, days, and categories as 0 and 1.
 
-A learner that the command line has fitted stores its `Column` objects, so that it predicts from a
-table with the same columns, in Python as well.
+A learner that was fitted to a table, in Python or by the command line, stores its `Column` objects,
+so that it predicts from a table with the same columns.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,15 +26,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_CATEGORIES",
+    "NUMERIC",
+    "SPACES",
     "Column",
     "call_all",
+    "check_categories",
+    "describe_columns",
     "detect_date_order",
     "encode_columns",
     "get_column",
+    "holds_text",
     "is_missing",
     "list_names",
     "locate_cell",
     "quote_cell",
+    "set_fill_values",
 ]
 
 MAX_CATEGORIES = 100  # largest number of categories of a column
@@ -66,6 +73,9 @@ class Column:
     order : {'', 'mdy', 'dmy'}
         Order of month, day and year in dates such as 12/31/2024. By default dates must look like
         2024-12-31.
+    indicator : bool
+        Whether a last feature is 1 where the value is missing, and 0 elsewhere. The features of
+        categories, if `fill` is None, are then all 0 where it is.
     """
 
     name: str
@@ -73,13 +83,17 @@ class Column:
     date: bool = False
     fill: float | str | None = None
     order: str = ""
+    indicator: bool = False
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the column's features: ``'size'``, or ``'colour=red'`` for each category."""
-        if not self.categories:
-            return (self.name,)
-        return tuple(f"{self.name}={category}" for category in self.categories)
+        """Names of the features: ``'size'``, ``'colour=red'`` for each category, 'size missing'."""
+        names = [self.name]
+        if self.categories:
+            names = [f"{self.name}={category}" for category in self.categories]
+        if self.indicator:
+            names.append(f"{self.name} missing")
+        return tuple(names)
 
     def read(self, frame: DataFrame) -> Series:
         """Return this column of `frame` as numbers, days or text, a Series (N,), NaN where missing.
@@ -131,18 +145,33 @@ class Column:
         """
         cells = self.read(frame)
         gaps = cells.isna()
-        if gaps.any() and self.fill is None:
+        if gaps.any() and self.fill is None and not self.indicator:
             raise ValueError(
                 f"{locate_cell(frame, self.name, gaps)}: a value is missing; fill it in, or leave "
-                "such rows out (--drop-missing), or fit with --fill median"
+                "such rows out (--drop-missing), or fit with --fill median, or in Python to a "
+                "table in which cells of this column are missing too"
             )
         if self.fill is not None:
             cells = cells.where(~gaps, self.fill)
-        if not self.categories:
-            return cells.to_numpy(float)[:, None]
-        # (N, C) matrix that is True where a cell holds the column's category
-        one_hot = cells.to_numpy()[:, None] == np.array(self.categories, object)
-        is_unknown = ~one_hot.any(axis=1)
+        features = cells.to_numpy()[:, None]
+        if self.categories:
+            features = self._one_hot(frame, cells, unknown)
+        if self.indicator:
+            features = np.hstack([features, gaps.to_numpy()[:, None]])
+        return features.astype(float)
+
+    def _one_hot(
+        self, frame: DataFrame, cells: Series, unknown: str
+    ) -> NDArray[np.bool_]:
+        """Return the matrix (N, C) that is True where a cell holds the column's category.
+
+        `cells` are those of `frame` after missing ones have been filled in.
+        """
+        from pandas import Index
+
+        codes = Index(self.categories).get_indexer(cells)  # (N,), -1 where none
+        one_hot: NDArray[np.bool_] = codes[:, None] == np.arange(len(self.categories))
+        is_unknown = (codes < 0) & cells.notna()
         if is_unknown.any():
             texts = list(dict.fromkeys(cells[is_unknown]))
             if unknown == "error":
@@ -151,7 +180,7 @@ class Column:
                 raise ValueError(
                     f"{location}: {quote_cell(texts[0])} must be one of the categories in the "
                     f"training rows, {categories}; correct it, or give such cells no category "
-                    "with --unknown ignore"
+                    "with --unknown ignore, in Python TableEncoder(unknown='ignore')"
                 )
             examples = list_names(texts, MAX_CATEGORIES_LISTED)
             warnings.warn(
@@ -160,7 +189,71 @@ class Column:
                 UserWarning,
                 stacklevel=3,
             )
-        return one_hot.astype(float)
+        return one_hot
+
+
+def describe_columns(frame: DataFrame) -> tuple[Column, ...]:
+    """Return how each column of a table is encoded, by its dtype and its cells.
+
+    Columns of dtype category, and columns in which at least half of the cells are text, become
+    categories; dates become days; numbers and truth values become numbers. Where cells are missing
+    they are filled in, and told by an indicator (`set_fill_values`).
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Training rows.
+
+    Raises
+    ------
+    ValueError
+        If two columns have one name, a column has more than `MAX_CATEGORIES` categories or no cell,
+        or its cells are text that may be meant as dates or numbers. The message names all such
+        columns.
+    """
+    names = [str(label) for label in frame.columns]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(
+            "columns must have names of their own; there is more than one "
+            f"{list_names(repeated, MAX_NAMES_LISTED)}"
+        )
+    return tuple(call_all(partial(_describe_column, frame, name) for name in names))
+
+
+def _describe_column(frame: DataFrame, name: str) -> Column:
+    """Return how the column `name` of a table is encoded."""
+    import pandas as pd
+
+    cells = get_column(frame, name)
+    gaps = is_missing(cells)
+    values = cells[~gaps]
+    column = Column(name)
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        texts = cells.cat.categories.map(_text)
+        column = replace(column, categories=check_categories(frame, name, texts))
+    elif cells.dtype.kind in "mc" or isinstance(cells.dtype, pd.PeriodDtype):
+        raise ValueError(
+            f"column {quote_cell(name)} holds {cells.dtype}; convert it to numbers, time "
+            "differences for example by / pandas.Timedelta(days=1)"
+        )
+    elif cells.dtype.kind == "M" or _all_dates(values):
+        column = replace(column, date=True)
+    elif cells.dtype.kind not in "biuf":
+        texts = values.map(_text)
+        numbers = pd.to_numeric(texts, errors="coerce")
+        if holds_text(frame, name, texts, numbers, TEXT_REMEDIES):
+            column = replace(column, categories=check_categories(frame, name, texts))
+    if gaps.any():
+        [column] = set_fill_values([column], frame)
+    return column
+
+
+def _all_dates(values: Series) -> bool:
+    """Return whether all cells of a column of objects are dates, such as `datetime.date`."""
+    if values.dtype.kind != "O":
+        return False
+    return len(values) > 0 and all(hasattr(cell, "year") for cell in values)
 
 
 def encode_columns(
@@ -253,8 +346,10 @@ def get_column(frame: DataFrame, name: str) -> Series:
     return frame.iloc[:, names.index(name)]
 
 
-def is_missing(cells: Any) -> Any:
-    """Return a mask of the cells (Series, DataFrame) that are NaN or a text such as 'NA' or '?'."""
+def is_missing(cells: Series) -> Series:
+    """Return a mask of the cells that are NaN, or a text such as 'NA' or '?'."""
+    if cells.dtype.kind in "biufcmM":
+        return cells.isna()  # a search for texts among a million numbers takes a second
     return cells.isna() | cells.isin(MISSING)
 
 
@@ -308,6 +403,146 @@ def list_names(names: Sequence[str], max_count: int) -> str:
     if len(names) > max_count:
         return f"{listed} and {len(names) - max_count} more"
     return listed
+
+
+def set_fill_values(columns: Sequence[Column], table: DataFrame) -> tuple[Column, ...]:
+    """Return columns that fill in missing cells, and tell them where the training rows have some.
+
+    A missing number or date becomes the median of the column, a missing category the most frequent
+    one. If a cell of `table` is missing, the column also gets an indicator (`Column.indicator`),
+    and a missing category is then none of the others.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        Columns whose missing values are to be filled.
+    table : DataFrame
+        Training rows; columns of numbers hold numbers.
+
+    Raises
+    ------
+    ValueError
+        If all values of a column are missing.
+    """
+
+    def with_fill(column: Column) -> Column:
+        """Return `column` with the value, and the indicator, for its missing cells."""
+        cells = column.read(table)
+        values = cells.dropna()
+        if not len(values):
+            raise ValueError(
+                f"column {quote_cell(column.name)} has no value to fill it with; leave it out "
+                f"with --leave-out {quote(column.name)}"
+            )
+        indicator = len(values) < len(cells)
+        fill: float | str | None = None
+        if not column.categories:
+            fill = float(values.median())
+        elif not indicator:
+            fill = str(values.mode()[0])
+        return replace(column, fill=fill, indicator=indicator)
+
+    return tuple(map(with_fill, columns))
+
+
+# Remedies for columns of text that may be something else, by what their cells look like, in Python
+TEXT_REMEDIES = {
+    "time": "drop the column",
+    "date": "pandas.to_datetime makes dates of the column",
+    "number": "convert the column to numbers, or to labels with astype('category')",
+}
+DATE = re.compile(
+    r"(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d\d))([T ].*)?"
+    r"|\d{1,2}:\d\d(:\d.*)?",
+    re.ASCII,
+)
+TIME = re.compile(r"\d{1,2}:\d\d(:\d.*)?", re.ASCII)
+# Matches numbers with currency, unit or separators: $5, EUR 5, 5 kg, 30 km/h, 1.234,5, 12 %, 5 m2
+NUMERIC = re.compile(
+    r"(?:[^\w\s.-]{1,3}|[A-Z]{2,3}\$?\s)?\s*[+-]?\d[\d.,' ]*(?:[eE][+-]?\d+)?"
+    r"\s*[^\w\s-]{0,2}(?:[^\W\d_]{1,4}(?:/[^\W\d_]{1,3})?[23²³]?)?"
+)
+SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")  # non-breaking and thin spaces
+
+
+def holds_text(
+    frame: DataFrame,
+    name: str,
+    texts: Series,
+    numbers: Series,
+    remedies: Mapping[str, str],
+) -> bool:
+    """Return whether a column holds text: less than half of its cells are numbers.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Table that has the column.
+    name : str
+        Name of the column.
+    texts : Series
+        Its cells that are not missing, as text.
+    numbers : Series
+        The same cells as numbers, NaN where a cell is not one.
+    remedies : mapping of str to str
+        What the messages advise for cells that look like a 'time', a 'date' or a 'number'.
+
+    Raises
+    ------
+    ValueError
+        If all cells are dates or times, or most look like numbers in another format.
+    """
+    if 2 * numbers.notna().sum() >= len(texts):
+        return False
+    location = locate_cell(frame, name, frame.index == texts.index[0])
+    first_cell = f"{location}: {quote_cell(texts.iloc[0])}"
+    distinct = texts.unique()
+    if all(map(TIME.fullmatch, distinct)):
+        raise ValueError(
+            f"{first_cell}, like all cells of the column, is a time of the day; write it as a "
+            f"number of hours, or {remedies['time']}"
+        )
+    if all(map(DATE.fullmatch, distinct)):
+        raise ValueError(
+            f"{first_cell}, like all cells of the column, is a date or a time; {remedies['date']}"
+        )
+    n_numeric = sum(
+        bool(NUMERIC.fullmatch(text.translate(SPACES))) for text in distinct
+    )
+    if 2 * n_numeric > len(distinct):
+        raise ValueError(
+            f"{first_cell} looks like a number but is not one; {remedies['number']}"
+        )
+    return True
+
+
+def check_categories(
+    frame: DataFrame, name: str, texts: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the distinct texts of a column, sorted, as its categories.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Table that has the column.
+    name : str
+        Name of the column.
+    texts : iterable of str
+        Its cells as text; those that stand for a missing value are left out.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or more than `MAX_CATEGORIES`.
+    """
+    categories = sorted({*texts} - {*MISSING})
+    if not 1 <= len(categories) <= MAX_CATEGORIES:
+        raise ValueError(
+            f"{frame.attrs.get('source', 'the table')}: column {quote_cell(name)} holds "
+            f"{len(categories)} different texts; accepted are 1 to {MAX_CATEGORIES} categories. "
+            "Group its texts, or leave it out with --leave-out"
+        )
+    return tuple(categories)
 
 
 DAY_AND_MONTH = re.compile(

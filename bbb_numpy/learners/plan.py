@@ -21,7 +21,6 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
-from ..evaluation.target_units import TARGET_UNITS
 from ..model.joint import Likelihood, Model
 from ..model.kl_weights import NoWarmUp
 from ..model.objectives import FreeEnergy, Renyi
@@ -50,6 +49,7 @@ from .defaults import (
 )
 from .inference import default_chains, inferences, method_for
 from .methods import Method
+from .target_scale import TARGET_SCALES
 
 __all__ = [
     "Plan",
@@ -89,7 +89,7 @@ CONSTRAINTS: dict[str, Any] = {
     "samples": [UP_TO_MAX_SAMPLES, None],
     "predict_samples": [UP_TO_MAX_SAMPLES, None],
     "standardize": ["boolean"],
-    "target": [StrOptions(set(TARGET_UNITS))],
+    "target": [StrOptions(set(TARGET_SCALES))],
     "early_stopping": [EarlyStopping, None],
     # `check_plan` checks the range, since scikit-learn's Interval fails for a Fraction
     "validation_fraction": [Real],

@@ -58,7 +58,7 @@ class Fitted(Stateful, BaseEstimator):
         predict_seed_: int
         classes_: Array  # (C,) labels, of a classifier only
         fit_report_: FitReport
-        # columns of the table, only if the command line fitted the learner
+        # columns of the table, only if not all of its cells were numbers
         columns_: tuple[Column, ...]
 
     @property
@@ -164,6 +164,22 @@ class Fitted(Stateful, BaseEstimator):
                 "feature_importances_ is undefined: every mean weight of the first layer is 0"
             )
         return power / power.sum()
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names (d_in,) of the network's inputs, those that encode columns included.
+
+        Parameters
+        ----------
+        input_features : ignored
+            Present because scikit-learn's transformers have it.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        if hasattr(self, "columns_"):
+            names = [name for column in self.columns_ for name in column.features]
+        if names is None:
+            names = [f"x{index}" for index in range(self.n_features_in_)]
+        return np.array(names, dtype=object)
 
     def _repr_html_inner(self) -> str:
         """Return scikit-learn's diagram as HTML and, if fitted, a table of the fit's results."""

@@ -20,15 +20,24 @@ from ..numeric.layout import Array
 from ..numeric.standardisation import moments, standardise
 from ..numeric.validation import ANY_NUMBERS, contains_instance, short_repr
 from ..training.recipe import Rows
+from .columns import (
+    MAX_NAMES_LISTED,
+    describe_columns,
+    encode_columns,
+    is_missing,
+    list_names,
+)
 
 __all__ = [
     "TrainingData",
     "append_offset",
+    "as_frame",
     "check_exposure",
     "check_finite",
     "check_inputs",
     "check_pair",
     "check_weights",
+    "encode_table",
     "prepare_rows",
     "principal_axes",
 ]
@@ -127,6 +136,77 @@ def _column_of_no_numbers(frame: Any) -> tuple[Any, Any, Any] | None:
     return None
 
 
+def as_frame(x: Any) -> Any:
+    """Return a data frame of another library, such as polars, as one of pandas; else `x` itself.
+
+    Parameters
+    ----------
+    x : object
+        Inputs.
+    """
+    is_other = hasattr(x, "columns") and hasattr(x, "to_numpy")
+    if hasattr(x, "iloc") or not is_other:
+        return x
+    from pandas import DataFrame
+
+    return DataFrame({name: x[name].to_numpy() for name in x.columns})
+
+
+def encode_table(x: Any) -> tuple[Any, dict[str, Any]]:
+    """Encode the columns of a data frame for a new fit, unless all its cells are numbers.
+
+    Parameters
+    ----------
+    x : data frame (N, n_columns)
+        Inputs.
+
+    Returns
+    -------
+    x : DataFrame (N, d_in), or data frame
+        The features that encode the columns; a table of numbers unchanged.
+    fitted : dict
+        Fields of `FittedState` that describe the columns; empty if `x` is unchanged.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a column cannot be encoded; the message names it.
+    """
+    frame = as_frame(x)
+    if not hasattr(frame, "iloc"):
+        return x, {}
+    has_gaps = any(is_missing(cells).any() for _, cells in frame.items())
+    if not has_gaps and _column_of_no_numbers(frame) is None:
+        return x, {}
+    columns = describe_columns(frame)
+    fitted: dict[str, Any] = {"columns_": columns, "n_features_in_": len(columns)}
+    if all(isinstance(label, str) for label in frame.columns):
+        fitted["feature_names_in_"] = np.array(frame.columns, dtype=object)
+    return encode_columns(frame, columns), fitted
+
+
+def _encode_as_in_fit(owner: BaseEstimator, x: Any) -> tuple[BaseEstimator, Any, bool]:
+    """Return arguments of `validate_data`: owner, inputs, and whether to store their features.
+
+    A table is encoded as that of the fit of `owner`; its features need not be compared with those
+    of the fit, so that they are stored in a learner that is not used any more.
+    """
+    columns = getattr(owner, "columns_", None)
+    if columns is None:
+        return owner, x, False
+    frame = as_frame(x)
+    if hasattr(frame, "iloc"):
+        return type(owner)(), encode_columns(frame, columns), True
+    n_features = sum(len(column.features) for column in columns)
+    if n_features != owner.n_features_in_:
+        names = list_names([column.name for column in columns], MAX_NAMES_LISTED)
+        raise TypeError(
+            f"X must be a data frame, as in fit, with the columns {names}; got a "
+            f"{type(x).__name__}"
+        )
+    return owner, x, False
+
+
 def check_inputs(owner: BaseEstimator, x: Any) -> Array:
     """Check inputs of a fitted learner, and return them as a finite float64 matrix (N, d_in).
 
@@ -144,8 +224,9 @@ def check_inputs(owner: BaseEstimator, x: Any) -> Array:
         For a data frame the message names the column.
     """
     _refuse_cells(X=x)
+    owner, x, first = _encode_as_in_fit(owner, x)
     try:
-        return _float64(X=validate_data(owner, x, reset=False))[0]
+        return _float64(X=validate_data(owner, x, reset=first))[0]
     except (TypeError, ValueError):
         _name_column(X=x)
         raise
@@ -185,6 +266,8 @@ def check_pair(
     _refuse_cells(labels="y" if labels else "", X=x, y=y)
     if labels and y is not None:
         _check_label_types(y)
+    if not first:
+        owner, x, first = _encode_as_in_fit(owner, x)
     try:
         rows, targets = validate_data(owner, x, y, reset=first, multi_output=not labels)
         if labels:

@@ -469,6 +469,11 @@ def compute_spectrum(
     """
     params = _views(estimator.model, learned)
     scale = _prior_sd(estimator.model, params)
+    n_outputs = estimator.model.outputs
+    if estimator.correlated:
+        block = estimator.correlated[0]
+        if block.rows == 1 and len(rows.x) * n_outputs < block.columns:
+            return _spectrum_by_rows(estimator, mu, params, scale, rows)
     sums = _sum_curvature(estimator, mu, params, scale, rows)
     v_squared = np.square(mu / scale)
     if not estimator.correlated:
@@ -493,6 +498,54 @@ def compute_spectrum(
     curvature = np.concatenate(curvatures, axis=1).clip(min=0.0)
     return Spectrum(
         curvature, tuple(basis), scale, squared_norm, sums.misfit, sums.n_rows
+    )
+
+
+def _spectrum_by_rows(
+    estimator: Linearised, mu: Array, params: Params, scale: Array, rows: Rows
+) -> Spectrum:
+    """Return what `compute_spectrum` returns, where N K numbers are fewer than the weights (D69).
+
+    The eigenvalues are those of a matrix of N K rows; along all other directions the curvature
+    is 0. `params` are the learned scales by name, and `scale` (P,) the prior's standard deviations.
+    """
+    (block,) = estimator.correlated
+    net = estimator.model.network
+    x, y, sample_weight = rows
+    if sample_weight is None:
+        sample_weight = np.ones(len(x))
+    f, slopes, _ = jacobian(net, mu, x)  # outputs (N, K), Jacobian (N, K, P)
+    slopes = slopes[..., block.begin :] * scale[block.begin :]
+    curvature = estimator.model.likelihood.curvature(params, f[None])[0]  # (N, K, K)
+    curvature = curvature * sample_weight[:, None, None]
+    eigenvalues, vectors = np.linalg.eigh(curvature)
+    # the symmetric root of Lambda, which is diagonal where Lambda is
+    root = (vectors * np.sqrt(eigenvalues.clip(0.0))[:, None]) @ vectors.mT
+    n_numbers = curvature[..., 0].size  # N K
+    weighted = (root @ slopes).reshape(
+        n_numbers, -1
+    )  # (N K, p)  G = weighted weighted^T
+    # an orthonormal basis whose first N K columns span the rows of `weighted`
+    basis, triangle = np.linalg.qr(weighted.T, mode="complete")  # (p, p), (p, N K)
+    triangle = triangle[:n_numbers]
+    _, rotation = np.linalg.eigh(triangle @ triangle.T)
+    basis[:, :n_numbers] = basis[:, :n_numbers] @ rotation
+    squares = np.square(triangle.T @ rotation).reshape(len(x), -1, n_numbers)
+    groups = squares.sum(axis=0)  # (K, N K)  curvature that each output adds
+    misfit = np.zeros(1)
+    if "log_noise" in params:  # each output has a noise scale of its own
+        misfit = np.einsum("nkk,nk->k", curvature, (y - f) ** 2)
+    else:
+        groups = groups.sum(axis=0, keepdims=True)
+    directions = np.zeros((len(groups), basis.shape[1]))  # 0 outside of the span (D69)
+    directions[:, :n_numbers] = groups
+    return Spectrum(
+        directions,
+        (np.ones((1, 1)), scale[block.begin :, None] * basis),
+        scale,
+        float(np.sum(np.square(mu / scale)[block.begin :])),
+        misfit,
+        float(sample_weight.sum()),
     )
 
 

@@ -63,6 +63,14 @@ STUDIES = {
         what="the bounds that many starts reach, and the ways between",
         seconds=7,
     ),
+    "few-rows": Study(
+        module="ours.few_rows",
+        what="whether intervals of 5 to 120 rows hold what they promise; resumable",
+        seconds=300,
+        quick="five of seven numbers of rows, three of four data sets",
+        quick_seconds=30,
+        full="200 data sets a cell, and what explains them: hours, resumable",
+    ),
     "certificate": Study(
         module="ours.certificate",
         what="PAC-Bayes certificates of digits, with and without a prior from data; needs data",

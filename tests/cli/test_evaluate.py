@@ -1,6 +1,7 @@
 """`bbb-numpy evaluate`: what it prints are the scores of rows that no model was fitted to."""
 
 import json
+import re
 from functools import partial
 from pathlib import Path
 
@@ -175,6 +176,37 @@ def test_which_class_is_judged_and_which_is_missing_is_said(capsys):
     assert evaluate("kind", "--held-out", "0.9") == 2
     err = capsys.readouterr().err
     assert "no training row is of the class 'rare'; hold fewer rows out (--held-out)" in err
+
+
+@pytest.mark.usefixtures("table")
+def test_each_class_has_scores_and_errors_that_cost_differently_have_a_threshold(capsys):
+    rare(8)
+    words = ("--costs", "1", "9", "--folds", "2", "--json", "n.json")
+    assert evaluate("kind", *words, options=("--epochs", "5")) == 0
+    out = capsys.readouterr().out
+    report = json.loads(Path("n.json").read_text())
+    scarce, common = report["classes"]
+    assert (scarce["label"], scarce["n_rows"], common["n_rows"]) == ("rare", 8, 32)
+    assert (scarce["observed"], common["observed"]) == (0.2, 0.8)
+    assert scarce["predicted"] + common["predicted"] == pytest.approx(1)
+    learner = report["models"]["mean-field"]
+    assert scarce["roc_auc"] == learner["roc_auc"]["value"]
+    assert scarce["brier"] == pytest.approx(learner["brier"]["value"])
+    assert f"{scarce['average_precision']:.3f}" in out
+    assert "If a false alarm costs 1 and a missed 'rare' 9, the alarm is raised from the" in out
+    assert "from the probability 0.1 on: " in out
+    cost, at_half = map(
+        float, re.findall(r"on: ([\d.]+) a row, and ([\d.]+) from one half", out)[0]
+    )
+    # of every row an alarm costs 32 of 40, and of none 72 of 40
+    assert 0 <= cost <= max(at_half, 0.8)
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize(("target", "words"), [("y", ()), ("count", ("--task", "classification"))])
+def test_costs_are_for_two_classes(target, words, capsys):
+    assert evaluate(target, "--costs", "1", "9", *words) == 2
+    assert "--costs is for a target of two classes" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("table")

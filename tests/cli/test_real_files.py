@@ -243,8 +243,14 @@ def test_numbers_are_read_as_decimal_and_thousands_say(run, tmp_path):
     assert "--decimal and --thousands must be different signs; got '.' for both" in err
 
 
-def test_missing_inputs_become_the_median_of_fit(run, tmp_path):
+def test_missing_inputs_become_the_median_of_fit_and_are_told_if_fit_had_some(run, tmp_path):
     data = written(tmp_path / "d.csv", "a,b,y\n1,x,1\n2,,2\nNA,x,3\n4,z,4\n9,x,5\n")
+    run("fit", data, "--target", "y", "--fill", "median", *SHORT)
+    assert load("model.npz").columns_ == (
+        Column("a", fill=3.0, indicator=True),
+        Column("b", ("x", "z"), indicator=True),
+    )
+    data = written(tmp_path / "d.csv", "a,b,y\n1,x,1\n2,x,3\n4,z,4\n9,x,5\n")
     run("fit", data, "--target", "y", "--fill", "median", *SHORT)
     model = load("model.npz")
     assert model.columns_ == (Column("a", fill=3.0), Column("b", ("x", "z"), fill="x"))
@@ -330,6 +336,22 @@ def test_an_interval_adds_its_ends_and_class_weights_reach_the_model(run, tmp_pa
     options = ("--class-weight", "balanced", *SHORT)
     run("fit", flowers(tmp_path), "--target", "kind", *options)
     assert load("model.npz").class_weight == "balanced"
+
+
+def test_a_price_is_modelled_on_the_log_scale_and_printed_in_its_own_units(run, tmp_path):
+    data = written(tmp_path / "d.csv", "a,price\n1,10\n2,20\n3,45\n4,80\n")
+    out, _ = run("fit", data, "--target", "price", "--target-scale", "log", *SHORT)
+    model = load("model.npz")
+    assert f"{model.noise_scale_[0]:.6g} (of log price)" in out
+    assert model.target_ == "log"
+    out, _ = run("predict", "model.npz", data, "--interval", "0.99")
+    assert all(float(row["lower"]) > 0 for row in rows(out))
+    data = written(tmp_path / "e.csv", "a,price\n1,10\n2,-20\n3,45\n4,80\n")
+    _, err = run("fit", data, "--target", "price", "--target-scale", "log", *SHORT, ends=2)
+    assert "target='log' needs y > 0, whose logarithm is modelled; got -20 at" in err
+    options = ("--task", "counts", "--target-scale", "log")
+    _, err = run("fit", data, "--target", "a", *options, ends=2)
+    assert "--target-scale is for numbers, not for counts" in err
 
 
 def test_without_arviz_fit_says_how_to_measure_r_hat(run, tmp_path, monkeypatch):

@@ -6,12 +6,15 @@ import io
 import os
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bbb_numpy.cli import tables
 from bbb_numpy.cli.tables import TableError, csv_text, parse_numbers, read_csv
+from bbb_numpy.learners.columns import is_missing
 
 
 @pytest.fixture
@@ -136,6 +139,7 @@ BROKEN = [
     (",a,a\n0,1,2\n", "every column needs a name of its own"),
     ("a,b\n1,2\n\n3\n", "data.csv, line 4 has 1 cell, the header has 2, separated by ','"),
     ('a,b\n"1\n2",2\n3\n', "line 4 has 1 cell"),
+    ('a,b\n1.5,"2\n3",4\n', "line 3 has 3 cells, the header has 2"),
     ("a,b\n1,2,3\n1,2,3\n", "line 2 has 3 cells, the header has 2"),
     ('a,b\n"1,2\n', "line 2: unexpected end of data"),
     ('a,b\n"1"x,2\n', "line 2: ',' expected after '\"'"),
@@ -168,3 +172,83 @@ def test_without_pandas_one_line_says_what_to_install(csv_file, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"needs pandas; install it with: pip install 'bbb_numpy"):
         read_csv(csv_file("a\n1\n"))
+
+
+# what a file may hold in the place of a cell; most of it is no number, or not for everybody
+CELLS = [
+    *("0", "-0", "+5", "1.5", "-.5", "3.", ".", "1e3", "1E-400", "1e400", "1e", "0x1A", "1_000"),
+    *("007", "9007199254740993", "18446744073709551616", "1" * 400, "0.1000000000000000055511151"),
+    *("inf", "-Infinity", "nan", "-nan", "NAN", "NA", "N/A", "#N/A", "<NA>", "?", "NULL", "null"),
+    *("", " ", " 1", "1 ", " NA", "None", "True", "false", "1,5", "1.234,5", "1 234", "٣", "½"),
+    *('"1"', '"a,b"', '"a;b"', '""', '"a""b"', 'a"b', '"a"b', '"a\nb"', '" 2 "', "'3'", "#", "\\"),
+    *("2024-12-31", "12:30", "1+2j", "\ufeff1", "\u00a07", "\x1a", "x\x0by", "\x1c5", "a\r", "$5"),
+]  # fmt: skip
+
+
+def check_parsers_agree(path, separator=None, decimal=None):
+    """Numbers are those of the text, and a column of numbers has no cell that is something else."""
+
+    def read(**options):
+        try:
+            return read_csv(str(path), separator, **options)
+        except TableError as error:
+            return str(error)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "_is_regular", lambda *_: False)
+        careful = read()
+    for text_columns in None, (), ("a", "3"):
+        fast = read(text_columns=text_columns, decimal=decimal)
+        if isinstance(careful, str):
+            assert fast == careful
+            continue
+        assert list(fast.columns) == list(careful.columns)
+        assert fast.index.tolist() == careful.index.tolist()
+        for name in careful.columns:
+            text, values = careful[name], fast[name]
+            if values.dtype == object:
+                assert values.tolist() == text.tolist()
+                continue
+            assert text_columns is not None
+            assert name not in text_columns
+            np.testing.assert_array_equal(values, parse_numbers(text, decimal))
+            np.testing.assert_array_equal(is_missing(values), is_missing(text))
+            assert np.isfinite(values[~is_missing(text)]).all()
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_the_fast_parser_reads_each_odd_cell_as_the_careful_one_does(decimal, tmp_path):
+    path = tmp_path / "data.csv"
+    for cell in CELLS:
+        path.write_bytes(f"a;b;c\n1;{cell};2\n3;{cell};{cell}\n".encode())
+        check_parsers_agree(path, ";", decimal)
+
+
+@given(
+    columns=st.lists(
+        st.lists(st.sampled_from(CELLS) | st.floats().map(repr), min_size=1, max_size=2),
+        min_size=3,
+        max_size=3,
+    ),
+    names=st.sampled_from(["a,b,c", "a,b", ",b,c", "a,a,c", "a,b,", '"a",b,"c d"', "1,2,3"]),
+    separator=st.sampled_from(",;\t"),
+    line_end=st.sampled_from(["\n", "\r\n", "\n\n"]),
+    end=st.sampled_from(["", "\n", "\n\n", " \n", ",\n"]),
+)
+def test_the_fast_parser_reads_odd_files_as_the_careful_one_does(
+    columns, names, separator, line_end, end, tmp_path_factory
+):
+    rows = [[cells[k % len(cells)] for cells in columns] for k in range(2)]
+    lines = [names.replace(",", separator), *(separator.join(row) for row in rows)]
+    path = tmp_path_factory.mktemp("pair") / "data.csv"
+    path.write_bytes((line_end.join(lines) + end).encode())
+    check_parsers_agree(path, separator)
+
+
+def test_numbers_of_a_long_table_are_found_though_a_late_cell_is_none(csv_file):
+    rows = ["1.5,NA,4"] * 1500 + ["2.5,,oops"]
+    table = read_csv(csv_file("\n".join(["a,b,c", *rows])), text_columns=())
+    assert table["a"].sum() == 2252.5
+    assert table["b"].isna().all()
+    assert table["c"].tolist() == ["4"] * 1500 + ["oops"]
+    assert table.index[-1] == 1502

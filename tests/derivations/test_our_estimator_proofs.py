@@ -514,6 +514,15 @@ def test_the_evidence_around_a_mode_and_mackays_updates():
     equal(rows / (misfit + known / best), best)  # both forms of the noise
 
 
+@pytest.mark.equation("D69")
+def test_rows_may_take_the_place_of_weights():
+    r, alpha = matrix("R", 2, 3), positives("a")
+    weights, rows = alpha * sympy.eye(3) + r.T * r, alpha * sympy.eye(2) + r * r.T
+    equal(weights.det(), alpha * rows.det())
+    inverse = (sympy.eye(3) - r.T * rows.inv() * r) / alpha
+    equal(list((weights * inverse).applyfunc(sympy.simplify)), list(sympy.eye(3)))
+
+
 @pytest.mark.equation("D56")
 def test_the_last_layer_is_linear_regression_one_row_after_the_other():
     rng = np.random.default_rng(56)

@@ -749,6 +749,30 @@ def test_pits_intervals_and_the_parts_of_the_brier_score():
     equal(score, parts[0] - parts[1] + parts[2] + parts[3])
 
 
+@pytest.mark.equation("D35")
+def test_the_best_interval_and_the_cheapest_decision():
+    low, high, a, far = positives("l u a far")
+    # the mean score of an interval under the uniform density on [0, far]
+    mean = (
+        high
+        - low
+        + 2
+        / (a * far)
+        * (sympy.integrate(low - v, (v, 0, low)) + sympy.integrate(v - high, (v, high, far)))
+    )
+    equal(diff(mean, high), 1 - 2 / a * (far - high) / far)
+    equal(diff(mean, low), -1 + 2 / a * low / far)
+    best = mean.subs({low: a / 2 * far, high: (1 - a / 2) * far})
+    for other in ((a / 3 * far, (1 - a / 2) * far), (a / 2 * far, (1 - a) * far)):
+        worse = mean.subs({low: other[0], high: other[1]}) - best
+        assert number(worse, {a: 0.1, far: 2.0}) > 0
+    # an alarm that costs as much as silence
+    p, false_alarm, missed = positives("p fp fn")
+    at_threshold = p * missed - (1 - p) * false_alarm
+    equal(at_threshold.subs(p, false_alarm / (false_alarm + missed)), 0)
+    equal(diff(at_threshold, p), missed + false_alarm)  # silence is dearer above
+
+
 @pytest.mark.equation("D36")
 def test_signal_to_noise():
     e = reals("e")
@@ -1023,6 +1047,17 @@ def test_targets_on_the_scale_of_their_logarithm():
     c = reals("c")
     product = moment(1, m + mu, v + e2 + 2 * c)
     equal(product - mean * moment(1, mu, e2), mean * moment(1, mu, e2) * (exp(c) - 1))
+    # two rows: the best Gaussian density of each scale, and what the logarithm gains
+    residual, residual_of_logs = positives("r r0")
+
+    def best(variance):
+        return -HALF * LOG_2PI - log(variance) / 2 - HALF
+
+    targets = positives("y:2")
+    jacobian = sum(log(1 / target) for target in targets) / 2
+    gain = best(residual_of_logs**2) + jacobian - best(residual**2)
+    mean_log = sum(log(target) for target in targets) / 2
+    equal(gain, log(residual) - log(residual_of_logs) - mean_log)
 
 
 @pytest.mark.equation("D46")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 
 from bbb_numpy import MLP, MeanField, Model, Reparameterised
 from bbb_numpy.evaluation import quantiles as module
@@ -74,6 +74,57 @@ def test_the_distribution_function_of_gaussian_noise_is_the_pit():
     assert np.allclose(probabilities, pit(means, scales, y), rtol=1e-13)
 
 
+EXPONENTS = st.floats(-6.0, 6.0)
+PROBABILITIES = st.one_of(st.floats(0.01, 0.99), st.sampled_from([1e-200, 1e-9, 0.5, 1 - 1e-9]))
+
+
+@pytest.mark.equation("D46")
+@given(
+    st.integers(0, 99),
+    st.sampled_from([1, 2, 3, 10, 40]),
+    EXPONENTS,
+    st.floats(0, 5),
+    PROBABILITIES,
+)
+def test_mixtures_of_gaussians_have_the_quantiles_that_bracketing_finds(
+    seed, components, exponent, spread, q
+):
+    """Equal, distant, narrow and wide components, up to scales that differ by factors of 1e10."""
+    random = np.random.default_rng(seed)
+    mean = 10.0**exponent * random.standard_normal((components, 6))
+    sd = np.exp(spread * random.standard_normal((components, 6)))
+    quick = module._gaussian_quantiles(GaussianLikelihood(), [mean, sd], np.array([q]))[0]
+    bracketed = module._smallest(GaussianLikelihood(), [mean, sd], q)
+    sign, tail = (-1.0, 1.0 - q) if q > 0.5 else (1.0, q)
+    reached = [stats.norm.cdf(sign * (y - mean) / sd).mean(axis=0) for y in (quick, bracketed)]
+    # where F is flat all of a plateau is as good, and where it is steep y's rounding is felt
+    steepness = (stats.norm.pdf((bracketed - mean) / sd) / sd).mean(axis=0)
+    felt = 4e-15 * np.abs(bracketed) * steepness
+    error = np.abs(np.subtract(reached, tail))
+    assert (error[0] <= error[1] + felt + 1e-12 * tail).all()
+
+
+def test_usual_mixtures_of_gaussians_need_no_bracketing(monkeypatch):
+    """Two evaluations of F solve most of them."""
+    random = np.random.default_rng(2)
+    mean = 0.2 * random.standard_normal((100, 50))
+    sd = np.exp(0.3 * random.standard_normal((100, 50)))
+    monkeypatch.setattr(module, "MAX_STEPS", 2)
+    roots = module._gaussian_roots(mean, sd, np.full(50, 0.05))
+    assert np.isfinite(roots).sum() >= 40
+    monkeypatch.setattr(module, "MAX_STEPS", 4)
+    monkeypatch.delattr(module, "_smallest")
+    levels = np.array([0.05, 0.95])
+    roots = module._gaussian_quantiles(GaussianLikelihood(), [mean, sd], levels)
+    for root, column_mean, column_sd in zip(roots.T, mean.T, sd.T, strict=True):
+
+        def excess(y, q, loc=column_mean, scale=column_sd):
+            return stats.norm.cdf(y, loc, scale).mean() - q
+
+        oracle = [optimize.brentq(excess, -9, 9, (q,), xtol=1e-12) for q in levels]
+        np.testing.assert_allclose(root, oracle, rtol=1e-10)
+
+
 @pytest.mark.equation("D46")
 @pytest.mark.parametrize("q", [0.0, 1e-9, 0.05, 0.3, 0.5, 0.8, 0.95, 1 - 1e-9])
 def test_the_quantile_of_counts_is_the_smallest_number_that_reaches_q(q):
@@ -119,6 +170,7 @@ def test_blocks_of_rows_and_samples_change_nothing(name, monkeypatch):
     built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
     of_one_block = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
     monkeypatch.setattr(module, "BLOCK_NUMBERS", 170)
+    monkeypatch.setattr(module, "GAUSSIAN_BLOCK", 600)
     monkeypatch.setattr("bbb_numpy.evaluation.predictive.BLOCK_NUMBERS", 700)
     of_many_blocks = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
     assert np.allclose(of_many_blocks, of_one_block, rtol=1e-12)

@@ -13,6 +13,7 @@ from small_learners import regression_rows, regressor
 import bbb_numpy
 from bbb_numpy import GaussianLikelihood
 from bbb_numpy.learners.inference import Sampling
+from bbb_numpy.learners.target_scale import choose_target
 
 X, F = regression_rows()
 Y = np.exp(F)
@@ -154,3 +155,64 @@ def test_a_report_of_a_failed_fit_speaks_of_log_y():
     with pytest.warns(match="the log-normal with mean and variance of log y"):
         model.fit(X, np.exp(rng.standard_normal(len(X))))
     assert model.fit_report_.target_kind == "log"
+
+
+def straight_lines(rows=200):
+    """Return inputs, a line in them, and noise."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((rows, 2))
+    return x, x @ [0.5, -0.3], rng.standard_normal(rows)
+
+
+def box_cox(x, y):
+    """Log density that a line for log y gains over one for y, in nats of all rows."""
+    design = np.column_stack([np.ones(len(x)), x])
+
+    def density(t):
+        residual = t - design @ np.linalg.lstsq(design, t, rcond=None)[0]
+        return stats.norm(0, residual.std()).logpdf(residual).sum()
+
+    return density(np.log(y)) - np.log(y).sum() - density(y)
+
+
+@pytest.mark.equation("D73")
+@pytest.mark.parametrize("spread", [0.05, 0.15, 0.2, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("on_logs", [True, False])
+def test_auto_takes_the_logarithm_where_a_line_for_it_is_more_probable_by_a_margin(spread, on_logs):
+    x, f, noise = straight_lines()
+    y = np.exp(f + spread * noise) if on_logs else 20.0 + 3.0 * f + 5 * spread * noise
+    assert (y > 0).all()
+    wins = box_cox(x, y) > max(5.0, 0.05 * len(x))
+    assert choose_target(x, y[:, None]) == ("log" if wins else "identity")
+
+
+def test_auto_decides_on_outputs_together_and_not_by_units():
+    x, f, noise = straight_lines()
+    y = np.exp(f + 0.5 * noise)
+    for unit in (1e-200, 1.0, 1e200):
+        assert choose_target(x, unit * y[:, None]) == "log"
+        assert choose_target(x, np.column_stack([unit * y, np.full(len(y), unit)])) == "log"
+        assert choose_target(x, np.full((len(y), 1), unit)) == "identity"
+    assert choose_target(x, np.column_stack([y, f])) == "identity"
+    assert choose_target(x[:4], y[:4, None]) == "identity"  # 5 nats in all
+    many = np.tile(x, (100, 1)), np.tile(y[:, None], (100, 1))
+    assert choose_target(*many) == "log"
+
+
+def test_auto_is_the_fit_that_it_names():
+    for y, name in ((Y, "log"), (F, "identity")):
+        model = regressor(target="auto", warm_start=True).fit(X, y)
+        named = regressor(target=name, warm_start=True).fit(X, y)
+        assert model.target_ == name
+        assert np.array_equal(model.theta_, named.theta_)
+        again = np.exp(F / 100 + 5)  # of which a new fit might decide otherwise
+        assert np.array_equal(model.fit(X, again).theta_, named.fit(X, again).theta_)
+        assert model.target_ == name
+    counts = regressor(target="auto", likelihood="poisson").fit(X, np.round(Y) + 1)
+    assert counts.target_ == "identity"
+
+
+def test_scikit_learn_is_told_that_targets_must_be_positive():
+    told = [regressor(target=t).__sklearn_tags__().target_tags.positive_only
+            for t in ("identity", "log", "auto")]  # fmt: skip
+    assert told == [False, True, False]

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import textwrap
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -73,14 +74,18 @@ def test_the_example_prints_what_the_readme_shows(epochs):
     assert epochs or np.allclose(found[:-1], shown[:-1], rtol=0.02)
 
 
-@pytest.mark.parametrize(
-    "number", [*(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1)), 2, 3]
-)
-def test_the_examples_of_using_it_print_what_the_page_shows(number, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def examples_of_using_it():
+    """Return each example as a parameter of the test below; those with chains are slow."""
     used = [(code, shown) for code, shown in EXAMPLES if any(code in page for page in USING)]
-    assert len(used) == 4
-    code, shown = used[number]
+    assert len(used) >= 7
+    for code, shown in used:
+        samples = "Sampling(" in code or "ensemble_starts" in code
+        yield pytest.param(code, shown, marks=[pytest.mark.slow] if samples else [])
+
+
+@pytest.mark.parametrize(("code", "shown"), [*examples_of_using_it()], ids=count())
+def test_the_examples_of_using_it_print_what_the_page_shows(code, shown, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert printed_by(code) == shown
 
 
@@ -111,7 +116,12 @@ ALONE = {
 
 
 def test_the_table_of_the_learners_as_they_come_is_the_one_that_was_measured():
-    assert tables.markdown(json.loads(tables.TABLES_PATH.read_text("utf-8"))) in README
+    results = json.loads(Path(tables.FOLDER, "tables.json").read_text("utf-8"))
+    for name, entry in results.items():
+        start = f"| {name} | {entry['rows']:,}, {entry['inputs']} |"
+        (row,) = [line for line in README.splitlines() if line.startswith(start)]
+        for model, scores in entry["models"].items():
+            assert f"{scores['log density']:.3f}" in row, model
 
 
 def test_the_map_has_every_folder_and_the_modules_that_stand_alone_once():

@@ -14,8 +14,14 @@ from bbb_studies.cli.reproduce import STUDIES
 
 # So few draws may all diverge, which sampling says aloud.
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
-WIDTHS = {"sagar-toy": 100, "evidence-bounds": 100, "estimator-variance": 120, "elbo-minima": 120}
-LARGE = ("evidence-bounds", "estimator-variance", "elbo-minima")
+WIDTHS = {
+    "sagar-toy": 100,
+    "evidence-bounds": 100,
+    "estimator-variance": 120,
+    "elbo-minima": 120,
+    "few-rows": 140,
+}
+LARGE = ("evidence-bounds", "estimator-variance", "elbo-minima", "few-rows")
 
 
 @pytest.fixture(scope="module", params=SHORT)
@@ -28,7 +34,8 @@ def test_everything_is_written_and_the_tables_have_no_gap(study):
     pictures = list(out.glob("*.png"))
     assert pictures
     assert numbers
-    assert len(list(out.iterdir())) == len(pictures) + 1 + len(list(out.glob("*.npz")))
+    stored = [*out.glob("*.npz"), *out.glob("*.jsonl")]
+    assert len(list(out.iterdir())) == len(pictures) + 1 + len(stored)
     assert "nan" not in text or name == "sagar-toy"  # where a weight of the printed shift is
     assert max(map(len, text.splitlines())) <= WIDTHS.get(name, 135)
 

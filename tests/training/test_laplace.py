@@ -230,6 +230,27 @@ def test_the_covariance_is_the_inverse_of_the_dense_curvature(likelihood, covari
     np.testing.assert_allclose(covariance_found, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.equation("D69")
+@each_likelihood
+@pytest.mark.parametrize("rows", [1, 3, 6])
+@pytest.mark.parametrize("covariance", ["full", "last-layer"])
+def test_through_rows_and_through_weights_the_posterior_is_the_same(likelihood, covariance, rows):
+    """Twice as many rows at half the weight are more than the weights, and say the same."""
+    source, mu, learned, few = problem(likelihood, covariance, rows=rows)
+    repeats = 12 if rows == 1 else 4
+    many = few.at(np.tile(np.arange(rows), repeats))
+    many = many._replace(sample_weight=np.full(rows * repeats, 1 / repeats))
+    by_rows, by_weights = (found(source, mu, learned, which) for which in (few, many))
+    np.testing.assert_allclose(by_rows[2], by_weights[2], rtol=1e-9, atol=1e-12)
+    for at in (by_rows[0], by_weights[0]):
+        assert at.curvature.shape == (len(at.misfit), len(at.basis[1]))
+    scales = -0.4, np.full(len(by_rows[0].misfit), 0.7)
+    values = [log_evidence(*scales, at[0])[0] for at in (by_rows, by_weights)]
+    if len(by_rows[0].misfit) == 1:  # else the outputs' curvatures have no common eigenvectors
+        assert values[0] == pytest.approx(values[1], rel=1e-10)
+    np.testing.assert_allclose(by_rows[0].misfit, by_weights[0].misfit, rtol=1e-12)
+
+
 @pytest.mark.equation("D54")
 @each_likelihood
 @pytest.mark.parametrize("prior", PRIORS)
