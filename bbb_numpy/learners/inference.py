@@ -28,6 +28,7 @@ from ..sampling.run import SAMPLERS, SETTINGS, check_sampler, sample
 from ..training.ensembles import ensemble_starts
 from ..training.laplace import Laplace
 from .defaults import DEFAULTS, TRAINING_ARGUMENTS
+from .ensemble import Ensemble
 from .methods import (
     ISOTROPIC_PRIORS,
     FittedPosterior,
@@ -385,6 +386,7 @@ METHODS: dict[type, Callable[[Any], Method]] = {
     PointMass: PointEstimate,
     Laplace: LaplaceApproximation,
     Sampling: lambda sampling: sampling,
+    Ensemble: lambda ensemble: ensemble,
 }
 # Methods by name, for names whose object, such as a `PointMass`, does not determine the method
 NAMED_METHODS: dict[str, Callable[[Any], Method]] = {

@@ -47,6 +47,7 @@ from .defaults import (
     n_products,
     strategy_for,
 )
+from .ensemble import Ensemble
 from .inference import default_chains, inferences, method_for
 from .methods import Method
 from .target_scale import TARGET_SCALES
@@ -293,6 +294,9 @@ def resolve_defaults(
         likelihood = parts["likelihood"] or defaults["likelihood"]
         products = n_products(params["hidden_layer_sizes"], *shape)
         parts["inference"] = default_chains(products, likelihood)
+    elif strategy.name == "ensemble":
+        parts["inference"] = Ensemble()
+    if strategy is not TRAINED:
         params = {**params, "inference": parts["inference"]}
     method = method_for(params["inference"], parts["inference"])
     defaults["objective"] = method.default_objective
