@@ -24,6 +24,10 @@ from .predictive import Predictive, Source, is_gaussian
 
 __all__ = ["TARGET_UNITS", "LogUnits", "TargetUnits"]
 
+# Largest variance of the noise of log y, in units of the variance of all targets' logarithms, with
+# which means and standard deviations of y are computed
+MAX_NOISE_VARIANCE = 4.0
+
 
 @dataclass(frozen=True, eq=False)
 class TargetUnits:
@@ -211,8 +215,13 @@ class _LogNormal(Likelihood):
         return mean**2 * np.expm1(self._log_variance(params, f))  # D73
 
     def _log_variance(self, params: Params, f: Array) -> Array:
-        """Return the variance of log y given the weights, which broadcasts to (S, B, K)."""
-        return self.factor**2 * self.of_logs.variance(params, f)
+        """Return the variance of log y given the weights, which broadcasts to (S, B, K).
+
+        It is bounded: where single weight samples extrapolate to noise wider than all targets,
+        the mean of a log-normal mixture would be theirs alone.
+        """
+        variance = np.minimum(self.of_logs.variance(params, f), MAX_NOISE_VARIANCE)
+        return self.factor**2 * variance
 
 
 # Units by the name of the scale on which targets are modelled

@@ -93,12 +93,10 @@ available_if_trained = available_if(
 
 def _shape(X: Any) -> tuple[int, int] | None:
     """Return numbers of rows and columns of `X`, before it is checked; None if it has none."""
-    shape = getattr(X, "shape", None)
-    if shape is None:
-        try:
-            shape = np.shape(X)
-        except ValueError:  # rows of different lengths
-            return None
+    try:
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    except (TypeError, ValueError):  # rows of different lengths
+        return None
     if len(shape) != 2:
         return None
     return shape[0], shape[1]
@@ -306,7 +304,7 @@ class Learner(Fitted):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Self:
         """Fit the posterior, or continue from the last fit; the arguments are those of `fit`."""
-        plan = check_plan(self, _shape(X))
+        plan = check_plan(self, _shape(X) if self.inference is None else None)
         continued_by = ""
         if self.warm_start and hasattr(self, "estimator_"):
             continued_by = "fit with warm_start=True"
@@ -643,7 +641,7 @@ class Learner(Fitted):
             n_features, old.model.outputs, likelihood, old.model.network.offset
         )
         same = new.model == old.model and plan.parts["dtype"] == self.theta_.dtype
-        same = same and plan.params.get("target", target) in (target, "auto")
+        same = same and plan.params.get("target", target) in (target, "auto", None)
         if same and not plan.method.is_sampled:
             needed = plan.parts["optimizer"].init(self.theta_).arrays.keys()
             same = needed == self.training_.optimizer_state.arrays.keys()

@@ -128,6 +128,7 @@ class Ensemble(Method):
         """Return independent draws (T, 1, D) as a `Draws`, whose log densities are not computed."""
         shape = positions.shape[:2]
         zeros = np.zeros(shape)
+        unknown = np.full(shape, np.nan)
         stats = dict.fromkeys(Info._fields, zeros) | {
             "acceptance": np.ones(shape),
             "accepted": np.ones(shape, bool),
@@ -136,5 +137,5 @@ class Ensemble(Method):
         target = LogJoint(model, x, y)
         finished = len(positions) == self.members * self.draws
         return Draws(
-            positions, zeros, stats, self, target, target.layout, 0, 0, finished
+            positions, unknown, stats, self, target, target.layout, 0, 0, finished
         )

@@ -60,7 +60,7 @@ STARTS = ("prior", "ensemble")
 MAX_LEAPFROG_STEPS = 100
 # Hyperprior of the constant part of the noise of chains that are the default, in standard
 # deviations of y. With few rows a narrower one makes intervals too short
-DEFAULT_NOISE = HalfCauchy(2.0)
+DEFAULT_NOISE = HalfCauchy(3.0)
 
 
 class Budget(NamedTuple):

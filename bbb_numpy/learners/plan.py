@@ -90,7 +90,7 @@ CONSTRAINTS: dict[str, Any] = {
     "samples": [UP_TO_MAX_SAMPLES, None],
     "predict_samples": [UP_TO_MAX_SAMPLES, None],
     "standardize": ["boolean"],
-    "target": [StrOptions(set(TARGET_SCALES))],
+    "target": [StrOptions(set(TARGET_SCALES)), None],
     "early_stopping": [EarlyStopping, None],
     # `check_plan` checks the range, since scikit-learn's Interval fails for a Fraction
     "validation_fraction": [Real],
