@@ -332,7 +332,7 @@ def default_chains(products: int, likelihood: Any) -> Sampling:
     Sampling
     """
     initial_values = getattr(likelihood, "initial_values", dict)
-    learned = initial_values()
+    learned: dict[str, float] = initial_values()
     noise = {name: DEFAULT_NOISE for name in learned if name in NOISE_HYPERPRIORS}
     budget = next(row for row in BUDGETS if products <= row.max_products)
     return Sampling(

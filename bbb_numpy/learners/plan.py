@@ -289,7 +289,7 @@ def resolve_defaults(
     for name, value in params.items():
         if isinstance(value, str):
             parts[name] = tables.get(name, {}).get(value, value)
-    defaults = DEFAULTS[task] | strategy.parts
+    defaults = {**DEFAULTS[task], **strategy.parts}
     if strategy.name == "chains" and shape is not None:
         likelihood = parts["likelihood"] or defaults["likelihood"]
         products = n_products(params["hidden_layer_sizes"], *shape)

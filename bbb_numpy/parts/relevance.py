@@ -45,7 +45,7 @@ def _sizes(name: str, value: Any) -> tuple[int, ...]:
 class _Groups(NamedTuple):
     """Groups of G weights among the P of a network, and constants of their densities."""
 
-    index: Array  # (P,) int  group of each weight
+    of_weight: Array  # (P,) int  group of each weight
     order: Array  # (P,) int  weights, group by group
     starts: Array  # (G,) int  where each group begins in `order`
     exponents: Array  # (G,)  (df + n_g) / 2 for n_g weights
@@ -210,10 +210,11 @@ class ARDPrior(Prior):
         squares = np.add.reduceat((z * z)[:, groups.order], groups.starts, axis=-1)
         logs = log1p(squares * (1.0 / self.df))
         # log P(w) = c - sum_g (nu + n_g) / 2 log(1 + |w_g|^2 / (nu s_g^2))  (D67)
-        value = groups.constant - np.add.reduce(exponents * logs, axis=-1)
+        terms = exponents * logs
+        value = groups.constant - np.add.reduce(terms, axis=-1)  # D67
         # d log P / dw = -(nu + n_g) / (nu + |w_g|^2 / s_g^2) w / s_g^2
-        factors = -2.0 * exponents / (self.df + squares)
-        z *= factors[:, groups.index]
+        factors = -2.0 * exponents / (self.df + squares)  # D67
+        z *= factors[:, groups.of_weight]
         z *= inverse_scales
         return value, z
 
@@ -253,7 +254,7 @@ class ARDPrior(Prior):
         groups = self._groups
         n_groups = len(groups.starts)
         precision = rng.gamma(0.5 * self.df, 2.0 / self.df, (shape[0], n_groups))
-        scales = precision[:, groups.index] ** -0.5 / groups.inverse_scales
+        scales = precision[:, groups.of_weight] ** -0.5 / groups.inverse_scales
         return rng.standard_normal(shape) * scales
 
 
