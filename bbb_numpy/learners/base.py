@@ -42,7 +42,7 @@ from ..parts.posteriors import PointMass
 from ..registry import REGISTERED
 from ..training.recipe import Rows
 from ..training.schedules import schedule_table
-from .defaults import DEFAULTS
+from .defaults import DEFAULTS, strategy_table
 from .diagnosis import diagnose_fit
 from .inference import supports_partial_fit
 from .methods import FittedPosterior, Problem
@@ -110,28 +110,33 @@ class Learner(Fitted):
     ----------
     hidden_layer_sizes : tuple of int, default=None
         Number of units of each hidden layer, from the input to the output; ``()`` is a linear
-        model. By default ``(20,)`` for regression and ``(50,)`` for classification. Use more units
-        when the function is intricate and rows are many: under a mean-field posterior every unit
-        adds noise to the predictions, in variance about noise variance / N.
-    activation : str, default='relu'
+        model. By default as in the table *Defaults* in the notes; with another `inference`
+        ``(20,)`` for regression and ``(50,)`` for classification. Use more units when the function
+        is intricate and rows are many: under a mean-field posterior every unit adds noise to the
+        predictions, in variance about noise variance / N.
+    activation : str, default=None
         Activation function of the hidden layers: one of 'relu', 'tanh', 'sigmoid', 'silu',
-        'softplus', 'gelu', 'gelu-tanh'. Use a smooth one, such as 'tanh', when predictions should
-        have no kinks.
+        'softplus', 'gelu', 'gelu-tanh'. By default as in *Defaults*, with another `inference`
+        'relu'. Use a smooth one, such as 'tanh', when predictions should have no kinks.
     prior : str or object, default=None
         Prior distribution of the weights: a name, such as 'gaussian', 'laplace', 'student-t' or
-        'mixture', or an object with its settings, such as ``LaplacePrior(0.2)``. By default
-        ``GaussianPrior(0.5)`` for regression and ``GaussianPrior(1.5)`` for classification. Use a
-        wider one when the function is steep, a narrower one when rows are few.
+        'mixture', or an object with its settings, such as ``LaplacePrior(0.2)``. By default as in
+        *Defaults*; with another `inference` ``GaussianPrior(0.5)`` for regression and
+        ``GaussianPrior(1.5)`` for classification. Use a wider one when the function is steep, a
+        narrower one when rows are few.
     likelihood : str or object, default=None
-        Distribution of y given the output of the network. For regression the default is
-        ``GaussianLikelihood(0.1, learn=True)``: Gaussian noise with one standard deviation, which
-        starts at 0.1 (of standardised y) and is learned. Use 'heteroscedastic' when the noise
+        Distribution of y given the output of the network. For regression the default is as in
+        *Defaults*, with another `inference` ``GaussianLikelihood(0.1, learn=True)``: Gaussian noise
+        with one standard deviation, which starts at 0.1 (of standardised y) and is learned. Use
+        'heteroscedastic' when the noise
         depends on X, 'student-t-learned' when y has outliers ('student-t' has a fixed scale of
         0.1), 'poisson' for counts, whose log rate is the output, 'bernoulli' for columns of 0 and
         1, 'categorical' for rows of probabilities. The classifier takes the last two; its default
         is 'bernoulli' for two classes and 'categorical' for more.
-    inference : str or object, default='mean-field'
-        Method by which the posterior of the weights is approximated: one of 'mean-field', 'ivon',
+    inference : str or object, default=None
+        Method by which the posterior of the weights is approximated. By default it depends on the
+        size of the table, see *Defaults*; an argument that only training has, such as `epochs` or
+        `optimizer`, and `partial_fit`, mean 'mean-field'. Otherwise one of 'mean-field', 'ivon',
         'low-rank', 'full-rank', 'map', 'mle', 'laplace', 'hmc', 'nuts', 'chees', 'mams', 'mclmc',
         'sghmc', 'sgld', or an object with its settings, such as ``MeanField(rho_offset=-1.0)`` or
         ``Sampling("nuts", chains=8)``.
@@ -246,6 +251,7 @@ class Learner(Fitted):
         if cls.__doc__ and Learner.__doc__:  # both are None under python -OO
             shared = cleandoc(Learner.__doc__).partition("----------\n")[2]
             text = cleandoc(cls.__doc__).replace("{parameters of Learner}", shared)
+            text = text.replace("{defaults}", strategy_table(markdown=False))
             cls.__doc__ = text.replace("{schedules}", schedule_table(markdown=False))
 
     @property

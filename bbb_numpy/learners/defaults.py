@@ -29,6 +29,7 @@ __all__ = [
     "TRAINING_ARGUMENTS",
     "Strategy",
     "strategy_for",
+    "strategy_table",
 ]
 
 # Defaults of the arguments, by task; those of `epochs`, `batch_size` and `samples` are in the table
@@ -117,7 +118,7 @@ STRATEGIES = {
         Strategy(
             "chains",
             CHAINS | NOISE,
-            "draws from the exact posterior, of the noise and its dependence on x too",
+            "draws from the exact posterior",
         ),
         Strategy("ensemble", MEMBERS | NOISE, "chains would take minutes"),
     ),
@@ -167,3 +168,45 @@ def n_products(hidden_layer_sizes: Any, n_rows: int, n_inputs: int) -> int:
         sizes = np.array(CHAINS["hidden_layer_sizes"])
     widths = (n_inputs, *map(int, sizes.flat), 1)
     return n_rows * sum(d_in * d_out for d_in, d_out in pairwise(widths))
+
+
+CAPTION = """\
+*Defaults*. What a learner with ``inference=None`` does, by rows x weights: the product of the
+number of rows and that of the weights of a network with `hidden_layer_sizes`, by default (20,).
+Chains are `Sampling` with HMC: four, started at the members of an ensemble, with a number of
+gradients that falls with rows x weights, in one process. An ensemble is `Ensemble`: five
+mean-field posteriors. Parts that are given are kept; an argument that only training has means
+'mean-field'. Nothing depends on the machine, so that the same seed gives the same model."""
+
+
+def strategy_table(markdown: bool) -> str:
+    """Return `STRATEGIES` as a table for users, a line for each row.
+
+    Parameters
+    ----------
+    markdown : bool
+        True for a Markdown table, False for a simple table of reStructuredText with its caption.
+    """
+    header = ["Task", "Rows x weights", "Inference", "Units", "Activation", "Why"]
+    limits = (f"<= {MAX_PRODUCTS:,}", "any")
+    lines = [
+        [
+            task,
+            limit,
+            strategy.name,
+            str(strategy.parts["hidden_layer_sizes"]),
+            strategy.parts["activation"],
+            strategy.reason,
+        ]
+        for task, strategies in STRATEGIES.items()
+        for limit, strategy in zip(limits, strategies, strict=True)
+    ]
+    if markdown:
+        body = [header, ["---"] * len(header), *lines]
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in body)
+    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+    border = "  ".join("=" * width for width in widths)
+    text = [
+        "  ".join(map(str.ljust, cells, widths)).rstrip() for cells in [header, *lines]
+    ]
+    return "\n".join([CAPTION, "", border, text[0], border, *text[1:], border])

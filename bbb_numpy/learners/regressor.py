@@ -63,6 +63,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         its own units. Of two models of the same data, the one with the larger evidence is favoured.
     training_ : Training
         theta, the state of the optimizer and the history; not after sampling.
+    inference_ : object
+        What `inference` stood for: a posterior such as `MeanField`, a `Sampling`, or an `Ensemble`.
     draws_ : Draws
         Only after sampling: draws, statistics of the steps, and in ``draws_.target`` the data.
     n_iter_ : int
@@ -110,6 +112,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     -----
     Numbers inside parts are parameters too, for `set_params` and grid searches:
     ``prior__scale``, ``optimizer__learning_rate``, see `get_params`.
+
+    {defaults}
 
     {schedules}
 
