@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from ..learners.columns import encode_columns, list_names, quote_cell, set_fill_values
 from ..numeric.files import write_text
-from .fit import INTERRUPTED_STATUS, save_picture, was_interrupted
-from .modelling import add_model_options, build_learner
+from .fit import INTERRUPTED_STATUS, was_interrupted
+from .held_out import split_rows
+from .modelling import add_model_options, build_learner, method_name
 from .options import (
     Commands,
     Options,
@@ -26,13 +27,13 @@ from .options import (
     fraction,
 )
 from .outputs import check_outputs
+from .pictures import COVERAGE_LEVELS, coverage_of_levels, draw_calibration
 from .problem import (
     Problem,
     add_data_options,
     lines_in_errors,
     read_problem,
 )
-from .tables import TableError
 
 if TYPE_CHECKING:
     from .baselines import Forecast, Score
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["add_parsers", "evaluate"]
 
 Array = NDArray[Any]
-COVERAGE_LEVELS = np.arange(1, 20) / 20  # probabilities of the intervals in the plot
-MIN_ROWS = 10  # smallest number of rows to split into training and test rows
 MAX_CLASSES_LISTED = 5
 MAX_CLASSES_SCORED = 10  # largest number of classes with a row of scores
 CLASS_HEADS = {
@@ -94,7 +93,7 @@ def evaluate(args: argparse.Namespace) -> int:
     y = problem.y
     if args.costs and (problem.task != "classification" or len(np.unique(y)) != 2):
         raise ValueError("--costs is for a target of two classes; leave it out")
-    splits = _splits(problem, args)
+    splits = split_rows(problem, args.held_out, args.folds, args.seed)
     forecasts = _forecasts(args, problem, model, splits)
     if forecasts is None:
         print("nothing is evaluated", file=sys.stderr)
@@ -114,9 +113,10 @@ def evaluate(args: argparse.Namespace) -> int:
     report = _report(problem, args, len(target), forecasts, scores)
     class_lines = ""
     if problem.task == "classification":
-        proba = forecasts[args.inference].proba
+        title = next(iter(forecasts))  # of the learner
+        proba = forecasts[title].proba
         report["classes"] = _class_report(proba, target, labels)
-        class_lines = _class_lines(report["classes"], args.inference)
+        class_lines = _class_lines(report["classes"], title)
         if args.costs:
             class_lines += _cost_lines(proba, target, labels, args.costs)
     report_text = json.dumps(report, indent=1)
@@ -131,7 +131,7 @@ def evaluate(args: argparse.Namespace) -> int:
             write_text(Path(args.json), report_text + "\n")
             print(f"numbers in {args.json}")
     if args.plot:
-        _plot(forecasts, target, args.plot)
+        draw_calibration(forecasts, target, args.plot)
         if args.json != "-":
             print(f"picture in {args.plot}")
     return 0
@@ -171,7 +171,7 @@ def _forecasts(
             forecast = forecast_learner(
                 model, x.iloc[test], y[test], rng, **problem.fit_arguments(test)
             )
-        forecasts.setdefault(args.inference, []).append(forecast)
+        forecasts.setdefault(method_name(args, model), []).append(forecast)
         features = x.to_numpy()
         exposures = None
         if problem.exposure is not None:
@@ -277,45 +277,6 @@ def _cost_lines(proba: Array, y: Array, labels: Array, costs: Sequence[float]) -
     )
 
 
-def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Array]]:
-    """Return pairs of row numbers for training and testing, one pair for each fold.
-
-    Raise TableError if there are too few rows, or a class is missing in the training rows.
-    """
-    from sklearn.model_selection import (
-        KFold,
-        ShuffleSplit,
-        StratifiedKFold,
-        StratifiedShuffleSplit,
-    )
-
-    y = problem.y
-    folds = args.folds
-    seed = args.seed % 2**32
-    problem.check_counts(max(MIN_ROWS, folds or 0), folds or 2)
-    is_classification = problem.task == "classification"
-    splitter: Any
-    if folds:
-        splitter = StratifiedKFold if is_classification else KFold
-        splits = splitter(folds, shuffle=True, random_state=seed)
-    else:
-        splitter = StratifiedShuffleSplit if is_classification else ShuffleSplit
-        n_classes = len(np.unique(y)) if is_classification else 0
-        n_test = max(round(args.held_out * len(y)), n_classes, 1)
-        n_test = min(n_test, len(y) - max(n_classes, 5))
-        splits = splitter(1, test_size=n_test, random_state=seed)
-    row_numbers = list(splits.split(np.zeros(len(y)), y))
-    if is_classification:
-        for train, _ in row_numbers:
-            absent = sorted({*np.unique(y).tolist()} - {*y[train].tolist()})
-            if absent:
-                raise TableError(
-                    f"{problem.source}: no training row is of the class "
-                    f"{quote_cell(absent[0])}; hold fewer rows out (--held-out), or use --folds"
-                )
-    return row_numbers
-
-
 def _table(scores: Mapping[str, Mapping[str, Score]]) -> str:
     """Return the scores as a text table, with a row for each model and a column for each metric."""
     from pandas import DataFrame
@@ -337,7 +298,7 @@ def _report(
     for name, row in scores.items():
         models[name] = {metric: score._asdict() for metric, score in row.items()}
         if forecasts[name].pit is not None:
-            shares = _coverage(forecasts[name]).share
+            shares = coverage_of_levels(forecasts[name]).share
             models[name]["coverage_curve"] = {
                 "level": COVERAGE_LEVELS.tolist(),
                 "share": shares.tolist(),
@@ -353,32 +314,6 @@ def _report(
         "seed": args.seed,
         "models": models,
     }
-
-
-def _coverage(forecast: Forecast) -> Any:
-    """Return the `Coverage` of central intervals: the share of targets inside, by level."""
-    from ..evaluation.calibration import coverage
-
-    return coverage(forecast.pit, COVERAGE_LEVELS)
-
-
-def _plot(forecasts: Mapping[str, Forecast], y: Array, path: str) -> None:
-    """Write a plot of interval coverage; for classes, of the most probable class's reliability."""
-    from ..plots.calibration import coverage_curve, reliability_diagram
-    from .baselines import top_label_reliability
-
-    if next(iter(forecasts.values())).proba is None:
-        ax = coverage_curve(
-            {name: _coverage(forecast) for name, forecast in forecasts.items()}
-        )
-    else:
-        ax = reliability_diagram(
-            {
-                name: top_label_reliability(forecast, y)
-                for name, forecast in forecasts.items()
-            }
-        )
-    save_picture(ax, path)
 
 
 OUTPUT_OPTIONS: Options = {

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..learners.columns import (
+    MAX_CATEGORIES,
     NUMERIC,
     Column,
     call_all,
@@ -55,6 +56,8 @@ LIKELIHOODS_OF = {
     ]
     for task, target_kind in TASKS.items()
 }
+# Matches the beginning of what may be meant as a number, a date or a time
+MAYBE_NUMBER = re.compile(r"\W*\d+([-/.:,' ]\d|\W*$)|[^\w\s]\s?\d")
 # smallest number of rows for which whole numbers that increase by 1 are taken for row numbers
 MIN_NUMBERED_ROWS = 10
 # largest number of distinct whole numbers in a target for which a notice suggests classes
@@ -72,6 +75,7 @@ class Problem(NamedTuple):
     table: DataFrame  # all rows; columns of numbers hold numbers, the others text
     y: Array  # (N,) numbers, or labels, which are text or whole numbers
     exposure: Any = None  # (N,) exposures of counts; None without --exposure
+    left_out: tuple[str, ...] = ()  # columns that say nothing, each with the reason
 
     def fit_arguments(self, rows: Any = slice(None)) -> dict[str, Array]:
         """Return the exposures of `rows` as an argument of a learner by name, if there are any."""
@@ -85,14 +89,31 @@ class Problem(NamedTuple):
         return encode_columns(self.table, self.columns)
 
     def summary(self) -> str:
-        """Return one line with the numbers of rows and inputs, the target and the task."""
-        names = [column.name for column in self.columns]
-        ellipsis = ", ..." if len(names) > MAX_NAMES_LISTED else ""
-        listed = ", ".join(names[:MAX_NAMES_LISTED]) + ellipsis
+        """Return lines that say how rows, target and each column of the table are understood."""
+        kinds: dict[str, list[str]] = {"numbers": [], "categories": [], "dates": []}
+        for column in self.columns:
+            kind = "dates" if column.date else "numbers"
+            name = column.name
+            if column.categories:
+                kind = "categories"
+                name = f"{name} ({len(column.categories)})"
+            kinds[kind].append(name)
+        n_inputs = f"{len(self.columns)} input{'s' * (len(self.columns) != 1)}"
         n_features = sum(len(column.features) for column in self.columns)
-        as_features = f" as {n_features} features" if n_features > len(names) else ""
-        inputs = f"{len(self.y)} rows, {len(names)} inputs ({listed}){as_features}"
-        return f"{inputs}, target {self.target}: {self.task}{self.reason}"
+        if n_features > len(self.columns):
+            n_inputs += f" as {n_features} features"
+        lines = [
+            f"{self.source}: {len(self.y):,} rows, {n_inputs}, target {self.target}: "
+            f"{self.task}{self.reason}"
+        ]
+        for kind, names in kinds.items():
+            listed = ", ".join(names[:MAX_NAMES_LISTED])
+            if len(names) > MAX_NAMES_LISTED:
+                listed += f" and {len(names) - MAX_NAMES_LISTED} more"
+            if names:
+                lines.append(f"  {kind:<16} {listed}")
+        lines += [f"  left out         {text}" for text in self.left_out]
+        return "\n".join(lines)
 
     def check_counts(self, min_rows: int, min_class_rows: int) -> None:
         """Check that the rows can be split into training and test rows.
@@ -173,6 +194,17 @@ def read_problem(args: argparse.Namespace) -> Problem:
     ]
     left_out = set(args.leave_out)
     names = [name for name in dict.fromkeys(names) if name not in left_out]
+    dropped = {}
+    if not inputs:
+        described = {*args.categories, *args.dates}
+        for name in names:
+            reason = _useless_reason(table[name], is_described=name in described)
+            if reason:
+                dropped[name] = f"{name}: {reason}"
+        if len(dropped) < len(names):  # else the first of them is refused, and says why
+            names = [name for name in names if name not in dropped]
+        else:
+            dropped = {}
     if target in names:
         raise TableError(
             f"the target {target!r} cannot be one of the inputs; leave it out of --inputs"
@@ -204,7 +236,9 @@ def read_problem(args: argparse.Namespace) -> Problem:
     )
     columns, cells = zip(*parsed, strict=True)
     table = table.assign(**dict(zip(names, cells, strict=True)))
-    problem = Problem(source, target, task, reason, columns, table, y)
+    problem = Problem(
+        source, target, task, reason, columns, table, y, left_out=(*dropped.values(),)
+    )
     if not exposure:
         return problem
     if task != "counts":
@@ -212,6 +246,24 @@ def read_problem(args: argparse.Namespace) -> Problem:
             f"--exposure is for counts, not for {task}; add --task counts, or leave it out"
         )
     return problem._replace(exposure=exposure_values(table, args))
+
+
+def _useless_reason(cells: Series, *, is_described: bool) -> str:
+    """Return why an input says nothing about the target, or "" if it may.
+
+    An input that the options describe may hold a text of its own in every row.
+    """
+    gaps = is_missing(cells)
+    if gaps.all():
+        return "no cell has a value"
+    if not gaps.any() and (cells == cells.iloc[0]).all():
+        return f"{quote_cell(cells.iloc[0])} in every row"
+    if is_described or cells.dtype != object or cells.nunique() < len(cells):
+        return ""
+    is_identifier = (
+        len(cells) > MAX_CATEGORIES and not cells.map(MAYBE_NUMBER.match).any()
+    )
+    return "a text of its own in every row, as an identifier" if is_identifier else ""
 
 
 def _print_notices(

@@ -6,6 +6,9 @@ z times dz/dy, and means and standard deviations are those of the mixture over w
 log y given the weights is Gaussian with mean m and variance v, y is log-normal ::
 
     E[y|w] = e^(m + v/2),    Var[y|w] = E[y|w]^2 (e^v - 1)
+
+Where the noise depends on x, v is cut at the variance of log y over the training rows: far from
+them some weights say more, and the mean of e^(v/2) over weights would be theirs alone.
 """
 
 from __future__ import annotations
@@ -23,10 +26,6 @@ from . import predictive
 from .predictive import Predictive, Source, is_gaussian
 
 __all__ = ["TARGET_UNITS", "LogUnits", "TargetUnits"]
-
-# Largest variance of the noise of log y, in units of the variance of all targets' logarithms, with
-# which means and standard deviations of y are computed
-MAX_NOISE_VARIANCE = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,10 +216,13 @@ class _LogNormal(Likelihood):
     def _log_variance(self, params: Params, f: Array) -> Array:
         """Return the variance of log y given the weights, which broadcasts to (S, B, K).
 
-        It is bounded: where single weight samples extrapolate to noise wider than all targets,
-        the mean of a log-normal mixture would be theirs alone.
+        Noise that depends on x counts at most as the variance of log y over the training rows.
         """
-        variance = np.minimum(self.of_logs.variance(params, f), MAX_NOISE_VARIANCE)
+        variance = self.of_logs.variance(params, f)
+        if not self.of_logs.noise_name:
+            variance = np.minimum(
+                variance, 1.0
+            )  # else a few weights make the mean (D73)
         return self.factor**2 * variance
 
 

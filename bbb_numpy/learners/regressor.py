@@ -45,10 +45,12 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         prices and durations: log y is standardised and modelled, and every prediction is in units
         of y (D73). `predict` then returns the mean of y, which is above its median,
         ``predict_quantiles(X, 0.5)``; intervals hold positive numbers alone, and the noise is
-        relative. Where the noise is Student's t, y has no mean: `predict` returns the median of y
-        given the weights, averaged over them, and standard deviations are infinite. 'auto' is 'log'
-        where y > 0 and a line for log y has a larger density of y than one for y, by 0.05 nats a
-        row and by 5 nats in all (`choose_target`); `target_` says which it was.
+        relative. Where the noise depends on X, it counts for mean and standard deviations at most
+        as log y varies over the training rows. Where it is Student's t, y has no mean: `predict`
+        returns the median of y given the weights, averaged over them, and standard deviations are
+        infinite. 'auto' is 'log' where y > 0 and a line for log y has a larger density of y than
+        one for y, by 0.05 nats a row and by 5 nats in all (`choose_target`); `target_` says which
+        it was.
 
     Attributes
     ----------

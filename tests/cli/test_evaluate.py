@@ -268,7 +268,7 @@ def test_the_table_says_what_the_numbers_file_holds_and_pictures_are_written(tab
         (Score(123456.7, 2345.0), "123457 ± 2345"),
         (Score(1.0986, 2e-17), "1.099"),
         (Score(0.5, None), "0.500"),
-        (baselines._share(np.ones(16, bool)), "1.000 ± 0.053"),
+        (baselines.share_score(np.ones(16, bool)), "1.000 ± 0.053"),
         (Score(1.5e9, 1e8), "1.5e+09 ± 1e+08"),
     ],
 )

@@ -61,7 +61,7 @@ TYPED = [
     ([*EVALUATE, "price", "--json", "d.csv"], "would replace another file"),
     ([*FIT, "--inference", "ivon", "--learning-rate", "0.1"], "-rate, add --optimizer ivon"),
     ([*FIT, "--inference", "nuts", "--epochs", "9"], "does not use --epochs; leave out what is f"),
-    ([*EVALUATE, "price", "--chains", "3"], "mean-field does not use --chains; name a sampler"),
+    ([*EVALUATE, "price", "--chains", "3"], "the default method does not use --chains; name a sam"),
 ]
 CELLS = [
     (
