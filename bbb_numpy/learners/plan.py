@@ -378,5 +378,5 @@ def check_plan(learner: Any, shape: tuple[int, int] | None = None) -> Plan:
             "warm_start=True cannot hold rows out, since an earlier fit may have trained on them; "
             f"leave validation_fraction={params['validation_fraction']!r} out"
         )
-    plan.method.check(params, parts)
+    plan.method.check(plan.params, parts)
     return plan

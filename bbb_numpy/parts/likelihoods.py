@@ -533,16 +533,17 @@ class HeteroscedasticLikelihood(_Gaussian):
             )
         return heads // 2
 
-    def _heads(self, params: Params, f: Array) -> tuple[Array, Array, Array]:
-        """Return means m, standard deviations sigma and d sigma/dh, for outputs `f` (m, h)."""
+    def _heads(self, params: Params, f: Array) -> tuple[Array, Array, Array, Array]:
+        """Return m, sigma, d sigma/dh and d sigma/d log s, for outputs `f` (m, h)."""
         outputs = f.shape[-1] // 2
         parts = softplus_parts(np.ascontiguousarray(f[..., outputs:]))
         factor: Any = self.scale
         if self.learn:
             # (1, K), or (S, 1, K) if each weight sample has its own factor
             factor = np.exp(params["log_noise"])[..., None, :]
-        sigma = factor * parts.softplus + self.floor
-        return f[..., :outputs], sigma, factor * parts.sigmoid
+        above_floor = factor * parts.softplus
+        sigma = above_floor + self.floor
+        return f[..., :outputs], sigma, factor * parts.sigmoid, above_floor
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
         r"""Return the Gaussian log likelihood of each row, summed over its targets (D12).
@@ -564,16 +565,16 @@ class HeteroscedasticLikelihood(_Gaussian):
         value : ndarray (S, B)
             log P(y|x, w) of each sample and row in nats, summed over targets.
         saved : tuple
-            (y - m) / sigma, sigma and d sigma/dh, for `vjp`.
+            (y - m) / sigma, sigma, d sigma/dh and d sigma/d log s, for `vjp`.
         """
-        mean, sigma, slope = self._heads(params, f)
+        mean, sigma, slope, above_floor = self._heads(params, f)
         check_shape(mean, y)
         residual = (y - mean) / sigma
         rowwise = -0.5 * inner(residual, residual) - np.add.reduce(
             np.log(sigma), axis=-1
         )  # -r^2 / 2 - log sigma, summed over targets (D12)
         rowwise -= 0.5 * LOG_2PI * y.shape[-1]
-        return rowwise, (residual, sigma, slope)
+        return rowwise, (residual, sigma, slope, above_floor)
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
         """Return the gradient for the network outputs: for the means, then for raw scales (D12).
@@ -596,11 +597,11 @@ class HeteroscedasticLikelihood(_Gaussian):
         ndarray (S, B, 2K)
             Derivative of the loss with respect to the network outputs, a new array.
         """
-        r, sigma, slope = saved  # (S, B, K) each: (y - m) / sigma, sigma, d sigma/dh
+        r, sigma, slope, above_floor = saved  # (S, B, K) each
         d_mean = r / sigma
-        d_sigma = (r * r - 1.0) / sigma
+        d_sigma = (r - 1.0) * (r + 1.0) / sigma
         if self.learn:
-            d_log_scale = d_sigma * (sigma - self.floor)  # d log P / d log s (D68)
+            d_log_scale = d_sigma * above_floor  # d log P / d log s (D68)
             if cotangent.ndim == 1:
                 d_log_scale = np.add.reduce(d_log_scale, axis=1)
             write_gradient(d_params["log_noise"], cotangent, d_log_scale)
