@@ -22,6 +22,7 @@ from ..learners.columns import (
     list_names,
     set_fill_values,
 )
+from ..learners.target_scale import choose_target
 from ..numeric.files import write_text
 from ..progress import tqdm
 from .held_out import Measurement, RowsOfFit, measure, rows_of_fit
@@ -110,7 +111,14 @@ def fit(args: argparse.Namespace) -> int:
         measurement = measure(measured, inputs, problem, rows, args)
     print(problem.summary())
     method = describe_method(args, model, len(stored_rows))
-    _print_fit(args, model, measurement, rows, f"{method}; {seconds:.1f} s")
+    advice = ""
+    if (
+        problem.task == "regression"
+        and args.target_scale is None
+        and choose_target(inputs.to_numpy(), problem.y[:, None]) == "log"
+    ):
+        advice = "the target varies by factors rather than by amounts: try --target-scale log"
+    _print_fit(args, model, measurement, rows, f"{method}; {seconds:.1f} s", advice)
     if args.plot:
         rates = problem.y
         if problem.exposure is not None:
@@ -174,6 +182,7 @@ def _print_fit(
     measurement: Measurement | None,
     rows: RowsOfFit,
     method: str,
+    advice: str,
 ) -> None:
     """Print how the model was fitted, what it is worth on held-out rows, and what to look at."""
     _print_line("method", method)
@@ -192,6 +201,8 @@ def _print_fit(
         classes = map(str, model.classes_[:MAX_CLASSES_PRINTED])
         _print_line("classes", ", ".join(classes))
     findings = [] if measurement is None else measurement.findings()
+    if advice:
+        findings.append(advice)
     report = getattr(model, "fit_report_", None)
     if report is not None:
         findings += [*report.findings, *report.causes]
@@ -285,7 +296,26 @@ def predict(args: argparse.Namespace) -> int:
         write_text(Path(args.output), text)
     if args.plot:
         _plot(model, inputs, "prediction", args.plot)
+    _print_novelty(model, inputs)
     return 0
+
+
+def _print_novelty(model: Any, inputs: DataFrame) -> None:
+    """Print, on standard error, how many rows are unlike those of fit, and in which columns."""
+    region = getattr(model, "training_region_", None)
+    if region is None:  # the file is of an earlier version
+        return
+    outside, columns = model.novelty(inputs)
+    if outside.any():
+        names, counts = np.unique(columns[outside].astype(str), return_counts=True)
+        most = np.argsort(-counts, kind="stable")[:MAX_NAMES_LISTED]
+        listed = ", ".join(f"{names[k]!r} {counts[k]}" for k in most)
+        print(
+            f"{outside.sum()} of {len(outside)} rows ({outside.mean():.1%}) are unlike the rows of "
+            f"fit, so that predictions there are extrapolated; out of range: {listed} (by chance: "
+            f"up to {region.false_alarm_rate:.1%} of the rows)",
+            file=sys.stderr,
+        )
 
 
 def _predict_batches(

@@ -140,18 +140,27 @@ class Measurement(NamedTuple):
         if self.task == "classification":
             right, base = self.scores["accuracy"], self.base_scores["accuracy"]
             loss, base_loss = self.scores["log_loss"], self.base_scores["log_loss"]
+            names = ("roc_auc", "average_precision")
+            area, precision = (self.scores[name].value for name in names)
+            base_precision = self.base_scores["average_precision"].value
+            ranking = f"ROC AUC {area:.3f}, average precision {precision:.3f}"
             return [
                 *lines,
                 ("accuracy", f"{right}; ignoring the inputs {base}"),
                 ("log loss", f"{loss} nats per row; ignoring the inputs {base_loss}"),
+                (
+                    "ranking",
+                    f"{ranking}; ignoring the inputs 0.5, {base_precision:.3f}",
+                ),
             ]
         rmse, base = self.scores["rmse"], self.base_scores["rmse"]
         inside = self.scores["coverage"]
-        percent, error = 100 * inside.value, 100 * (inside.error or 0.0)
+        percent = 100 * inside.value
+        error = float(f"{100 * (inside.error or 0.0):.1g}")
         return [
             *lines,
             ("error (RMSE)", f"{rmse} (units of {target}); ignoring the inputs {base}"),
-            ("90 % intervals", f"hold {percent:.0f} % of the targets (± {error:.1g} %)"),
+            ("90 % intervals", f"hold {percent:.0f} % of the targets (± {error:g} %)"),
         ]  # fmt: skip
 
     def findings(self) -> list[str]:

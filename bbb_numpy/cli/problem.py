@@ -25,6 +25,7 @@ from ..learners.columns import (
     get_column,
     holds_text,
     is_missing,
+    list_names,
     locate_cell,
     quote_cell,
     set_fill_values,
@@ -58,6 +59,8 @@ LIKELIHOODS_OF = {
 }
 # Matches the beginning of what may be meant as a number, a date or a time
 MAYBE_NUMBER = re.compile(r"\W*\d+([-/.:,' ]\d|\W*$)|[^\w\s]\s?\d")
+# Matches what stands before or after the digits of a number
+UNIT = re.compile(r"^[^\d.,'+-]+|[^\d\s.,'+-].*$")
 # smallest number of rows for which whole numbers that increase by 1 are taken for row numbers
 MIN_NUMBERED_ROWS = 10
 # largest number of distinct whole numbers in a target for which a notice suggests classes
@@ -184,6 +187,11 @@ def read_problem(args: argparse.Namespace) -> Problem:
     target = args.target
     table = read_table(args, {target, *args.categories, *args.dates})
     source = table.attrs["source"]
+    if target is None:
+        raise TableError(
+            f"name the column to predict with --target; {source} has "
+            f"{list_names(list(table.columns), MAX_NAMES_LISTED)}"
+        )
     inputs = args.inputs or []
     exposure = [args.exposure] if args.exposure else []
     named = (target, *inputs, *args.leave_out, *args.categories, *args.dates, *exposure)
@@ -212,7 +220,7 @@ def read_problem(args: argparse.Namespace) -> Problem:
     if not names:
         raise TableError(
             f"{source} leaves no input beside the target {target!r}; name inputs with --inputs, "
-            "or leave fewer columns out"
+            "leave fewer columns out, or say what separates columns with --separator"
         )
     table = drop_incomplete_rows(table, [*names, target, *exposure], args)
     _print_notices(table, names, args)
@@ -369,15 +377,18 @@ def _number_cells(
     number; `advice` follows this in the message.
     """
     cells = get_column(table, name)
-    numbers = parse_numbers(cells, args.decimal, args.thousands)
+    numbers = parse_numbers(cells, args.decimal, args.thousands, args.strip)
     invalid = ~np.isfinite(numbers) & ~is_missing(cells)
     if invalid.any():
         cell = cells[invalid].iloc[0]
         # "=" before a cell such as "-1", because argparse would take "--missing -1" for two options
         sign = "=" if cell.startswith("-") else " "
-        hint = f", or --missing{sign}{quote(cell)} if it stands for a missing value"
+        hint = (
+            f", or --missing{sign}{quote(cell)} if it stands for a missing value, with --fill "
+            "median or --drop-missing"
+        )
         if NUMERIC.fullmatch(cell):
-            hint = "; see --decimal and --thousands"
+            hint = "; see --decimal, --thousands and --strip"
         raise TableError(
             f"{locate_cell(table, name, invalid)}: {quote_cell(cell)} is not a number{advice}"
             f"{hint}"
@@ -414,13 +425,17 @@ def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
     if cells.dtype != object:  # numbers, by `read_csv`
         return False
     values = cells[~is_missing(cells)]
-    numbers = parse_numbers(values, args.decimal, args.thousands)
+    numbers = parse_numbers(values, args.decimal, args.thousands, args.strip)
+    beside = ""
+    unit = UNIT.search("".join(values[:1]))
+    if unit:
+        beside = f", or what stands beside them with --strip {quote(unit[0].strip())}"
     leave_out = f"--leave-out {quote(name)}"
     remedies = {
         "time": f"leave the column out with {leave_out}",
         "date": f"--dates {quote(name)} converts dates to days, {leave_out} leaves the column out",
-        "number": "say how numbers are written with --decimal and --thousands, remove units and "
-        f"signs of currency, or read the column as labels with --categories {quote(name)}",
+        "number": f"say how numbers are written with --decimal and --thousands{beside}, or read "
+        f"the column as labels with --categories {quote(name)}",
     }
     return holds_text(table, name, values, numbers, remedies)
 
@@ -465,6 +480,8 @@ def _choose_task(table: DataFrame, args: argparse.Namespace) -> tuple[str, str]:
     hint = ""
     if len(cells) <= MAX_CLASS_NUMBERS and all(map(str.isdigit, cells)):
         hint = "; are these classes? --task classification"
+    elif "0" in cells and all(map(str.isdigit, cells)):
+        hint = "; are these counts? --task counts"
     return "regression", f" (the target is a number{hint})"
 
 
@@ -527,7 +544,10 @@ def lines_in_errors(frame: DataFrame, target: str = "") -> Iterator[None]:
 
 
 COLUMN_OPTIONS: Options = {
-    "target": {"required": True, "metavar": "NAME", "help": "Column to predict."},
+    "target": {
+        "metavar": "NAME",
+        "help": "Column to predict. Without it the columns of DATA are listed.",
+    },
     "inputs": {
         "nargs": "+",
         "metavar": "NAME",
@@ -590,6 +610,12 @@ READING_OPTIONS: Options = {
         "metavar": "SIGN",
         "choices": (",", ".", "'", " "),
         "help": "Sign between groups of three digits: , . ' or a space. By default there is none.",
+    },
+    "strip": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "TEXT",
+        "help": "Signs of currency and units that stand before or after numbers, such as $ or kg.",
     },
     "missing": {
         "nargs": "+",

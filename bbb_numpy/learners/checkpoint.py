@@ -28,6 +28,7 @@ from .columns import Column
 from .ensemble import Ensemble
 from .fit_report import FitReport
 from .inference import Sampling
+from .novelty import TrainingRegion
 from .regressor import BayesianMLPRegressor
 from .state import FittedState
 
@@ -72,6 +73,7 @@ STATE_CLASSES = (
     Draws,
     Layout,
     FitReport,
+    TrainingRegion,
     Column,
     StepDecay,  # deprecated and not registered, but files of earlier versions hold it
 )

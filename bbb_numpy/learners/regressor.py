@@ -82,6 +82,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     fit_report_ : FitReport
         Measurements of the fit on training rows; printed, each number with its threshold. Not after
         `partial_fit`.
+    training_region_ : TrainingRegion
+        Where the training rows lie, for `novelty`. Not after `partial_fit`.
     noise_scale_ : ndarray (K,)
         Noise standard deviation of each output, in units of y, its mean over the draws if
         sampled; of Student's t its scale, which is smaller. With ``target="log"`` that of log y: a
@@ -235,10 +237,11 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         return_std: bool = False,
         return_cov: bool = False,
         exposure: Any = None,
+        return_novelty: bool = False,
     ) -> Any:
         """Return the predictive mean and, if requested, the standard deviation or covariance of y.
 
-        The arguments are those of scikit-learn's `GaussianProcessRegressor`.
+        The first arguments are those of scikit-learn's `GaussianProcessRegressor`.
 
         Parameters
         ----------
@@ -251,6 +254,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             Whether to return also the covariance of new y between the rows of `X`: N^2 numbers.
         exposure : float or array-like (N,), optional
             Exposure of each row, if `fit` had one; by default 1, for which predictions are rates.
+        return_novelty : bool
+            Whether to return last, for each row, whether it is unlike the training rows.
 
         Returns
         -------
@@ -261,6 +266,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         cov : ndarray (N, N) or (N, N, K)
             Covariance, if `return_cov`. Its diagonal is std^2, which is infinite under Student's t
             with df <= 2.
+        novelty : Novelty
+            `outside` (N,) and `column` (N,), as `novelty` returns them, if `return_novelty`.
 
         Raises
         ------
@@ -274,11 +281,16 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
                 "At most one of return_std or return_cov can be requested."
             )
         distribution = self.predict_distribution(X, exposure)
+        results: list[Any] = [distribution.mean]
         if return_cov:
-            return distribution.mean, self._covariance(X, exposure)
+            results.append(self._covariance(X, exposure))
         if return_std:
-            return distribution.mean, distribution.total
-        return distribution.mean
+            results.append(distribution.total)
+        if return_novelty:
+            results.append(self.novelty(X))
+        if len(results) == 1:
+            return distribution.mean
+        return tuple(results)
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None

@@ -14,6 +14,7 @@ from ..sampling.draws import Draws
 from ..training import Training
 from .columns import Column
 from .fit_report import FitReport
+from .novelty import TrainingRegion
 
 __all__ = ["FittedState", "Stateful"]
 
@@ -49,6 +50,7 @@ class FittedState:
     classes_: Array | None = None
     columns_: tuple[Column, ...] | None = None
     fit_report_: FitReport | None = None
+    training_region_: TrainingRegion | None = None
 
     def __repr__(self) -> str:
         """Return the names of the fields that are set, without their values."""

@@ -16,7 +16,7 @@ from ..numeric.elementary import (
     LOG_2PI,
     for_outputs,
     inner,
-    softplus_parts,
+    softplus_and_slope,
     write_gradient,
 )
 from ..numeric.layout import Array, Blocks, Params
@@ -536,14 +536,15 @@ class HeteroscedasticLikelihood(_Gaussian):
     def _heads(self, params: Params, f: Array) -> tuple[Array, Array, Array, Array]:
         """Return m, sigma, d sigma/dh and d sigma/d log s, for outputs `f` (m, h)."""
         outputs = f.shape[-1] // 2
-        parts = softplus_parts(np.ascontiguousarray(f[..., outputs:]))
+        above_floor, slope = softplus_and_slope(np.ascontiguousarray(f[..., outputs:]))
         factor: Any = self.scale
         if self.learn:
             # (1, K), or (S, 1, K) if each weight sample has its own factor
             factor = np.exp(params["log_noise"])[..., None, :]
-        above_floor = factor * parts.softplus
-        sigma = above_floor + self.floor
-        return f[..., :outputs], sigma, factor * parts.sigmoid, above_floor
+        if self.learn or self.scale != 1.0:
+            above_floor = above_floor * factor
+            slope = slope * factor
+        return f[..., :outputs], above_floor + self.floor, slope, above_floor
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
         r"""Return the Gaussian log likelihood of each row, summed over its targets (D12).
@@ -565,16 +566,20 @@ class HeteroscedasticLikelihood(_Gaussian):
         value : ndarray (S, B)
             log P(y|x, w) of each sample and row in nats, summed over targets.
         saved : tuple
-            (y - m) / sigma, sigma, d sigma/dh and d sigma/d log s, for `vjp`.
+            (y - m) / sigma, 1 / sigma, d sigma/dh and d sigma/d log s, for `vjp`.
         """
         mean, sigma, slope, above_floor = self._heads(params, f)
         check_shape(mean, y)
-        residual = (y - mean) / sigma
-        rowwise = -0.5 * inner(residual, residual) - np.add.reduce(
-            np.log(sigma), axis=-1
-        )  # -r^2 / 2 - log sigma, summed over targets (D12)
+        inverse = 1.0 / sigma
+        residual = y - mean
+        residual *= inverse
+        log_scales = np.log(sigma)
+        # -r^2 / 2 - log sigma, summed over targets (D12)
+        rowwise = -0.5 * inner(residual, residual)
+        for k in range(y.shape[-1]):
+            rowwise -= log_scales[..., k]
         rowwise -= 0.5 * LOG_2PI * y.shape[-1]
-        return rowwise, (residual, sigma, slope, above_floor)
+        return rowwise, (residual, inverse, slope, above_floor)
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
         """Return the gradient for the network outputs: for the means, then for raw scales (D12).
@@ -597,16 +602,19 @@ class HeteroscedasticLikelihood(_Gaussian):
         ndarray (S, B, 2K)
             Derivative of the loss with respect to the network outputs, a new array.
         """
-        r, sigma, slope, above_floor = saved  # (S, B, K) each
-        d_mean = r / sigma
-        d_sigma = (r - 1.0) * (r + 1.0) / sigma
+        # (S, B, K) each: (y - m) / sigma, 1 / sigma, d sigma/dh, d sigma/d log s
+        residual, inverse, slope, above_floor = saved
+        scaled = inverse * for_outputs(cotangent)
+        d_sigma = residual - 1.0
+        d_sigma *= residual + 1.0
+        d_sigma *= scaled
         if self.learn:
             d_log_scale = d_sigma * above_floor  # d log P / d log s (D68)
-            if cotangent.ndim == 1:
-                d_log_scale = np.add.reduce(d_log_scale, axis=1)
-            write_gradient(d_params["log_noise"], cotangent, d_log_scale)
-        d_raw = d_sigma * slope
-        return np.concatenate([d_mean, d_raw], axis=-1) * for_outputs(cotangent)
+            per_sample = np.add.reduce(d_log_scale, axis=1)  # (S, K)
+            ones = np.ones(len(per_sample), per_sample.dtype)
+            write_gradient(d_params["log_noise"], ones, per_sample)
+        d_sigma *= slope
+        return np.concatenate([residual * scaled, d_sigma], axis=-1)
 
     def mean(self, params: Params, f: Array) -> Array:
         """Return the expected targets (S, B, K): the first half of the outputs `f` (S, B, 2K)."""

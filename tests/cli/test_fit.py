@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import average_precision_score
 
 from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor, load
 from bbb_numpy.cli import held_out
@@ -96,6 +97,11 @@ def test_classes_have_accuracy_and_log_loss_beside_the_base_rate(fit):
     share = (fit.table.big.iloc[test] == fit.table.big.iloc[train].mode()[0]).mean()
     assert number(printed, r"accuracy .*inputs (\S+) ±") == pytest.approx(share, abs=5e-3)
     assert "log loss" in printed
+    proba = model.predict_proba(fit.table[["a", "b"]].iloc[test])
+    labels = fit.table.big.iloc[test]
+    rarer = int((labels == "yes").sum() <= (labels == "no").sum())
+    precision = average_precision_score(labels == model.classes_[rarer], proba[:, rarer])
+    assert f"average precision {precision:.3f}; ignoring the inputs 0.5, " in printed
     assert "--interval" not in printed
 
 

@@ -126,7 +126,7 @@ def test_gradcheck_exact_all_counts_what_is_proved(capsys, monkeypatch):
         ("fit d.csv --seed -1", "--seed: must be a whole number >= 0; got '-1'"),
         ("fit d.csv --seed x", "--seed: must be a whole number >= 0; got 'x'"),
         ("fit d.csv --prior laplace --prior-scale 1", "not allowed with argument --prior"),
-        ("fit x.csv", "the following arguments are required: --target"),
+        ("fit x.csv price", "unrecognized arguments: price"),
         ("gradcheck --samples 0", "--samples: must be a whole number >= 1; got '0'"),
         ("gradcheck --noise-scale -1", "--noise-scale: must be a number > 0; got '-1'"),
         ("gradcheck --rho x", "--rho: invalid float value: 'x'"),

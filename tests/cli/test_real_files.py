@@ -231,10 +231,53 @@ def test_text_that_looks_like_numbers_is_no_category(cell, run, tmp_path):
     run("fit", data, "--target", "y", "--categories", "a", *SHORT)
 
 
+def test_units_and_currency_beside_numbers_are_left_out_where_that_is_said(run, tmp_path):
+    cells = ["$1,234.50", "-$5", "7", "+8 USD", "USD 1", "$ 2.5"]
+    lines = [f"{cell};{k}" for k, cell in enumerate(cells)]
+    data = written(tmp_path / "d.csv", "\n".join(["a;y", *lines]))
+    _, err = run("fit", data, "--target", "y", *SHORT, ends=2)
+    assert "name" not in err
+    assert "--thousands, or what stands beside them with --strip '$', or read" in err
+    words = ("--thousands", ",", "--strip", "$", "USD")
+    out, _ = run("fit", data, "--target", "y", *words, *SHORT)
+    assert load("model.npz").x_mean_[0] == pytest.approx(np.mean([1234.5, -5, 7, 8, 1, 2.5]))
+    assert "--thousands , --strip '$' USD" in out
+    run("predict", "model.npz", data, *words)
+    written(data, "a;y\n1$2;1\n3;2\n4;3\n")
+    _, err = run("fit", data, "--target", "y", *words, *SHORT, ends=2)
+    assert "'1$2' is not a number; correct the cell" in err
+
+
+@pytest.mark.parametrize(
+    ("cells", "hint"),
+    [
+        ("10 20 30 40", "are these classes? --task classification"),
+        ("0 1 5 2 7 3 9 4 6 8 12", "are these counts? --task counts"),
+        ("101 120 150 208 207 136 198 147 169 187 112", None),
+    ],
+)
+def test_whole_numbers_that_may_be_classes_or_counts_are_asked_for(cells, hint, run, tmp_path):
+    lines = [f"{k % 7},{cell}" for k, cell in enumerate(cells.split())]
+    data = written(tmp_path / "d.csv", "\n".join(["a,y", *lines]))
+    out, _ = run("fit", data, "--target", "y", *SHORT)
+    expected = f"regression (the target is a number; {hint})"
+    assert (expected if hint else "regression (the target is a number)\n") in out
+
+
+def test_a_target_that_varies_by_factors_is_told(run, tmp_path):
+    a = np.random.default_rng(0).standard_normal(80)
+    lines = [f"{x},{np.exp(2 * x)}" for x in a]
+    data = written(tmp_path / "d.csv", "\n".join(["a,y", *lines]))
+    out, _ = run("fit", data, "--target", "y", *SHORT)
+    assert "look at            the target varies by factors rather than by amounts: try" in out
+    out, _ = run("fit", data, "--target", "y", "--target-scale", "log", *SHORT)
+    assert "varies by factors" not in out
+
+
 def test_numbers_are_read_as_decimal_and_thousands_say(run, tmp_path):
     data = written(tmp_path / "d.csv", "a;y\n1.234,5;1\n-,25;2\n7;3\n")
     _, err = run("fit", data, "--target", "y", "--decimal", ",", *SHORT, ends=2)
-    assert "'1.234,5' is not a number; correct the cell; see --decimal and" in err
+    assert "'1.234,5' is not a number; correct the cell; see --decimal, --th" in err
     german = ("--decimal", ",", "--thousands", ".")
     run("fit", data, "--target", "y", *german, *SHORT)
     assert load("model.npz").x_mean_[0] == pytest.approx(np.mean([1234.5, -0.25, 7]))

@@ -13,6 +13,10 @@ KIND = ["fit", "d.csv", "--target", "kind"]
 EVALUATE = ["evaluate", "d.csv", "--target"]
 LONG = 250 * "m"  # the system takes it, but not the name that it has while it is written
 TYPED = [
+    (
+        ["fit", "d.csv"],
+        "name the column to predict with --target; d.csv has 'size', 'kind', 'same'",
+    ),
     (["fit", "d.csv", "--target", "prise"], "no column 'prise'; did you mean 'price'? It has 'si"),
     ([*FIT, "--inputs", "siz"], "no column 'siz'; did you mean 'size'?"),
     ([*FIT, "--leave-out", "knd"], "no column 'knd'; did you mean 'kind'?"),

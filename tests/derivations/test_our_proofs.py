@@ -1,4 +1,4 @@
-"""D1 to D17, D29, D31 to D46, D60 to D63, D67, D68, D73: parts, update rules, numerics, by algebra.
+"""D1 to D17, D29, D31 to D46, D60 to D63, D67, D68, D73, D74: parts, update rules, by algebra.
 
 D18 to D28, D30, D54, D55 and D56 are in test_our_estimator_proofs.py.
 """
@@ -280,6 +280,9 @@ def test_the_stable_softplus_family():
     equal(series, u - u**2 / 2)
     assert sympy.series(u / (1 + u) / log(1 + u), u, 0, 2).removeO() == 1 - u / 2
     assert sympy.series(log(log(1 + u) / u), u, 0, 2).removeO() == -u / 2
+    # log(1 + u) = 2 artanh v
+    v = u / (2 + u)
+    equal((1 + v) / (1 - v), 1 + u)
     # complex arguments: |1 + z|^2
     equal((1 + x) ** 2 + y**2, 1 + x * (2 + x) + y**2)
 
@@ -1227,3 +1230,29 @@ def test_the_bound_is_not_convex():
     ships(found[0], sum(out[j] * units[j] for j in range(3)) + out[3], values)
     ships(found[1], sum(softplus(rho[j]) ** 2 * units[j] ** 2 for j in range(3))
           + softplus(rho[3]) ** 2, values)  # fmt: skip
+
+
+@pytest.mark.equation("D74")
+def test_rows_unlike_the_training_rows():
+    # the distance of a row from all others, from its leverage
+    row = matrix("a", 1, 2)
+    gram = matrix("g", 2, 2)
+    gram[1, 0] = gram[0, 1]
+    (h,) = row * gram.inv() * row.T
+    (from_others,) = row * (gram - row.T * row).inv() * row.T
+    equal(from_others, h / (1 - h))
+    # of any rows, with ties or without, at most k are called new by all the others
+    ranks = (1, 2)
+    for rows in product(range(3), repeat=4):
+        n_new = dict.fromkeys(ranks, 0)
+        for new in range(4):
+            training = rows[:new] + rows[new + 1 :]
+
+            def beyond(value, others):
+                return max(0, min(others) - value, value - max(others))
+
+            excesses = [beyond(training[i], training[:i] + training[i + 1 :]) for i in range(3)]
+            for rank in ranks:
+                threshold = sorted(excesses)[-rank]
+                n_new[rank] += beyond(rows[new], training) > threshold
+        assert all(n_new[rank] <= rank for rank in ranks)
