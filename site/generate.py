@@ -36,7 +36,8 @@ QUESTIONS = tuple(
     f"docs/{name}.md"
     for name in (
         *("parts", "table", "sampling", "samplers", "data-frames", "fit-report"),
-        *("model-checks", "novelty", "saving", "speed", "uci", "certificate", "data"),
+        *("model-checks", "novelty", "what-matters", "saving", "speed", "uci", "certificate"),
+        "data",
     )
 )
 DEFINED = frozenset(book.DEFINED)

@@ -715,6 +715,17 @@ class Learner(Fitted):
             return x @ self.x_axes_.T  # (D60)
         return x
 
+    def encode(self, X: Any) -> Array:
+        """Return the inputs (N, d_in) of the network before standardisation, columns encoded.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs. The names of what is returned are `get_feature_names_out()`.
+        """
+        check_is_fitted(self)
+        return check_inputs(self, X)
+
     def novelty(self, X: Any) -> Novelty:
         """Return which rows are unlike the training rows, and in which column (D74).
 

@@ -1,4 +1,4 @@
-"""D1 to D17, D29, D31 to D46, D60 to D63, D67, D68, D73, D74: parts, update rules, by algebra.
+"""D1 to D17, D29, D31 to D46, D60 to D63, D67, D68, D73 to D75: parts, rules, by algebra.
 
 D18 to D28, D30, D54, D55 and D56 are in test_our_estimator_proofs.py.
 """
@@ -1256,3 +1256,21 @@ def test_rows_unlike_the_training_rows():
                 threshold = sorted(excesses)[-rank]
                 n_new[rank] += beyond(rows[new], training) > threshold
         assert all(n_new[rank] <= rank for rank in ranks)
+
+
+@pytest.mark.equation("D75")
+def test_the_share_of_a_column_in_the_variance_of_predictions():
+    # two independent columns, of two and three values, and any function of them
+    p, q, r = positives("p q r")
+    laws = [[p, 1 - p], [q, r, 1 - q - r]]
+    f = matrix("f", 2, 3)
+    mean_given = [sum(laws[0][i] * f[i, j] for i in range(2)) for j in range(3)]
+    left_open = sum(
+        laws[1][j] * laws[0][i] * (f[i, j] - mean_given[j]) ** 2
+        for i, j in product(range(2), range(3))
+    )
+    exchanged = sum(
+        laws[1][j] * laws[0][i] * laws[0][k] * (f[i, j] - f[k, j]) ** 2
+        for i, j, k in product(range(2), range(3), range(2))
+    )
+    equal(left_open, exchanged / 2)
