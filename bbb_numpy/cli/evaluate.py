@@ -36,6 +36,8 @@ from .problem import (
 )
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from .baselines import Forecast, Score
 
 __all__ = ["add_parsers", "evaluate"]
@@ -43,13 +45,17 @@ __all__ = ["add_parsers", "evaluate"]
 Array = NDArray[Any]
 MAX_CLASSES_LISTED = 5
 MAX_CLASSES_SCORED = 10  # largest number of classes with a row of scores
-CLASS_HEADS = {
-    "roc_auc": "ROC AUC",
-    "average_precision": "AP",
-    "brier": "Brier",
-    "predicted": "predicted",
-    "observed": "observed",
-}
+CLASS_HEADS = [
+    "n_rows",
+    "observed",
+    "predicted",
+    "roc_auc",
+    "average_precision",
+    "brier",
+]
+CLASS_NOTE = (
+    "observed is the share of the class in these rows, predicted its mean probability."
+)
 HEADS = {
     "rmse": "RMSE",
     "log_density": "log density",
@@ -69,8 +75,8 @@ NOTES = {
     "better. Ridge and boosting predict normal distributions, as wide as their errors in "
     "cross-validation of the training rows.",
     "counts": "RMSE is the root mean squared error and CRPS the continuous ranked probability "
-    "score, in counts; lower is better. The log density is in nats per row; higher is better. All "
-    "predict Poisson distributions, the network a mixture of them.",
+    "score, in counts; lower is better. The log density is in nats per row; higher is better. The "
+    "baselines predict Poisson distributions, the network a mixture of those of its likelihood.",
     "classification": "balanced is the mean accuracy of the classes; higher is better. Lower is "
     "better for the log loss (in nats per row), the Brier score, and ECE, the expected calibration "
     "error of the most probable class in 10 bins. AP is the average precision, by chance the share "
@@ -115,8 +121,13 @@ def evaluate(args: argparse.Namespace) -> int:
     if problem.task == "classification":
         title = next(iter(forecasts))  # of the learner
         proba = forecasts[title].proba
-        report["classes"] = _class_report(proba, target, labels)
-        class_lines = _class_lines(report["classes"], title)
+        of_classes = _class_report(proba, target, labels)
+        report["classes"] = of_classes.reset_index().to_dict("records")
+        rarest = of_classes[CLASS_HEADS].head(MAX_CLASSES_SCORED).round(3)
+        listed = rarest.rename(index=quote_cell).to_string()
+        class_lines = (
+            f"\n\nEach class against all others, {title}:\n\n{listed}\n\n{CLASS_NOTE}"
+        )
         if args.costs:
             class_lines += _cost_lines(proba, target, labels, args.costs)
     report_text = json.dumps(report, indent=1)
@@ -222,38 +233,20 @@ def _class_notes(labels: Array, counts: Array) -> str:
     return notes
 
 
-def _class_report(proba: Array, y: Array, labels: Array) -> list[dict[str, Any]]:
-    """Return the scores of each class against all others, as dicts, the rarest class first.
+def _class_report(proba: Array, y: Array, labels: Array) -> DataFrame:
+    """Return the scores of each class against all others, the rarest class in the first row.
 
     `proba` (N, C) are probabilities, `y` (N,) the observed classes as indices into `labels` (C,).
     """
-    from ..evaluation.decisions import class_scores
-
-    report = []
-    for score, p in zip(
-        class_scores(proba, y, np.arange(len(labels))), proba.T, strict=True
-    ):
-        numbers = score._asdict()
-        del numbers["table"]
-        shares = {"predicted": float(p.mean()), "observed": score.n_rows / len(y)}
-        report.append(numbers | {"label": labels.tolist()[score.label]} | shares)
-    return sorted(report, key=lambda numbers: numbers["n_rows"])
-
-
-def _class_lines(report: Sequence[Mapping[str, Any]], name: str) -> str:
-    """Return the table of the rarest classes under the model `name`, and what its heads mean."""
     from pandas import DataFrame
 
-    rows = [
-        [numbers["n_rows"], *(f"{numbers[head]:.3f}" for head in CLASS_HEADS)]
-        for numbers in report[:MAX_CLASSES_SCORED]
-    ]
-    index = [quote_cell(numbers["label"]) for numbers in report[:MAX_CLASSES_SCORED]]
-    table = DataFrame(rows, index, ["rows", *CLASS_HEADS.values()]).to_string()
-    return (
-        f"\n\nEach class against all others, {name}:\n\n{table}\n\npredicted is its mean "
-        "probability, observed its share of these rows."
+    from ..evaluation.decisions import class_scores
+
+    scores = DataFrame(class_scores(proba, y, np.arange(len(labels)))).drop(
+        columns="table"
     )
+    scores["label"] = labels.tolist()
+    return scores.sort_values("n_rows", kind="stable").set_index("label")
 
 
 def _cost_lines(proba: Array, y: Array, labels: Array, costs: Sequence[float]) -> str:

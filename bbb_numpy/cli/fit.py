@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..evaluation.target_units import LogUnits
 from ..learners.columns import (
     Column,
     encode_columns,
@@ -115,6 +116,7 @@ def fit(args: argparse.Namespace) -> int:
     if (
         problem.task == "regression"
         and args.target_scale is None
+        and not isinstance(model.fitted_.units, LogUnits)
         and choose_target(inputs.to_numpy(), problem.y[:, None]) == "log"
     ):
         advice = "the target varies by factors rather than by amounts: try --target-scale log"

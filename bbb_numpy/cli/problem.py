@@ -377,7 +377,7 @@ def _number_cells(
     number; `advice` follows this in the message.
     """
     cells = get_column(table, name)
-    numbers = parse_numbers(cells, args.decimal, args.thousands, args.units)
+    numbers = parse_numbers(cells, args.decimal, args.thousands, args.strip)
     invalid = ~np.isfinite(numbers) & ~is_missing(cells)
     if invalid.any():
         cell = cells[invalid].iloc[0]
@@ -388,7 +388,7 @@ def _number_cells(
             "median or --drop-missing"
         )
         if NUMERIC.fullmatch(cell):
-            hint = "; see --decimal, --thousands and --units"
+            hint = "; see --decimal, --thousands and --strip"
         raise TableError(
             f"{locate_cell(table, name, invalid)}: {quote_cell(cell)} is not a number{advice}"
             f"{hint}"
@@ -425,11 +425,11 @@ def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
     if cells.dtype != object:  # numbers, by `read_csv`
         return False
     values = cells[~is_missing(cells)]
-    numbers = parse_numbers(values, args.decimal, args.thousands, args.units)
+    numbers = parse_numbers(values, args.decimal, args.thousands, args.strip)
     beside = ""
     unit = UNIT.search("".join(values[:1]))
     if unit:
-        beside = f", or what stands beside them with --units {quote(unit[0].strip())}"
+        beside = f", or what stands beside them with --strip {quote(unit[0].strip())}"
     leave_out = f"--leave-out {quote(name)}"
     remedies = {
         "time": f"leave the column out with {leave_out}",
@@ -611,7 +611,7 @@ READING_OPTIONS: Options = {
         "choices": (",", ".", "'", " "),
         "help": "Sign between groups of three digits: , . ' or a space. By default there is none.",
     },
-    "units": {
+    "strip": {
         "nargs": "+",
         "default": [],
         "metavar": "TEXT",

@@ -117,9 +117,10 @@ class Learner(Fitted):
         ``GaussianLikelihood(0.1, learn=True)``: Gaussian noise with one standard deviation, which
         starts at 0.1 (of standardised y) and is learned. Use 'heteroscedastic' when the noise
         depends on X, 'student-t-learned' when y has outliers ('student-t' has a fixed scale of
-        0.1), 'poisson' for counts, whose log rate is the output, 'bernoulli' for columns of 0 and
-        1, 'categorical' for rows of probabilities. The classifier takes the last two; its default
-        is 'bernoulli' for two classes and 'categorical' for more.
+        0.1), 'poisson' for counts, whose log rate is the output, 'negative-binomial' for counts
+        that vary more, 'zero-inflated' or 'zero-inflated-negative-binomial' for many zeros,
+        'bernoulli' for columns of 0 and 1, 'categorical' for rows of probabilities. The classifier
+        takes the last two; its default is 'bernoulli' for two classes and 'categorical' for more.
     inference : str or object, default='mean-field'
         Method by which the posterior of the weights is approximated: one of 'mean-field', 'ivon',
         'low-rank', 'full-rank', 'map', 'mle', 'laplace', 'hmc', 'nuts', 'chees', 'mams', 'mclmc',
@@ -689,6 +690,17 @@ class Learner(Fitted):
         if hasattr(self, "x_axes_"):
             return x @ self.x_axes_.T  # (D60)
         return x
+
+    def encode(self, X: Any) -> Array:
+        """Return the inputs (N, d_in) of the network before standardisation, columns encoded.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs. The names of what is returned are `get_feature_names_out()`.
+        """
+        check_is_fitted(self)
+        return check_inputs(self, X)
 
     def novelty(self, X: Any) -> Novelty:
         """Return which rows are unlike the training rows, and in which column (D74).

@@ -237,11 +237,11 @@ def test_units_and_currency_beside_numbers_are_left_out_where_that_is_said(run, 
     data = written(tmp_path / "d.csv", "\n".join(["a;y", *lines]))
     _, err = run("fit", data, "--target", "y", *SHORT, ends=2)
     assert "name" not in err
-    assert "--thousands, or what stands beside them with --units '$', or read" in err
-    words = ("--thousands", ",", "--units", "$", "USD")
+    assert "--thousands, or what stands beside them with --strip '$', or read" in err
+    words = ("--thousands", ",", "--strip", "$", "USD")
     out, _ = run("fit", data, "--target", "y", *words, *SHORT)
     assert load("model.npz").x_mean_[0] == pytest.approx(np.mean([1234.5, -5, 7, 8, 1, 2.5]))
-    assert "--thousands , --units '$' USD" in out
+    assert "--thousands , --strip '$' USD" in out
     run("predict", "model.npz", data, *words)
     written(data, "a;y\n1$2;1\n3;2\n4;3\n")
     _, err = run("fit", data, "--target", "y", *words, *SHORT, ends=2)
