@@ -34,6 +34,7 @@ from .model.joint import Model
 from .model.kl_weights import CyclicalWarmUp, LinearWarmUp
 from .model.log_joint import LogJoint
 from .model.objectives import EUBO, MAP, MLE, FreeEnergy, PACBayes, Renyi
+from .parts.counts import NegativeBinomialLikelihood, ZeroInflatedLikelihood
 from .parts.discrete import (
     BernoulliLikelihood,
     CategoricalLikelihood,
@@ -118,6 +119,7 @@ __all__ = [
     "MetropolisHastings",
     "Model",
     "Momentum",
+    "NegativeBinomialLikelihood",
     "NonFiniteError",
     "PACBayes",
     "PointMass",
@@ -133,6 +135,7 @@ __all__ = [
     "StudentTLikelihood",
     "StudentTPrior",
     "TableEncoder",
+    "ZeroInflatedLikelihood",
     "__version__",
     "certificate",
     "check",

@@ -32,6 +32,11 @@ class Numpy:
     exp, log, abs, tanh, sqrt, erf = np.exp, np.log, np.abs, np.tanh, np.sqrt, special.erf
 
     @staticmethod
+    def rising(y, r):
+        """log Gamma(y + r) - log Gamma(r) - y log r."""
+        return special.gammaln(y + r) - special.gammaln(r) - y * np.log(r)
+
+    @staticmethod
     def half_step(nu):
         """log Gamma((nu + 1)/2) - log Gamma(nu/2) - log(nu/2)/2."""
         return special.gammaln((nu + 1) / 2) - special.gammaln(nu / 2) - 0.5 * np.log(nu / 2)
@@ -177,6 +182,22 @@ def poisson_likelihood(like, likelihood, params, f, y):
     return y * f - like.exp(f) - special.gammaln(y + 1)
 
 
+def negative_binomial_likelihood(like, likelihood, params, f, y):
+    """Return the log probability of counts of the mean e^f and variance e^f + a e^2f (D70)."""
+    a, r = like.exp(params["log_dispersion"]), like.exp(-params["log_dispersion"])
+    ways = like.rising(y, r) - special.gammaln(y + 1)  # log[G(y + r) / G(r) / y!] + y log a
+    return ways + y * f - (y + r) * like.log(1 + a * like.exp(f))
+
+
+def zero_inflated_likelihood(like, likelihood, params, f, y):
+    """Return the log probability of counts of which a share is 0 in any case (D71)."""
+    share = 1 / (1 + like.exp(-params["logit_zeros"]))
+    counts = poisson_likelihood if likelihood.dispersion is None else negative_binomial_likelihood
+    log_p, is_zero = counts(like, likelihood, params, f, y), y == 0
+    of_zero = like.log(share + (1 - share) * like.exp(log_p))
+    return is_zero * of_zero + (1 - is_zero) * (like.log(1 - share) + log_p)
+
+
 LIKELIHOODS = {
     "GaussianLikelihood": gaussian_likelihood,
     "HeteroscedasticLikelihood": heteroscedastic_likelihood,
@@ -184,6 +205,8 @@ LIKELIHOODS = {
     "BernoulliLikelihood": bernoulli_likelihood,
     "CategoricalLikelihood": categorical_likelihood,
     "PoissonLikelihood": poisson_likelihood,
+    "NegativeBinomialLikelihood": negative_binomial_likelihood,
+    "ZeroInflatedLikelihood": zero_inflated_likelihood,
 }
 
 

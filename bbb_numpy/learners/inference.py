@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 # default hyperprior of the noise scale, by name of its block in draws
-NOISE_HYPERPRIORS = {"log_noise": HalfCauchy(1.0)}
+NOISE_HYPERPRIORS = {"log_noise": HalfCauchy(1.0), "log_dispersion": HalfCauchy(1.0)}
 # where chains may start, see `Sampling`
 STARTS = ("prior", "ensemble")
 # Largest number of leapfrog steps of one path, for the samplers that are given by name; the UCI

@@ -558,6 +558,61 @@ def test_rates():
     equal(exposure / scale * exp(f + log(scale)), exposure * exp(f))
 
 
+@pytest.mark.equation("D70")
+def test_negative_binomial_counts():
+    m, r, size = positives("m r lambda")
+    f, u = reals("f u")
+    for count in (0, 1, 3):
+        joint = (size * m) ** count * exp(-size * m) / sympy.factorial(count)
+        joint *= r**r * size ** (r - 1) * exp(-r * size) / sympy.gamma(r)
+        integral = sympy.integrate(joint, (size, 0, sympy.oo), conds="none")
+        ways = sympy.prod([r + j for j in range(count)]) / sympy.factorial(count)
+        p = ways * (m / (m + r)) ** count * (r / (m + r)) ** r
+        assert sympy.simplify(sympy.gammasimp(integral / p)) == 1
+        # in terms of f and u
+        short = sum(log(1 + j * exp(u)) for j in range(count)) + count * f
+        short -= (count + exp(-u)) * log(1 + exp(f + u)) + log(sympy.factorial(count))
+        placed = p.subs({m: exp(f), r: exp(-u)})
+        proved_equal(short, log(placed))
+        # its slopes
+        proved_equal(diff(short, f), (count - exp(f)) / (1 + exp(f + u)))
+        v = sum(log(1 + j / r) for j in range(count))
+        slope = exp(-u) * log(1 + exp(f + u)) - (count + exp(-u)) / (1 + exp(-f - u))
+        proved_equal(diff(short, u), slope - (r * diff(v, r)).subs(r, exp(-u)))
+    # moments, of the rate and of the counts
+    a = positives("a")
+    equal(m + m**2 * a, m * (1 + a * m))
+    # V by Stirling's formula, whose remainder is the same on both sides
+    y = positives("y")
+    mu_of = sympy.Function("mu")
+
+    def log_gamma(z):
+        return (z - Rational(1, 2)) * log(z) - z + log(2 * sympy.pi) / 2 + mu_of(z)
+
+    first, second = r + 9, y + r + 9
+    shifted = sum(log(y + r + k) - log(r + k) for k in range(9))
+    printed = (second - Rational(1, 2)) * (log(second) - log(first)) - y
+    printed += y * (log(r + 9) - log(r)) + mu_of(second) - mu_of(first) - shifted
+    assert sympy.expand(log_gamma(second) - log_gamma(first) - shifted - y * log(r) - printed) == 0
+
+
+@pytest.mark.equation("D71")
+def test_extra_zeros():
+    z, first, second = reals("z m v")
+    p, q = positives("p q")
+    odds = 1 / (1 + exp(-z))
+    of_zero = log(odds + (1 - odds) * p)
+    proved_equal(of_zero, log(p) + log(1 + exp(z) / p) - log(1 + exp(z)))
+    pi = odds / (odds + (1 - odds) * p)
+    proved_equal(pi, 1 / (1 + exp(-z) * p))
+    proved_equal(p * diff(of_zero, p), 1 - pi)
+    proved_equal(diff(of_zero, z), pi - odds)
+    proved_equal(diff(log(1 - odds), z), -odds)
+    # moments: a share 1 - q has the mean m and the second moment v + m^2
+    mean, square = (1 - q) * first, (1 - q) * (second + first**2)
+    equal(square - mean**2, (1 - q) * (second + q * first**2))
+
+
 @pytest.mark.equation("D16")
 def test_the_laplace_prior():
     b, size = positives("b size")
