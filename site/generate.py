@@ -35,7 +35,7 @@ START_PAGES = (
 QUESTIONS = tuple(
     f"docs/{name}.md"
     for name in (
-        *("parts", "table", "sampling", "samplers", "data-frames", "fit-report"),
+        *("parts", "table", "sampling", "samplers", "data-frames", "counts", "fit-report"),
         *("model-checks", "novelty", "what-matters", "saving", "speed", "uci", "certificate"),
         "data",
     )

@@ -75,8 +75,8 @@ NOTES = {
     "better. Ridge and boosting predict normal distributions, as wide as their errors in "
     "cross-validation of the training rows.",
     "counts": "RMSE is the root mean squared error and CRPS the continuous ranked probability "
-    "score, in counts; lower is better. The log density is in nats per row; higher is better. All "
-    "predict Poisson distributions, the network a mixture of them.",
+    "score, in counts; lower is better. The log density is in nats per row; higher is better. The "
+    "baselines predict Poisson distributions, the network a mixture of those of its likelihood.",
     "classification": "balanced is the mean accuracy of the classes; higher is better. Lower is "
     "better for the log loss (in nats per row), the Brier score, and ECE, the expected calibration "
     "error of the most probable class in 10 bins. AP is the average precision, by chance the share "

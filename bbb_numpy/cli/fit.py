@@ -21,6 +21,7 @@ from ..learners.columns import (
     encode_columns,
     get_column,
     list_names,
+    quote_cell,
     set_fill_values,
 )
 from ..learners.target_scale import choose_target
@@ -312,11 +313,11 @@ def _print_novelty(model: Any, inputs: DataFrame) -> None:
     if outside.any():
         names, counts = np.unique(columns[outside].astype(str), return_counts=True)
         most = np.argsort(-counts, kind="stable")[:MAX_NAMES_LISTED]
-        listed = ", ".join(f"{names[k]!r} {counts[k]}" for k in most)
+        listed = ", ".join(f"{quote_cell(names[k])} {counts[k]}" for k in most)
         print(
             f"{outside.sum()} of {len(outside)} rows ({outside.mean():.1%}) are unlike the rows of "
-            f"fit, so that predictions there are extrapolated; out of range: {listed} (by chance: "
-            f"up to {region.false_alarm_rate:.1%} of the rows)",
+            f"fit, so that predictions there are extrapolated, by column: {listed} (by chance: up "
+            f"to {region.false_alarm_rate:.1%} of the rows)",
             file=sys.stderr,
         )
 

@@ -56,7 +56,8 @@ MODEL_OPTIONS: Options = {
     "likelihood": {
         "help": "Distribution of the target around the network's output. By default "
         "gaussian-learned for numbers, poisson for counts, bernoulli for two classes and "
-        "categorical for more. Take heteroscedastic when the noise depends on the inputs, "
+        "categorical for more. Take negative-binomial when counts vary more than their mean, "
+        "zero-inflated when many are 0, heteroscedastic when the noise depends on the inputs, "
         "student-t-learned when there are outliers.",
     },
     "target_scale": {

@@ -29,6 +29,7 @@ LARGE_NU = 100.0
 MIDPOINTS = [0.25 + 0.5 * n for n in range(12)]
 # Coefficients B_2j (1 - 4^j) / (2j (2j - 1)) of the powers 13, 11, ..., 1 of 1 / nu
 HALF_STEP_SERIES = (-5461 / 52, 691 / 88, -31 / 36, 17 / 112, -1 / 20, 1 / 24, -1 / 4)
+RISING_STEPS = 9  # shift of the arguments of log Gamma in `rising_factorial`
 # Coefficients B_2j / (2j (2j - 1)) of Stirling's series, the powers 11, 9, ..., 1 of 1 / z
 STIRLING_SERIES = (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 # Coefficients of the powers 4, 3, ..., 0 of s^2 in log(1 + e) / s, s = e / (2 + e), for e in [0, 1]
@@ -274,6 +275,58 @@ def gamma_half_step(nu: Any) -> HalfStep:
     # derivative of inverse * series by log nu
     tail = -nu * square * (series + 2.0 * square * slopes)
     return HalfStep(value, np.add.reduce(factor_slopes, axis=-1) + tail)
+
+
+class Rising(NamedTuple):
+    """Result of `rising_factorial`: arrays of the shape to which y and r broadcast."""
+
+    value: Array  # sum over j < y of log(1 + j / r), >= 0
+    slope: Array  # derivative of `value` by log r, <= 0
+
+
+def rising_factorial(y: Array, r: Array) -> Rising:
+    r"""Return V = log Gamma(y + r) - log Gamma(r) - y log r, and dV/d log r (D70).
+
+    For counts y >= 0 and r > 0 it is ``log[(1 + 1/r) (1 + 2/r) ... (1 + (y - 1)/r)]``. The
+    difference of two log Gammas would lose a digit for every factor of ten in r. Both arguments
+    are shifted by `RISING_STEPS`, to a = r + 9 and b = y + a, where Stirling's series with its
+    function mu (D31) is exact to rounding ::
+
+        V = (b - 1/2) log(1 + y/a) - y + y log(1 + 9/r) + mu(b) - mu(a)
+            - sum over k < 9 of log[1 + y / (r + k)]
+
+    Parameters
+    ----------
+    y : ndarray
+        Counts, as floats or whole numbers.
+    r : ndarray
+        Positive numbers, which broadcast with `y`.
+    """
+    a = r + RISING_STEPS
+    b = y + a
+    of_a, of_b = _stirling_series(a), _stirling_series(b)
+    log_ratio = log1p(y / a)
+    value = (b - 0.5) * log_ratio - y + y * log1p(RISING_STEPS / r)
+    value = value + of_b.value - of_a.value
+    slope = log_ratio - (b - 0.5) * y / (a * b) - RISING_STEPS * y / (a * r)
+    slope = slope + of_b.slope - of_a.slope
+    for step in range(RISING_STEPS):
+        low = r + step
+        value = value - log1p(y / low)
+        slope = slope + y / (low * (low + y))
+    return Rising(value, r * slope)  # D70
+
+
+def _stirling_series(z: Array) -> HalfStep:
+    """Return the remainder mu(z) of Stirling's formula for z >= 9, and its derivative by z."""
+    inverse = 1.0 / z
+    square = inverse * inverse
+    series = np.zeros_like(z)
+    slopes = np.zeros_like(z)  # derivative of `series` by `square`
+    for coefficient in STIRLING_SERIES:
+        slopes = slopes * square + series
+        series = series * square + coefficient
+    return HalfStep(inverse * series, -square * (series + 2.0 * square * slopes))
 
 
 def _decayed(x: Array, rate: float, out: Array | None = None) -> Array:
