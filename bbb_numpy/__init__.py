@@ -53,6 +53,7 @@ from .parts.priors import (
     LaplacePrior,
     LayerwiseGaussianPrior,
 )
+from .parts.relevance import ARDPrior
 from .parts.student_t import StudentTLikelihood, StudentTPrior
 from .registry import register
 from .sampling import DrawnWeights, sample
@@ -84,6 +85,7 @@ __all__ = [
     "NUTS",
     "SGD",
     "SGHMC",
+    "ARDPrior",
     "Adam",
     "BayesianMLPClassifier",
     "BayesianMLPRegressor",

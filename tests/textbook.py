@@ -88,6 +88,37 @@ def student_prior(like, prior, params, w):
     return student(like, w, 0.0, scale, nu)
 
 
+def ard_groups(sizes):
+    """Return each group of an `ARDPrior`: indices of weights, their number of inputs, output."""
+    groups, first, last = [], 0, len(sizes) - 2
+    for layer, (d_in, d_out) in enumerate(pairwise(sizes)):
+        weights = first + np.arange(d_in * d_out).reshape(d_in, d_out)
+        biases = weights.max() + 1 + np.arange(d_out)
+        first = biases.max() + 1
+        rows = list(weights) if layer == 0 else [weights]
+        outputs = range(d_out) if layer == last else [None]
+        for output in outputs:
+            chosen = slice(None) if output is None else [output]
+            groups += [(row[..., chosen].ravel(), d_in, output) for row in rows]
+            groups.append((biases[chosen], 1, output))
+    return groups
+
+
+def ard_prior(like, prior, params, w):
+    """Return the log density of each group, a multivariate Student t (D67)."""
+    nu, factors = prior.df, prior.output_scales or (1.0,) * prior.sizes[-1]
+    terms, constants = [], 0.0
+    for members, d_in, output in ard_groups(prior.sizes):
+        scale = prior.scale / d_in**0.5 * (1.0 if output is None else factors[output])
+        z = (np.eye(len(w))[members] * (1.0 / scale)) @ w
+        n = len(members)
+        constants += special.gammaln((nu + n) / 2) - special.gammaln(nu / 2)
+        constants -= n / 2 * np.log(nu * np.pi) + n * np.log(scale)
+        terms.append(-(nu + n) / 2 * like.log(1 + np.ones(n) @ z**2 / nu))
+    shipped = prior._groups.constant  # the same numbers, added in another order
+    return np.array([*terms, shipped if np.isclose(shipped, constants, rtol=1e-12) else constants])
+
+
 def mixture_prior(like, prior, params, w):
     """Return the log density of a mixture of two Gaussians (R4, R8)."""
     if prior.learn:
@@ -101,6 +132,7 @@ def mixture_prior(like, prior, params, w):
 
 
 PRIORS = {
+    "ARDPrior": ard_prior,
     "GaussianPrior": gaussian_prior,
     "CentredGaussianPrior": centred_prior,
     "LayerwiseGaussianPrior": layerwise_prior,
@@ -120,9 +152,11 @@ def gaussian_likelihood(like, likelihood, params, f, y):
 
 
 def heteroscedastic_likelihood(like, likelihood, params, f, y):
-    """Return the Gaussian log density with a scale of each row (D12)."""
+    """Return the Gaussian log density with a scale of each row (D12, D68)."""
     half = f.shape[1] // 2
-    return normal(like, y, f[:, :half], likelihood.floor + like.log(1 + like.exp(f[:, half:])))
+    factor = like.exp(params["log_noise"]) if likelihood.learn else np.array([likelihood.scale])
+    sigma = likelihood.floor + factor * like.log(1 + like.exp(f[:, half:]))
+    return normal(like, y, f[:, :half], sigma)
 
 
 def student_likelihood(like, likelihood, params, f, y):

@@ -21,6 +21,7 @@ from ..learners.columns import (
     encode_columns,
     get_column,
     list_names,
+    quote_cell,
     set_fill_values,
 )
 from ..learners.target_scale import choose_target
@@ -104,6 +105,7 @@ def fit(args: argparse.Namespace) -> int:
             inputs = encode_columns(problem.table, columns)
         measured = _build_measured(args, problem.task)
         _fit_rows(measured, inputs, problem, rows.train)
+        measured.columns_ = columns
         if was_interrupted(measured):
             nothing = rows.test[:0]
             rows = rows._replace(test=nothing, reason="that fit was interrupted")
@@ -128,7 +130,7 @@ def fit(args: argparse.Namespace) -> int:
         _plot(model, problem.inputs, args.target, args.plot, rates)
         print(f"picture in {args.plot}")
     if folder is not None and measurement is not None:
-        for path in draw_pictures(problem, measurement, folder):
+        for path in draw_pictures(measured, problem, rows.test, measurement, folder):
             print(f"picture in {path}")
     _print_next(args, len(stored_rows), rows, problem.task)
     return 0
@@ -311,11 +313,11 @@ def _print_novelty(model: Any, inputs: DataFrame) -> None:
     if outside.any():
         names, counts = np.unique(columns[outside].astype(str), return_counts=True)
         most = np.argsort(-counts, kind="stable")[:MAX_NAMES_LISTED]
-        listed = ", ".join(f"{names[k]!r} {counts[k]}" for k in most)
+        listed = ", ".join(f"{quote_cell(names[k])} {counts[k]}" for k in most)
         print(
             f"{outside.sum()} of {len(outside)} rows ({outside.mean():.1%}) are unlike the rows of "
-            f"fit, so that predictions there are extrapolated; out of range: {listed} (by chance: "
-            f"up to {region.false_alarm_rate:.1%} of the rows)",
+            f"fit, so that predictions there are extrapolated, by column: {listed} (by chance: up "
+            f"to {region.false_alarm_rate:.1%} of the rows)",
             file=sys.stderr,
         )
 
@@ -425,7 +427,8 @@ FIT_OUTPUT_OPTIONS: Options = {
     "pictures": {
         "metavar": "FOLDER",
         "help": "Folder for pictures of the held-out rows: how often intervals hold the target, "
-        "and the errors; for classes how often the most probable class is right.",
+        "the errors, and predictions against the columns that matter most; for classes how often "
+        "the most probable class is right.",
     },
 }
 HELD_OUT_OPTIONS: Options = {

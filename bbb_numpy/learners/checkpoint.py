@@ -25,6 +25,7 @@ from ..training.optimizers import OptimizerState, StepDecay
 from .base import check_is_fitted
 from .classifier import BayesianMLPClassifier
 from .columns import Column
+from .ensemble import Ensemble
 from .fit_report import FitReport
 from .inference import Sampling
 from .novelty import TrainingRegion
@@ -67,6 +68,7 @@ STATE_CLASSES = (
     Laplace,
     Linearised,
     Sampling,
+    Ensemble,
     DrawnWeights,
     Draws,
     Layout,

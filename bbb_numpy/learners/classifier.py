@@ -62,6 +62,8 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     Labels may be text, whole numbers, truth values, or of any type that can be sorted. For the rest
     see `BayesianMLPRegressor`.
 
+    {defaults}
+
     {schedules}
     """
 

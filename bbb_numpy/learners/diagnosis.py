@@ -14,6 +14,7 @@ import numpy as np
 
 from ..parts.posteriors import GaussianPosterior, PointMass
 from ..parts.student_t import StudentTLikelihood
+from ..sampling.mcmc import HMC
 from ..training import EarlyStopping, Epoch
 from ..training.optimizers import IVON, Adam
 from ..training.recipe import Rows
@@ -487,7 +488,8 @@ def _state_of_chains(evidence: Evidence) -> str:
 def _remedy_for_chains(evidence: Evidence) -> str:
     """Return advice for chains that have not converged: longer chains, or another sampler."""
     remedy = "use a longer warm_up, more draws"
-    if evidence.parts["inference"].sampler == "hmc":
+    sampler = evidence.parts["inference"].sampler
+    if sampler == "hmc" or isinstance(sampler, HMC):
         return remedy
     return f"{remedy} or 'hmc'"
 

@@ -40,7 +40,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     Parameters
     ----------
     {parameters of Learner}
-    target : {'identity', 'log', 'auto'}, default='identity'
+    target : {'identity', 'log', 'auto'}, default=None
         Scale on which y is modelled. 'log' is for positive targets that vary by factors, such as
         prices and durations: log y is standardised and modelled, and every prediction is in units
         of y (D73). `predict` then returns the mean of y, which is above its median,
@@ -65,6 +65,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         its own units. Of two models of the same data, the one with the larger evidence is favoured.
     training_ : Training
         theta, the state of the optimizer and the history; not after sampling.
+    inference_ : object
+        What `inference` stood for: a posterior such as `MeanField`, a `Sampling`, or an `Ensemble`.
     draws_ : Draws
         Only after sampling: draws, statistics of the steps, and in ``draws_.target`` the data.
     n_iter_ : int
@@ -115,6 +117,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     Numbers inside parts are parameters too, for `set_params` and grid searches:
     ``prior__scale``, ``optimizer__learning_rate``, see `get_params`.
 
+    {defaults}
+
     {schedules}
 
     Arguments are checked by `fit`, not by the constructor. A call that fails leaves an earlier fit
@@ -122,7 +126,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     last finished epoch, or the draws so far; if there are none, an earlier fit is kept.
     """
 
-    target: str = "identity"
+    target: str | None = None
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags of this learner, for its checks and searches."""
@@ -457,6 +461,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         likelihood.check_targets(numbers, plan.parts["dtype"])
         notes = {"y_ndim_": y.ndim, "n_outputs_": numbers.shape[1]}
         target = self.target
+        if target is None:
+            is_default = self.inference is None and self.likelihood is None
+            target = "auto" if is_default and plan.method.is_sampled else "identity"
         is_gaussian = isinstance(
             likelihood, GaussianLikelihood | HeteroscedasticLikelihood
         )

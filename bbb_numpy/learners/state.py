@@ -31,6 +31,7 @@ class FittedState:
     training_: Training | None = None  # None if the posterior was sampled
     draws_: Draws | None = None  # None if the posterior was trained
     log_evidence_: float | None = None
+    inference_: Any = None  # the part that the argument `inference` stood for
     rng_: Any = None  # numpy.random.Generator, as the fit left it
     predict_seed_: int | None = None
     x_mean_: Array | None = None

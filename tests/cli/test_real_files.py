@@ -301,6 +301,17 @@ def test_missing_inputs_become_the_median_of_fit_and_are_told_if_fit_had_some(ru
     assert means[0] == means[1] != means[2] == means[3]
 
 
+def test_rows_unlike_those_of_fit_are_told(run, tmp_path):
+    lines = "".join(f"{row % 7},{row % 5},{row}\n" for row in range(40))
+    run("fit", written(tmp_path / "d.csv", "a,b,y\n" + lines), "--target", "y", *SHORT)
+    new = written(tmp_path / "n.csv", "a,b\n3,2\n99,2\n1,1\n-50,1\n")
+    _, err = run("predict", "model.npz", new)
+    assert "2 of 4 rows (50.0%) are unlike the rows of fit, so that predictions there are" in err
+    assert "extrapolated, by column: 'a' 2 (by chance: up to 4.9% of the rows)" in err
+    same = written(tmp_path / "s.csv", "a,b\n3,2\n")
+    assert "unlike" not in run("predict", "model.npz", same).err
+
+
 def test_rows_in_which_a_value_is_missing_are_dropped(run, tmp_path):
     data = written(tmp_path / "d.csv", "a,b,y\n1,x,1\n2,y,NA\n,x,3\n4,?,4\n5,y,5\n6,x,6\n")
     out, err = run("fit", data, "--target", "y", *SHORT, "--drop-missing")

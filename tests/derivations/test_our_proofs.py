@@ -1,4 +1,4 @@
-"""D1 to D17, D29, D31 to D46, D60 to D63, D73 to D75: parts, update rules, numerics, by algebra.
+"""D1 to D17, D29, D31 to D46, D60 to D63, D67, D68, D73 to D75: parts, rules, by algebra.
 
 D18 to D28, D30, D54, D55 and D56 are in test_our_estimator_proofs.py.
 """
@@ -493,6 +493,18 @@ def test_noise_that_depends_on_the_input():
     equal(-log(c) - HALF * LOG_2PI, log_gaussian(y, y, c))  # the bound of the floor
 
 
+@pytest.mark.equation("D68")
+def test_noise_that_is_drawn_towards_a_constant():
+    mean, raw, u = reals("m h u")
+    c = positives("c")
+    deviation = c + exp(u) * softplus(raw)
+    density = log_gaussian(y, mean, deviation)
+    common = (y - mean) ** 2 / deviation**3 - 1 / deviation
+    equal(diff(density, raw), common * exp(u) * sigmoid(raw))
+    equal(diff(density, u), common * (deviation - c))
+    equal(deviation.subs(raw, 0), c + exp(u) * log(2))
+
+
 @pytest.mark.equation("D13")
 def test_two_classes():
     z, p = reals("z"), sigmoid(reals("z"))
@@ -898,6 +910,28 @@ def test_powerball():
     # w_1 = a and w_3 = c: one ball between, two above
     pairs = [sum(each[0] == 2 and each[2] == 5 for each in sets), (5 - 2 - 1) * comb(balls - 5, 2)]
     assert pairs[0] == pairs[1]
+
+
+@pytest.mark.equation("D67")
+def test_automatic_relevance_determination():
+    rate, chi = positives("lambda chi")
+    for n in (1, 2, 3):
+        # the integrand is a Gamma density with a = (nu + n)/2, b = (nu + chi)/2, times its constant
+        a, b = (nu + n) / 2, (nu + chi) / 2
+        joint = (rate / (2 * sympy.pi * s**2)) ** (Rational(n, 2)) * exp(-rate * chi / 2)
+        joint *= (nu / 2) ** (nu / 2) / gamma(nu / 2) * rate ** (nu / 2 - 1) * exp(-rate * nu / 2)
+        student = gamma(a) / gamma(nu / 2) / (nu * sympy.pi * s**2) ** Rational(n, 2)
+        student *= (1 + chi / nu) ** (-a)
+        of_gamma = b**a / gamma(a) * rate ** (a - 1) * exp(-b * rate)
+        ratio = sympy.expand_log(log(joint) - log(student) - log(of_gamma), force=True)
+        at = {nu: Rational(7, 3), chi: Rational(2, 5), s: Rational(3, 2), rate: Rational(5, 4)}
+        assert abs(ratio.subs(at).evalf(40)) < 1e-30
+        assert sympy.simplify(diff(ratio, rate)) == 0
+        assert sympy.simplify(diff(ratio, chi)) == 0
+    weights = reals("w:3")
+    squares = sum(each**2 for each in weights)
+    density = -(nu + 3) / 2 * log(1 + squares / (nu * s**2))
+    equal(diff(density, weights[0]), -(nu + 3) * weights[0] / (nu * s**2 + squares))
 
 
 @pytest.mark.equation("D39")

@@ -19,6 +19,7 @@ TABLE = pd.DataFrame(
         "day": pd.date_range("2024-01-01", periods=60, tz="UTC"),
         "gap": np.where(np.arange(60) % 4 == 0, np.nan, X[:60, 1]),
         "twin": X[:60, 0] + 0.1 * X[:60, 2],
+        "lift": np.resize(["no", "yes"], 60),  # of one column: their correlation is -1
     }
 )
 

@@ -51,11 +51,11 @@ def put(array, row, value):
 
 
 def regressor(**params):
-    return BayesianMLPRegressor(**{"random_state": 0} | params)
+    return BayesianMLPRegressor(**{"random_state": 0, "inference": "mean-field"} | params)
 
 
 def classifier(**params):
-    return BayesianMLPClassifier(**{"random_state": 0} | params)
+    return BayesianMLPClassifier(**{"random_state": 0, "inference": "mean-field"} | params)
 
 
 def messages_of_fit(model, x, y):

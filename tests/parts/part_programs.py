@@ -40,7 +40,7 @@ def activation(name):
 
 def prior(part):
     part = part.for_network((1, 1))
-    size = 2 if "Layerwise" in type(part).__name__ else 1
+    size = 2 if type(part).__name__ in ("ARDPrior", "LayerwiseGaussianPrior") else 1
     layout = Layout((*part.blocks(), ("w", (1, size))))
 
     def value_and_grad(theta):
