@@ -1,7 +1,7 @@
 """Write what follows from the code: ``make generated`` after a change of a part or an equation.
 
 signatures.txt, proofs.md, the names in docs/parts.md and those that docstrings list, the table of
-schedules in docs/speed.md. A test compares each.
+schedules in docs/speed.md and that of strategies in docs/choosing.md. A test compares each.
 """
 
 import re
@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from bbb_numpy.learners.defaults import strategy_table  # noqa: E402
 from bbb_numpy.learners.inference import inferences  # noqa: E402
 from bbb_numpy.registry import FAMILIES  # noqa: E402
 from bbb_numpy.training.schedules import schedule_table  # noqa: E402
@@ -63,17 +64,27 @@ def with_names(text):
     return text
 
 
+def between_marks(text, name, table):
+    """Return a page with `table` between its marks, ``<!-- name -->`` and one with "end of"."""
+    head, tail = text.split(f"<!-- {name} -->\n")
+    foot = tail.partition(f"<!-- end of {name} -->")[2]
+    return f"{head}<!-- {name} -->\n{table}\n<!-- end of {name} -->{foot}"
+
+
 def with_schedules(text):
-    """Return docs/speed.md with the table of schedules between its two marks."""
-    head, tail = text.split("<!-- schedules -->\n")
-    foot = tail.partition("<!-- end of schedules -->")[2]
-    table = schedule_table(markdown=True)
-    return f"{head}<!-- schedules -->\n{table}\n<!-- end of schedules -->{foot}"
+    """Return docs/speed.md with the table of schedules."""
+    return between_marks(text, "schedules", schedule_table(markdown=True))
+
+
+def with_strategies(text):
+    """Return docs/choosing.md with the table of what a learner does as it comes."""
+    return between_marks(text, "strategies", strategy_table(markdown=True))
 
 
 GENERATED = {
     "docs/parts.md": with_parts,
     "docs/speed.md": with_schedules,
+    "docs/choosing.md": with_strategies,
     **{path.relative_to(ROOT).as_posix(): with_names for path in ROOT.glob("bbb_numpy/**/*.py")},
 }
 
