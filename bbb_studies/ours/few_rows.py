@@ -133,17 +133,18 @@ def mean_field(x: Array, y: Array, seed: int, **arguments: Any) -> Any:
 CHAINS = Sampling(start="prior", cores=1)
 
 
+MODEL: dict[str, Any] = {
+    "hidden_layer_sizes": (20,),
+    "activation": "relu",
+    "prior": GaussianPrior(0.5),
+    "likelihood": GaussianLikelihood(0.1, learn=True),
+    "inference": CHAINS,
+}
+
+
 def chains(x: Array, y: Array, seed: int, **arguments: Any) -> Any:
     """Draw weights and noise scale from the posterior of the mean field's model."""
-    learner = BayesianMLPRegressor(
-        (20,),
-        activation="relu",
-        prior=GaussianPrior(0.5),
-        random_state=seed,
-        **{"likelihood": GaussianLikelihood(0.1, learn=True), "inference": CHAINS}
-        | arguments,
-    )
-    return learner.fit(x, y)
+    return BayesianMLPRegressor(random_state=seed, **(MODEL | arguments)).fit(x, y)
 
 
 def chains_at_point_noise(x: Array, y: Array, seed: int) -> Any:
@@ -465,15 +466,23 @@ def markdown(cells: Sequence[Cell]) -> str:
     return "\n".join(lines)
 
 
-BEGIN = "<!-- few-rows: the table -->"
-END = "<!-- few-rows: the end of the table -->"
+# Tables of the page: the learners of each, and numbers of rows; marks stand around each
+TABLES = {
+    "judged": (("default", "default, three times as long", "mean-field"), N_ROWS),
+    "reasons": (tuple(LEARNERS)[2:], (20,)),
+}
 
 
-def with_table(page: str, cells: Sequence[Cell]) -> str:
-    """Return the text of a page with the table of `cells` between its two marks."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{markdown(cells)}\n\n{END}{after}"
+def with_tables(page: str, cells: Sequence[Cell]) -> str:
+    """Return the text of a page with the tables of `cells` between their marks."""
+    for name, (learners, n_rows) in TABLES.items():
+        begin = f"<!-- few-rows: {name} -->"
+        end = f"<!-- few-rows: end of {name} -->"
+        chosen = [c for c in cells if c.learner in learners and c.n_rows in n_rows]
+        before, _, rest = page.partition(begin)
+        _, _, after = rest.partition(end)
+        page = f"{before}{begin}\n\n{markdown(chosen)}\n\n{end}{after}"
+    return page
 
 
 def reproduce(
@@ -521,7 +530,7 @@ def main(folder: Path, root: Path) -> None:
     write(root / "benchmarks/results", {}, cells, "few_rows")
     draw(cells).savefig(root / "benchmarks/few_rows.png", dpi=100)
     page = root / "docs/few-rows.md"
-    page.write_text(with_table(page.read_text("utf-8"), cells), "utf-8")
+    page.write_text(with_tables(page.read_text("utf-8"), cells), "utf-8")
     print(lay_out(cells))
 
 
