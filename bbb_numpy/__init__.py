@@ -34,6 +34,7 @@ from .model.joint import Model
 from .model.kl_weights import CyclicalWarmUp, LinearWarmUp
 from .model.log_joint import LogJoint
 from .model.objectives import EUBO, MAP, MLE, FreeEnergy, PACBayes, Renyi
+from .parts.counts import NegativeBinomialLikelihood, ZeroInflatedLikelihood
 from .parts.discrete import (
     BernoulliLikelihood,
     CategoricalLikelihood,
@@ -52,6 +53,7 @@ from .parts.priors import (
     LaplacePrior,
     LayerwiseGaussianPrior,
 )
+from .parts.relevance import ARDPrior
 from .parts.student_t import StudentTLikelihood, StudentTPrior
 from .registry import register
 from .sampling import DrawnWeights, sample
@@ -83,6 +85,7 @@ __all__ = [
     "NUTS",
     "SGD",
     "SGHMC",
+    "ARDPrior",
     "Adam",
     "BayesianMLPClassifier",
     "BayesianMLPRegressor",
@@ -116,6 +119,7 @@ __all__ = [
     "MetropolisHastings",
     "Model",
     "Momentum",
+    "NegativeBinomialLikelihood",
     "NonFiniteError",
     "PACBayes",
     "PointMass",
@@ -131,6 +135,7 @@ __all__ = [
     "StudentTLikelihood",
     "StudentTPrior",
     "TableEncoder",
+    "ZeroInflatedLikelihood",
     "__version__",
     "certificate",
     "check",

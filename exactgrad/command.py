@@ -68,7 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "arguments", nargs="*", help=f"what it takes after theta, each {VALUES}"
     )
     parser.add_argument(
-        "--theta", required=True, help=f"{VALUES}; negative: --theta=-1,2"
+        "--theta",
+        default="3",
+        help=f"{VALUES}; negative: --theta=-1,2 (default: 3 random numbers)",
     )
     parser.add_argument(
         "--data", help="a .npz file with further arguments, by their names"

@@ -35,8 +35,9 @@ START_PAGES = (
 QUESTIONS = tuple(
     f"docs/{name}.md"
     for name in (
-        *("parts", "table", "sampling", "samplers", "data-frames", "fit-report", "model-checks"),
-        *("saving", "speed", "uci", "certificate", "data"),
+        *("parts", "table", "sampling", "samplers", "data-frames", "counts", "fit-report"),
+        *("model-checks", "novelty", "what-matters", "saving", "speed", "uci", "certificate"),
+        "data",
     )
 )
 DEFINED = frozenset(book.DEFINED)

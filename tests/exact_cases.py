@@ -13,7 +13,7 @@ import textbook
 
 from bbb_numpy import EUBO, Flipout, FreeEnergy, LayerwiseGaussianPrior, ScaleMixturePrior
 from bbb_numpy.combinations import build_estimator, draw_case, prove_case
-from bbb_numpy.numeric.elementary import gamma_half_step
+from bbb_numpy.numeric.elementary import gamma_half_step, rising_factorial
 from bbb_numpy.parts.activations import ACTIVATIONS
 from exactgrad import prove_same
 
@@ -55,6 +55,11 @@ class Exact(textbook.Numpy):
     @staticmethod
     def log(x):
         return log(x) if isinstance(x, float) else np.log(x)
+
+    @staticmethod
+    def rising(y, r):
+        """Return the difference of log Gammas by the shipped function: its series is of floats."""
+        return rising_factorial(y, r).value
 
     @staticmethod
     def half_step(nu):

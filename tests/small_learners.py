@@ -4,7 +4,12 @@ import numpy as np
 
 from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
 
-SMALL_PARAMS = {"hidden_layer_sizes": (5,), "predict_samples": 20, "random_state": 0}
+SMALL_PARAMS = {
+    "hidden_layer_sizes": (5,),
+    "inference": "mean-field",
+    "predict_samples": 20,
+    "random_state": 0,
+}
 
 
 def regression_rows(rows=40, inputs=3, outputs=None, seed=0):

@@ -32,6 +32,11 @@ class Numpy:
     exp, log, abs, tanh, sqrt, erf = np.exp, np.log, np.abs, np.tanh, np.sqrt, special.erf
 
     @staticmethod
+    def rising(y, r):
+        """log Gamma(y + r) - log Gamma(r) - y log r."""
+        return special.gammaln(y + r) - special.gammaln(r) - y * np.log(r)
+
+    @staticmethod
     def half_step(nu):
         """log Gamma((nu + 1)/2) - log Gamma(nu/2) - log(nu/2)/2."""
         return special.gammaln((nu + 1) / 2) - special.gammaln(nu / 2) - 0.5 * np.log(nu / 2)
@@ -83,6 +88,37 @@ def student_prior(like, prior, params, w):
     return student(like, w, 0.0, scale, nu)
 
 
+def ard_groups(sizes):
+    """Return each group of an `ARDPrior`: indices of weights, their number of inputs, output."""
+    groups, first, last = [], 0, len(sizes) - 2
+    for layer, (d_in, d_out) in enumerate(pairwise(sizes)):
+        weights = first + np.arange(d_in * d_out).reshape(d_in, d_out)
+        biases = weights.max() + 1 + np.arange(d_out)
+        first = biases.max() + 1
+        rows = list(weights) if layer == 0 else [weights]
+        outputs = range(d_out) if layer == last else [None]
+        for output in outputs:
+            chosen = slice(None) if output is None else [output]
+            groups += [(row[..., chosen].ravel(), d_in, output) for row in rows]
+            groups.append((biases[chosen], 1, output))
+    return groups
+
+
+def ard_prior(like, prior, params, w):
+    """Return the log density of each group, a multivariate Student t (D67)."""
+    nu, factors = prior.df, prior.output_scales or (1.0,) * prior.sizes[-1]
+    terms, constants = [], 0.0
+    for members, d_in, output in ard_groups(prior.sizes):
+        scale = prior.scale / d_in**0.5 * (1.0 if output is None else factors[output])
+        z = (np.eye(len(w))[members] * (1.0 / scale)) @ w
+        n = len(members)
+        constants += special.gammaln((nu + n) / 2) - special.gammaln(nu / 2)
+        constants -= n / 2 * np.log(nu * np.pi) + n * np.log(scale)
+        terms.append(-(nu + n) / 2 * like.log(1 + np.ones(n) @ z**2 / nu))
+    shipped = prior._groups.constant  # the same numbers, added in another order
+    return np.array([*terms, shipped if np.isclose(shipped, constants, rtol=1e-12) else constants])
+
+
 def mixture_prior(like, prior, params, w):
     """Return the log density of a mixture of two Gaussians (R4, R8)."""
     if prior.learn:
@@ -96,6 +132,7 @@ def mixture_prior(like, prior, params, w):
 
 
 PRIORS = {
+    "ARDPrior": ard_prior,
     "GaussianPrior": gaussian_prior,
     "CentredGaussianPrior": centred_prior,
     "LayerwiseGaussianPrior": layerwise_prior,
@@ -115,9 +152,11 @@ def gaussian_likelihood(like, likelihood, params, f, y):
 
 
 def heteroscedastic_likelihood(like, likelihood, params, f, y):
-    """Return the Gaussian log density with a scale of each row (D12)."""
+    """Return the Gaussian log density with a scale of each row (D12, D68)."""
     half = f.shape[1] // 2
-    return normal(like, y, f[:, :half], likelihood.floor + like.log(1 + like.exp(f[:, half:])))
+    factor = like.exp(params["log_noise"]) if likelihood.learn else np.array([likelihood.scale])
+    sigma = likelihood.floor + factor * like.log(1 + like.exp(f[:, half:]))
+    return normal(like, y, f[:, :half], sigma)
 
 
 def student_likelihood(like, likelihood, params, f, y):
@@ -143,6 +182,22 @@ def poisson_likelihood(like, likelihood, params, f, y):
     return y * f - like.exp(f) - special.gammaln(y + 1)
 
 
+def negative_binomial_likelihood(like, likelihood, params, f, y):
+    """Return the log probability of counts of the mean e^f and variance e^f + a e^2f (D70)."""
+    a, r = like.exp(params["log_dispersion"]), like.exp(-params["log_dispersion"])
+    ways = like.rising(y, r) - special.gammaln(y + 1)  # log[G(y + r) / G(r) / y!] + y log a
+    return ways + y * f - (y + r) * like.log(1 + a * like.exp(f))
+
+
+def zero_inflated_likelihood(like, likelihood, params, f, y):
+    """Return the log probability of counts of which a share is 0 in any case (D71)."""
+    share = 1 / (1 + like.exp(-params["logit_zeros"]))
+    counts = poisson_likelihood if likelihood.dispersion is None else negative_binomial_likelihood
+    log_p, is_zero = counts(like, likelihood, params, f, y), y == 0
+    of_zero = like.log(share + (1 - share) * like.exp(log_p))
+    return is_zero * of_zero + (1 - is_zero) * (like.log(1 - share) + log_p)
+
+
 LIKELIHOODS = {
     "GaussianLikelihood": gaussian_likelihood,
     "HeteroscedasticLikelihood": heteroscedastic_likelihood,
@@ -150,6 +205,8 @@ LIKELIHOODS = {
     "BernoulliLikelihood": bernoulli_likelihood,
     "CategoricalLikelihood": categorical_likelihood,
     "PoissonLikelihood": poisson_likelihood,
+    "NegativeBinomialLikelihood": negative_binomial_likelihood,
+    "ZeroInflatedLikelihood": zero_inflated_likelihood,
 }
 
 

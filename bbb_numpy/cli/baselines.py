@@ -43,6 +43,7 @@ __all__ = [
     "forecast_baseline",
     "forecast_learner",
     "score_forecast",
+    "share_score",
     "top_label_reliability",
 ]
 
@@ -276,13 +277,13 @@ def score_forecast(forecast: Forecast, y: Array) -> dict[str, Score]:
     """
     if forecast.proba is not None:
         _, is_right = top_label(forecast.proba, y)
-        recalls = [_share(is_right[y == label]) for label in np.unique(y)]
+        recalls = [share_score(is_right[y == label]) for label in np.unique(y)]
         balanced = float(np.mean([recall.value for recall in recalls]))
         errors = [float(recall.error or 0.0) for recall in recalls]
         balanced_error = float(np.linalg.norm(errors)) / len(errors)
         calibration = expected_calibration_error(top_label_reliability(forecast, y))
         return {
-            "accuracy": _share(is_right),
+            "accuracy": share_score(is_right),
             "balanced_accuracy": Score(balanced, balanced_error),
             "log_loss": _mean(-forecast.log_density),
             **_ranking_scores(forecast.proba, y),
@@ -301,7 +302,7 @@ def score_forecast(forecast: Forecast, y: Array) -> dict[str, Score]:
         "rmse": Score(rmse, error),
         "log_density": _mean(forecast.log_density),
         "crps": _mean(forecast.crps),
-        "coverage": _share(is_inside),
+        "coverage": share_score(is_inside),
     }
 
 
@@ -358,7 +359,7 @@ def _mean(values: Array) -> Score:
     return Score(float(values.mean()), error)
 
 
-def _share(holds: Array) -> Score:
+def share_score(holds: Array) -> Score:
     """Return the share of rows, 0 to 1, for which `holds` (N,) is true, and its standard error.
 
     The error is the standard deviation of Beta(k + 1, n - k + 1) if it is true for k of n rows.

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from ..learners.columns import encode_columns, list_names, quote_cell, set_fill_values
 from ..numeric.files import write_text
-from .fit import INTERRUPTED_STATUS, save_picture, was_interrupted
-from .modelling import add_model_options, build_learner
+from .fit import INTERRUPTED_STATUS, was_interrupted
+from .held_out import split_rows
+from .modelling import add_model_options, build_learner, method_name
 from .options import (
     Commands,
     Options,
@@ -26,31 +27,35 @@ from .options import (
     fraction,
 )
 from .outputs import check_outputs
+from .pictures import COVERAGE_LEVELS, coverage_of_levels, draw_calibration
 from .problem import (
     Problem,
     add_data_options,
     lines_in_errors,
     read_problem,
 )
-from .tables import TableError
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from .baselines import Forecast, Score
 
 __all__ = ["add_parsers", "evaluate"]
 
 Array = NDArray[Any]
-COVERAGE_LEVELS = np.arange(1, 20) / 20  # probabilities of the intervals in the plot
-MIN_ROWS = 10  # smallest number of rows to split into training and test rows
 MAX_CLASSES_LISTED = 5
 MAX_CLASSES_SCORED = 10  # largest number of classes with a row of scores
-CLASS_HEADS = {
-    "roc_auc": "ROC AUC",
-    "average_precision": "AP",
-    "brier": "Brier",
-    "predicted": "predicted",
-    "observed": "observed",
-}
+CLASS_HEADS = [
+    "n_rows",
+    "observed",
+    "predicted",
+    "roc_auc",
+    "average_precision",
+    "brier",
+]
+CLASS_NOTE = (
+    "observed is the share of the class in these rows, predicted its mean probability."
+)
 HEADS = {
     "rmse": "RMSE",
     "log_density": "log density",
@@ -70,8 +75,8 @@ NOTES = {
     "better. Ridge and boosting predict normal distributions, as wide as their errors in "
     "cross-validation of the training rows.",
     "counts": "RMSE is the root mean squared error and CRPS the continuous ranked probability "
-    "score, in counts; lower is better. The log density is in nats per row; higher is better. All "
-    "predict Poisson distributions, the network a mixture of them.",
+    "score, in counts; lower is better. The log density is in nats per row; higher is better. The "
+    "baselines predict Poisson distributions, the network a mixture of those of its likelihood.",
     "classification": "balanced is the mean accuracy of the classes; higher is better. Lower is "
     "better for the log loss (in nats per row), the Brier score, and ECE, the expected calibration "
     "error of the most probable class in 10 bins. AP is the average precision, by chance the share "
@@ -94,7 +99,7 @@ def evaluate(args: argparse.Namespace) -> int:
     y = problem.y
     if args.costs and (problem.task != "classification" or len(np.unique(y)) != 2):
         raise ValueError("--costs is for a target of two classes; leave it out")
-    splits = _splits(problem, args)
+    splits = split_rows(problem, args.held_out, args.folds, args.seed)
     forecasts = _forecasts(args, problem, model, splits)
     if forecasts is None:
         print("nothing is evaluated", file=sys.stderr)
@@ -114,9 +119,15 @@ def evaluate(args: argparse.Namespace) -> int:
     report = _report(problem, args, len(target), forecasts, scores)
     class_lines = ""
     if problem.task == "classification":
-        proba = forecasts[args.inference].proba
-        report["classes"] = _class_report(proba, target, labels)
-        class_lines = _class_lines(report["classes"], args.inference)
+        title = next(iter(forecasts))  # of the learner
+        proba = forecasts[title].proba
+        of_classes = _class_report(proba, target, labels)
+        report["classes"] = of_classes.reset_index().to_dict("records")
+        rarest = of_classes[CLASS_HEADS].head(MAX_CLASSES_SCORED).round(3)
+        listed = rarest.rename(index=quote_cell).to_string()
+        class_lines = (
+            f"\n\nEach class against all others, {title}:\n\n{listed}\n\n{CLASS_NOTE}"
+        )
         if args.costs:
             class_lines += _cost_lines(proba, target, labels, args.costs)
     report_text = json.dumps(report, indent=1)
@@ -131,7 +142,7 @@ def evaluate(args: argparse.Namespace) -> int:
             write_text(Path(args.json), report_text + "\n")
             print(f"numbers in {args.json}")
     if args.plot:
-        _plot(forecasts, target, args.plot)
+        draw_calibration(forecasts, target, args.plot)
         if args.json != "-":
             print(f"picture in {args.plot}")
     return 0
@@ -171,7 +182,7 @@ def _forecasts(
             forecast = forecast_learner(
                 model, x.iloc[test], y[test], rng, **problem.fit_arguments(test)
             )
-        forecasts.setdefault(args.inference, []).append(forecast)
+        forecasts.setdefault(method_name(args, model), []).append(forecast)
         features = x.to_numpy()
         exposures = None
         if problem.exposure is not None:
@@ -222,38 +233,20 @@ def _class_notes(labels: Array, counts: Array) -> str:
     return notes
 
 
-def _class_report(proba: Array, y: Array, labels: Array) -> list[dict[str, Any]]:
-    """Return the scores of each class against all others, as dicts, the rarest class first.
+def _class_report(proba: Array, y: Array, labels: Array) -> DataFrame:
+    """Return the scores of each class against all others, the rarest class in the first row.
 
     `proba` (N, C) are probabilities, `y` (N,) the observed classes as indices into `labels` (C,).
     """
-    from ..evaluation.decisions import class_scores
-
-    report = []
-    for score, p in zip(
-        class_scores(proba, y, np.arange(len(labels))), proba.T, strict=True
-    ):
-        numbers = score._asdict()
-        del numbers["table"]
-        shares = {"predicted": float(p.mean()), "observed": score.n_rows / len(y)}
-        report.append(numbers | {"label": labels.tolist()[score.label]} | shares)
-    return sorted(report, key=lambda numbers: numbers["n_rows"])
-
-
-def _class_lines(report: Sequence[Mapping[str, Any]], name: str) -> str:
-    """Return the table of the rarest classes under the model `name`, and what its heads mean."""
     from pandas import DataFrame
 
-    rows = [
-        [numbers["n_rows"], *(f"{numbers[head]:.3f}" for head in CLASS_HEADS)]
-        for numbers in report[:MAX_CLASSES_SCORED]
-    ]
-    index = [quote_cell(numbers["label"]) for numbers in report[:MAX_CLASSES_SCORED]]
-    table = DataFrame(rows, index, ["rows", *CLASS_HEADS.values()]).to_string()
-    return (
-        f"\n\nEach class against all others, {name}:\n\n{table}\n\npredicted is its mean "
-        "probability, observed its share of these rows."
+    from ..evaluation.decisions import class_scores
+
+    scores = DataFrame(class_scores(proba, y, np.arange(len(labels)))).drop(
+        columns="table"
     )
+    scores["label"] = labels.tolist()
+    return scores.sort_values("n_rows", kind="stable").set_index("label")
 
 
 def _cost_lines(proba: Array, y: Array, labels: Array, costs: Sequence[float]) -> str:
@@ -277,45 +270,6 @@ def _cost_lines(proba: Array, y: Array, labels: Array, costs: Sequence[float]) -
     )
 
 
-def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Array]]:
-    """Return pairs of row numbers for training and testing, one pair for each fold.
-
-    Raise TableError if there are too few rows, or a class is missing in the training rows.
-    """
-    from sklearn.model_selection import (
-        KFold,
-        ShuffleSplit,
-        StratifiedKFold,
-        StratifiedShuffleSplit,
-    )
-
-    y = problem.y
-    folds = args.folds
-    seed = args.seed % 2**32
-    problem.check_counts(max(MIN_ROWS, folds or 0), folds or 2)
-    is_classification = problem.task == "classification"
-    splitter: Any
-    if folds:
-        splitter = StratifiedKFold if is_classification else KFold
-        splits = splitter(folds, shuffle=True, random_state=seed)
-    else:
-        splitter = StratifiedShuffleSplit if is_classification else ShuffleSplit
-        n_classes = len(np.unique(y)) if is_classification else 0
-        n_test = max(round(args.held_out * len(y)), n_classes, 1)
-        n_test = min(n_test, len(y) - max(n_classes, 5))
-        splits = splitter(1, test_size=n_test, random_state=seed)
-    row_numbers = list(splits.split(np.zeros(len(y)), y))
-    if is_classification:
-        for train, _ in row_numbers:
-            absent = sorted({*np.unique(y).tolist()} - {*y[train].tolist()})
-            if absent:
-                raise TableError(
-                    f"{problem.source}: no training row is of the class "
-                    f"{quote_cell(absent[0])}; hold fewer rows out (--held-out), or use --folds"
-                )
-    return row_numbers
-
-
 def _table(scores: Mapping[str, Mapping[str, Score]]) -> str:
     """Return the scores as a text table, with a row for each model and a column for each metric."""
     from pandas import DataFrame
@@ -337,7 +291,7 @@ def _report(
     for name, row in scores.items():
         models[name] = {metric: score._asdict() for metric, score in row.items()}
         if forecasts[name].pit is not None:
-            shares = _coverage(forecasts[name]).share
+            shares = coverage_of_levels(forecasts[name]).share
             models[name]["coverage_curve"] = {
                 "level": COVERAGE_LEVELS.tolist(),
                 "share": shares.tolist(),
@@ -353,32 +307,6 @@ def _report(
         "seed": args.seed,
         "models": models,
     }
-
-
-def _coverage(forecast: Forecast) -> Any:
-    """Return the `Coverage` of central intervals: the share of targets inside, by level."""
-    from ..evaluation.calibration import coverage
-
-    return coverage(forecast.pit, COVERAGE_LEVELS)
-
-
-def _plot(forecasts: Mapping[str, Forecast], y: Array, path: str) -> None:
-    """Write a plot of interval coverage; for classes, of the most probable class's reliability."""
-    from ..plots.calibration import coverage_curve, reliability_diagram
-    from .baselines import top_label_reliability
-
-    if next(iter(forecasts.values())).proba is None:
-        ax = coverage_curve(
-            {name: _coverage(forecast) for name, forecast in forecasts.items()}
-        )
-    else:
-        ax = reliability_diagram(
-            {
-                name: top_label_reliability(forecast, y)
-                for name, forecast in forecasts.items()
-            }
-        )
-    save_picture(ax, path)
 
 
 OUTPUT_OPTIONS: Options = {

@@ -8,19 +8,40 @@ import warnings
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from shlex import join
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..evaluation.convergence import MIXED_R_HAT, convergence
-from ..learners.columns import Column, encode_columns, get_column, list_names
-from ..model.objectives import FreeEnergy
-from ..numeric.files import atomic_write, write_text
-from .modelling import add_model_options, build_learner
-from .options import Commands, Options, add_command, add_options, fraction
-from .outputs import check_outputs
+from ..evaluation.target_units import LogUnits
+from ..learners.columns import (
+    Column,
+    encode_columns,
+    get_column,
+    list_names,
+    quote_cell,
+    set_fill_values,
+)
+from ..learners.target_scale import choose_target
+from ..numeric.files import write_text
+from ..progress import tqdm
+from .held_out import Measurement, RowsOfFit, measure, rows_of_fit
+from .modelling import add_model_options, build_learner, describe_method
+from .options import (
+    Commands,
+    Options,
+    add_command,
+    add_options,
+    fraction,
+    option_flag,
+    share,
+)
+from .outputs import check_folder, check_outputs
+from .pictures import draw_pictures, save_picture
 from .problem import (
+    READING_OPTIONS,
     Problem,
     add_data_options,
     add_reading_options,
@@ -36,12 +57,14 @@ from .tables import MAX_NAMES_LISTED, TableError, csv_text
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["add_parsers", "fit", "predict", "save_picture", "was_interrupted"]
+__all__ = ["add_parsers", "fit", "predict", "was_interrupted"]
 
 Array = NDArray[Any]
 MOMENTS = ("mean", "epistemic", "aleatoric", "total")
 INTERRUPTED_STATUS = 130  # exit status after Ctrl-C, by the convention of shells
 MAX_CLASSES_PRINTED = 20
+MAX_FINDINGS = 3  # largest number of findings that `fit` prints
+N_BATCH_ROWS = 10_000  # number of rows that `predict` predicts at once
 
 
 def fit(args: argparse.Namespace) -> int:
@@ -49,14 +72,23 @@ def fit(args: argparse.Namespace) -> int:
     from ..learners.checkpoint import save
 
     check_outputs([args.data], args.model, picture=args.plot)
+    folder = None if args.pictures is None else check_folder(args.pictures)
     problem = read_problem(args)
-    inputs = problem.inputs
     model = build_learner(args, problem.task)
+    rows = rows_of_fit(problem, args.held_out, args.seed)
+    stored_rows = np.arange(len(problem.y))
+    if not rows.is_refitted:
+        stored_rows = rows.train
+    columns = problem.columns
+    if args.fill and not rows.is_refitted:
+        columns = set_fill_values(columns, problem.table.iloc[rows.train])
+    inputs = encode_columns(problem.table, columns)
     if args.plot:
         _check_plot(list(inputs.columns), problem.task == "classification")
-    with lines_in_errors(inputs, args.target):
-        model.fit(inputs, problem.y, **problem.fit_arguments())
-    model.columns_ = problem.columns
+    start = perf_counter()
+    _fit_rows(model, inputs, problem, stored_rows)
+    seconds = perf_counter() - start
+    model.columns_ = columns
     if was_interrupted(model):
         return _store_unfinished(model, Path(args.model))
     noise_scale = getattr(model, "noise_scale_", None)
@@ -65,16 +97,57 @@ def fit(args: argparse.Namespace) -> int:
             "the standard deviation of the noise overflowed; lower --learning-rate"
         )
     save(model, args.model)
+    measured = model
+    if rows.is_refitted:
+        # missing values are filled with medians of the training rows, so that no test row is used
+        if args.fill:
+            columns = set_fill_values(columns, problem.table.iloc[rows.train])
+            inputs = encode_columns(problem.table, columns)
+        measured = _build_measured(args, problem.task)
+        _fit_rows(measured, inputs, problem, rows.train)
+        if was_interrupted(measured):
+            nothing = rows.test[:0]
+            rows = rows._replace(test=nothing, reason="that fit was interrupted")
+    measurement = None
+    if len(rows.test):
+        measurement = measure(measured, inputs, problem, rows, args)
     print(problem.summary())
-    _print_fit(args, model, inputs, problem)
-    print(f"stored in {args.model}")
+    method = describe_method(args, model, len(stored_rows))
+    advice = ""
+    if (
+        problem.task == "regression"
+        and args.target_scale is None
+        and not isinstance(model.fitted_.units, LogUnits)
+        and choose_target(inputs.to_numpy(), problem.y[:, None]) == "log"
+    ):
+        advice = "the target varies by factors rather than by amounts: try --target-scale log"
+    _print_fit(args, model, measurement, rows, f"{method}; {seconds:.1f} s", advice)
     if args.plot:
         rates = problem.y
         if problem.exposure is not None:
             rates = rates / problem.exposure
-        _plot(model, inputs, args.target, args.plot, rates)
+        _plot(model, problem.inputs, args.target, args.plot, rates)
         print(f"picture in {args.plot}")
+    if folder is not None and measurement is not None:
+        for path in draw_pictures(problem, measurement, folder):
+            print(f"picture in {path}")
+    _print_next(args, len(stored_rows), rows, problem.task)
     return 0
+
+
+def _build_measured(args: argparse.Namespace, task: str) -> Any:
+    """Return the learner to measure, which must not go on with the stored one's checkpoint."""
+    options = {**vars(args), "checkpoint": None}
+    return build_learner(argparse.Namespace(**options), task)
+
+
+def _fit_rows(model: Any, inputs: DataFrame, problem: Problem, rows: Array) -> None:
+    """Fit a learner to rows of a table; what its report finds is printed later, as no warning."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with lines_in_errors(inputs.iloc[rows], problem.target), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(inputs.iloc[rows], problem.y[rows], **problem.fit_arguments(rows))
 
 
 def _store_unfinished(model: Any, path: Path) -> int:
@@ -107,52 +180,60 @@ def was_interrupted(model: Any) -> bool:
 
 
 def _print_fit(
-    args: argparse.Namespace, model: Any, inputs: DataFrame, problem: Problem
+    args: argparse.Namespace,
+    model: Any,
+    measurement: Measurement | None,
+    rows: RowsOfFit,
+    method: str,
+    advice: str,
 ) -> None:
-    """Print the result of a fit, and how well it predicts the rows that it was fitted to."""
-    y = problem.y
-    exposure = problem.fit_arguments()
-    draws = getattr(model, "draws_", None)
-    if draws:
-        print(f"posterior          {draws.summary()}")
-        try:
-            for line in _convergence_lines(draws):
-                if line.name.startswith("E[y|x]"):
-                    unit = f"(the largest; wanted is < {MIXED_R_HAT:g})"
-                    _print_line("R-hat of means", line.r_hat, unit)
-        except (ImportError, ValueError) as error:
-            print(f"R-hat of means     not measured: {error}")
+    """Print how the model was fitted, what it is worth on held-out rows, and what to look at."""
+    _print_line("method", method)
+    if measurement is None:
+        _print_line("not measured", rows.reason)
     else:
-        label = "free energy"
-        if getattr(model.estimator_, "objective", None) != FreeEnergy():
-            label = f"{args.objective or args.inference} (minimised)"
-        _print_line(label, model.history_[-1].objective, "nats")
+        for label, text in measurement.lines(args.target):
+            _print_line(label, text)
     # A learner whose noise depends on the inputs has no attribute `noise_scale_`
     noise_scale = getattr(model, "noise_scale_", None)
     if noise_scale is not None:
+        unit = model.fitted_.units.noise_unit.format(args.target)
         label = model.estimator_.model.likelihood.noise_name
-        unit = model.fitted_.units.noise_unit
-        _print_line(label, noise_scale[0], f"({unit.format(args.target)})")
-    if problem.task == "classification":
-        _print_line("accuracy", model.score(inputs, y), "on these rows")
-        classes = ", ".join(map(str, model.classes_[:MAX_CLASSES_PRINTED]))
-        print(f"classes            {classes}")
-    elif len(y) > 1:
-        _print_line("R^2 on these rows", model.score(inputs, y, **exposure), "")
-    density = model.log_predictive_density(inputs, y, **exposure).mean()
-    _print_line("log density", density, "nats per row, on these rows")
+        _print_line(label, f"{noise_scale[0]:.6g} ({unit})")
+    if hasattr(model, "classes_"):
+        classes = map(str, model.classes_[:MAX_CLASSES_PRINTED])
+        _print_line("classes", ", ".join(classes))
+    findings = [] if measurement is None else measurement.findings()
+    if advice:
+        findings.append(advice)
+    report = getattr(model, "fit_report_", None)
+    if report is not None:
+        findings += [*report.findings, *report.causes]
+    for finding in findings[:MAX_FINDINGS]:
+        _print_line("look at", finding)
 
 
-def _print_line(label: str, value: float, unit: str) -> None:
-    """Print a label, a number with up to six digits, and its unit, aligned in columns."""
-    print(f"{label:<18} {value:12.6g} {unit}".rstrip())
+def _print_line(label: str, text: str) -> None:
+    """Print a label and a text, aligned in columns."""
+    print(f"{label:<18} {text}")
 
 
-def _convergence_lines(draws: Any) -> Sequence[Any]:
-    """Return the lines of the convergence report about predictions; no warning of short runs."""
-    with warnings.catch_warnings():  # R-hat itself shows a run that is too short
-        warnings.simplefilter("ignore")
-        return convergence(draws, weights=False).lines
+def _print_next(
+    args: argparse.Namespace, n_rows: int, rows: RowsOfFit, task: str
+) -> None:
+    """Print where the model is, how many rows it has seen, and a command to type next."""
+    print(f"stored in {args.model}, fitted to {n_rows:,} rows", end="")
+    if len(rows.test) and rows.is_refitted:
+        print(", the held-out ones among them", end="")
+    words = ["bbb-numpy", "predict", args.model, "NEW.csv"]
+    if task != "classification":
+        words += ["--interval", "0.9"]
+    for name in READING_OPTIONS:
+        value = getattr(args, name)
+        if value:
+            values = value if isinstance(value, list) else [value]
+            words += [option_flag(name), *map(str, values)]
+    print(f"\nnext: {join(words)}")
 
 
 def predict(args: argparse.Namespace) -> int:
@@ -208,7 +289,7 @@ def predict(args: argparse.Namespace) -> int:
                     f"{table.attrs['source']}"
                 )
     with lines_in_errors(inputs):
-        predictions = predicted_columns(model, inputs, **exposure)
+        predictions = _predict_batches(predicted_columns, model, inputs, exposure)
     # dtype object keeps whole numbers whole in columns that also have cells without prediction
     predicted = type(table)(predictions, rows.index).astype(object)
     text = csv_text(type(table)(copied, table.index).join(predicted))
@@ -218,7 +299,43 @@ def predict(args: argparse.Namespace) -> int:
         write_text(Path(args.output), text)
     if args.plot:
         _plot(model, inputs, "prediction", args.plot)
+    _print_novelty(model, inputs)
     return 0
+
+
+def _print_novelty(model: Any, inputs: DataFrame) -> None:
+    """Print, on standard error, how many rows are unlike those of fit, and in which columns."""
+    region = getattr(model, "training_region_", None)
+    if region is None:  # the file is of an earlier version
+        return
+    outside, columns = model.novelty(inputs)
+    if outside.any():
+        names, counts = np.unique(columns[outside].astype(str), return_counts=True)
+        most = np.argsort(-counts, kind="stable")[:MAX_NAMES_LISTED]
+        listed = ", ".join(f"{quote_cell(names[k])} {counts[k]}" for k in most)
+        print(
+            f"{outside.sum()} of {len(outside)} rows ({outside.mean():.1%}) are unlike the rows of "
+            f"fit, so that predictions there are extrapolated, by column: {listed} (by chance: up "
+            f"to {region.false_alarm_rate:.1%} of the rows)",
+            file=sys.stderr,
+        )
+
+
+def _predict_batches(
+    predicted_columns: Any, model: Any, inputs: DataFrame, exposure: dict[str, Array]
+) -> dict[str, Array]:
+    """Return the predicted columns of all rows, a batch of rows at a time, with a progress bar."""
+    batches = []
+    with tqdm(total=len(inputs), unit="row") as bar:
+        for start in range(0, max(len(inputs), 1), N_BATCH_ROWS):
+            rows = slice(start, start + N_BATCH_ROWS)
+            batch_exposure = {name: values[rows] for name, values in exposure.items()}
+            batch = inputs.iloc[rows]
+            batches.append(predicted_columns(model, batch, **batch_exposure))
+            bar.update(len(batch))
+    return {
+        name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]
+    }
 
 
 def _moments(
@@ -283,20 +400,6 @@ def _plot(
     save_picture(ax, path)
 
 
-def save_picture(ax: Any, path: str) -> None:
-    """Write the figure of an Axes to a file, which is replaced only once the new one is complete.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes of the figure.
-    path : str
-        The file; its ending names the format.
-    """
-    with atomic_write(Path(path)) as file:
-        ax.get_figure(root=True).savefig(file, dpi=150, format=Path(path).suffix[1:])
-
-
 def _check_plot(names: Sequence[str], has_classes: bool) -> None:
     """Raise TableError, before any work, unless --plot has one input and a target of numbers."""
     if not has_classes and len(names) == 1:
@@ -319,6 +422,20 @@ FIT_OUTPUT_OPTIONS: Options = {
     "plot": {
         "metavar": "PNG",
         "help": "Picture of the fit, if there is one input column and the target is a number.",
+    },
+    "pictures": {
+        "metavar": "FOLDER",
+        "help": "Folder for pictures of the held-out rows: how often intervals hold the target, "
+        "and the errors; for classes how often the most probable class is right.",
+    },
+}
+HELD_OUT_OPTIONS: Options = {
+    "held_out": {
+        "type": share,
+        "metavar": "SHARE",
+        "help": "Share of the rows that a first fit does not see, and on which it is measured; 0 "
+        "measures nothing, and saves its time. By default 0.2, and at most 1000 rows. If they are "
+        "more than a twentieth, the stored model is fitted once more, to all rows.",
     },
 }
 PREDICT_OPTIONS: Options = {
@@ -360,6 +477,9 @@ def add_parsers(commands: Commands) -> None:
     """Add the parsers of ``bbb-numpy fit`` and ``predict`` to the subcommands."""
     fit_parser = add_command(commands, "fit", fit, "DATA --target NAME [options]")
     add_data_options(fit_parser)
+    add_options(
+        fit_parser.add_argument_group("the rows that are held out"), HELD_OUT_OPTIONS
+    )
     add_model_options(fit_parser)
     add_options(fit_parser.add_argument_group("output"), FIT_OUTPUT_OPTIONS)
 

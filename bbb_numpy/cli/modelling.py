@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from ..learners.inference import STARTS, Sampling, inferences, sampler_names
@@ -23,7 +24,7 @@ from .options import (
 )
 from .problem import LIKELIHOODS_OF
 
-__all__ = ["add_model_options", "build_learner"]
+__all__ = ["add_model_options", "build_learner", "describe_method", "method_name"]
 
 # Options without `type` get the names of the registry as their choices; see `_with_names`
 NETWORK_OPTIONS: Options = {
@@ -35,9 +36,8 @@ NETWORK_OPTIONS: Options = {
         "By default one layer of 20, and of 50 for classes.",
     },
     "activation": {
-        "default": "relu",
-        "help": "Activation function of the hidden layers. A smooth one, such as tanh, predicts "
-        "functions without kinks.",
+        "help": "Activation function of the hidden layers. By default what suits the method. A "
+        "smooth one, such as tanh, predicts functions without kinks.",
     },
 }
 PRIOR_OPTIONS: Options = {
@@ -56,7 +56,8 @@ MODEL_OPTIONS: Options = {
     "likelihood": {
         "help": "Distribution of the target around the network's output. By default "
         "gaussian-learned for numbers, poisson for counts, bernoulli for two classes and "
-        "categorical for more. Take heteroscedastic when the noise depends on the inputs, "
+        "categorical for more. Take negative-binomial when counts vary more than their mean, "
+        "zero-inflated when many are 0, heteroscedastic when the noise depends on the inputs, "
         "student-t-learned when there are outliers.",
     },
     "target_scale": {
@@ -71,8 +72,8 @@ MODEL_OPTIONS: Options = {
         "default every row has weight 1.",
     },
     "inference": {
-        "default": "mean-field",
-        "help": "How the posterior of the weights is found. mean-field, ivon, low-rank and "
+        "help": "How the posterior of the weights is found. By default what suits the numbers of "
+        "rows and weights; fit prints it. mean-field, ivon, low-rank and "
         "full-rank train a distribution, map and mle a single vector of weights, and laplace puts "
         "a Gaussian around that of map. chees, hmc, mams, mclmc and nuts draw samples, for up to a "
         "few thousand rows; sghmc and sgld do so by minibatches, for more.",
@@ -225,12 +226,15 @@ def build_learner(args: argparse.Namespace, task: str) -> Any:
     prior = args.prior
     if args.prior_scale is not None:
         prior = GaussianPrior(args.prior_scale)
+    inference = _inference(args)
+    if inference is not None:
+        settings["inference"] = inference
+    if args.activation is not None:
+        settings["activation"] = args.activation
     return learner_type(
         None if args.hidden is None else tuple(args.hidden),
-        activation=args.activation,
         prior=prior,
         likelihood=likelihood,
-        inference=_inference(args),
         gradient_estimator=args.estimator,
         objective=args.objective,
         optimizer=_optimizer(args),
@@ -257,8 +261,8 @@ def _optimizer(args: argparse.Namespace) -> Any:
     return replace(optimizer, learning_rate=args.learning_rate)
 
 
-def _inference(args: argparse.Namespace) -> str | Sampling:
-    """Return the learner's `inference`: a name, or a sampler with its settings."""
+def _inference(args: argparse.Namespace) -> str | Sampling | None:
+    """Return the learner's `inference`: a name, a sampler with its settings, or None by default."""
 
     def options_set(options: Options) -> dict[str, Any]:
         """Return the values of the options that the user has set, by name."""
@@ -274,8 +278,31 @@ def _inference(args: argparse.Namespace) -> str | Sampling:
         remedy = "leave out what is for training"
     if unused:
         flags = ", ".join(map(option_flag, unused))
-        raise ValueError(f"--inference {args.inference} does not use {flags}; {remedy}")
-    return Sampling(args.inference, **settings) if is_sampled else str(args.inference)
+        method = "the default method"
+        if args.inference:
+            method = f"--inference {args.inference}"
+        raise ValueError(f"{method} does not use {flags}; {remedy}")
+    return Sampling(args.inference, **settings) if is_sampled else args.inference
+
+
+def method_name(args: argparse.Namespace, model: Any) -> str:
+    """Return the name of the method with which a learner was fitted."""
+    if args.inference:
+        return str(args.inference)
+    # the method that the learner chose, if it did not have one by name
+    method = getattr(model, "inference_", None) or model.inference
+    name = getattr(method, "sampler", method)
+    return name if isinstance(name, str) else type(name).__name__
+
+
+def describe_method(args: argparse.Namespace, model: Any, n_rows: int) -> str:
+    """Return the method with which a learner was fitted to `n_rows` rows, and why it was it."""
+    reason = "as --inference says"
+    if not args.inference:
+        sizes = pairwise(model.estimator_.model.network.sizes)
+        n_weights = sum((n_inputs + 1) * n_units for n_inputs, n_units in sizes)
+        reason = f"by default for {n_rows:,} rows and {n_weights:,} weights"
+    return f"{method_name(args, model)}, {reason}"
 
 
 def add_model_options(

@@ -8,7 +8,7 @@ from inspect import cleandoc
 from typing import Any
 
 __all__ = ["Commands", "Options", "above_zero", "add_command", "add_options", "at_least_one",
-           "at_least_two", "at_least_zero", "fraction", "option_flag"]  # fmt: skip
+           "at_least_two", "at_least_zero", "fraction", "option_flag", "share"]  # fmt: skip
 
 # type of the result of `ArgumentParser.add_subparsers`, for which argparse has no public name
 Commands = Any
@@ -106,4 +106,7 @@ above_zero = _number_type(
 )
 fraction = _number_type(
     float, lambda value: 0.0 < value < 1.0, "a number between 0 and 1"
+)
+share = _number_type(
+    float, lambda value: 0.0 <= value < 1.0, "a number from 0 to less than 1"
 )

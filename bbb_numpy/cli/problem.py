@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..learners.columns import (
+    MAX_CATEGORIES,
     NUMERIC,
     Column,
     call_all,
@@ -24,6 +25,7 @@ from ..learners.columns import (
     get_column,
     holds_text,
     is_missing,
+    list_names,
     locate_cell,
     quote_cell,
     set_fill_values,
@@ -55,6 +57,10 @@ LIKELIHOODS_OF = {
     ]
     for task, target_kind in TASKS.items()
 }
+# Matches the beginning of what may be meant as a number, a date or a time
+MAYBE_NUMBER = re.compile(r"\W*\d+([-/.:,' ]\d|\W*$)|[^\w\s]\s?\d")
+# Matches what stands before or after the digits of a number
+UNIT = re.compile(r"^[^\d.,'+-]+|[^\d\s.,'+-].*$")
 # smallest number of rows for which whole numbers that increase by 1 are taken for row numbers
 MIN_NUMBERED_ROWS = 10
 # largest number of distinct whole numbers in a target for which a notice suggests classes
@@ -72,6 +78,7 @@ class Problem(NamedTuple):
     table: DataFrame  # all rows; columns of numbers hold numbers, the others text
     y: Array  # (N,) numbers, or labels, which are text or whole numbers
     exposure: Any = None  # (N,) exposures of counts; None without --exposure
+    left_out: tuple[str, ...] = ()  # columns that say nothing, each with the reason
 
     def fit_arguments(self, rows: Any = slice(None)) -> dict[str, Array]:
         """Return the exposures of `rows` as an argument of a learner by name, if there are any."""
@@ -85,14 +92,31 @@ class Problem(NamedTuple):
         return encode_columns(self.table, self.columns)
 
     def summary(self) -> str:
-        """Return one line with the numbers of rows and inputs, the target and the task."""
-        names = [column.name for column in self.columns]
-        ellipsis = ", ..." if len(names) > MAX_NAMES_LISTED else ""
-        listed = ", ".join(names[:MAX_NAMES_LISTED]) + ellipsis
+        """Return lines that say how rows, target and each column of the table are understood."""
+        kinds: dict[str, list[str]] = {"numbers": [], "categories": [], "dates": []}
+        for column in self.columns:
+            kind = "dates" if column.date else "numbers"
+            name = column.name
+            if column.categories:
+                kind = "categories"
+                name = f"{name} ({len(column.categories)})"
+            kinds[kind].append(name)
+        n_inputs = f"{len(self.columns)} input{'s' * (len(self.columns) != 1)}"
         n_features = sum(len(column.features) for column in self.columns)
-        as_features = f" as {n_features} features" if n_features > len(names) else ""
-        inputs = f"{len(self.y)} rows, {len(names)} inputs ({listed}){as_features}"
-        return f"{inputs}, target {self.target}: {self.task}{self.reason}"
+        if n_features > len(self.columns):
+            n_inputs += f" as {n_features} features"
+        lines = [
+            f"{self.source}: {len(self.y):,} rows, {n_inputs}, target {self.target}: "
+            f"{self.task}{self.reason}"
+        ]
+        for kind, names in kinds.items():
+            listed = ", ".join(names[:MAX_NAMES_LISTED])
+            if len(names) > MAX_NAMES_LISTED:
+                listed += f" and {len(names) - MAX_NAMES_LISTED} more"
+            if names:
+                lines.append(f"  {kind:<16} {listed}")
+        lines += [f"  left out         {text}" for text in self.left_out]
+        return "\n".join(lines)
 
     def check_counts(self, min_rows: int, min_class_rows: int) -> None:
         """Check that the rows can be split into training and test rows.
@@ -163,6 +187,11 @@ def read_problem(args: argparse.Namespace) -> Problem:
     target = args.target
     table = read_table(args, {target, *args.categories, *args.dates})
     source = table.attrs["source"]
+    if target is None:
+        raise TableError(
+            f"name the column to predict with --target; {source} has "
+            f"{list_names(list(table.columns), MAX_NAMES_LISTED)}"
+        )
     inputs = args.inputs or []
     exposure = [args.exposure] if args.exposure else []
     named = (target, *inputs, *args.leave_out, *args.categories, *args.dates, *exposure)
@@ -173,6 +202,17 @@ def read_problem(args: argparse.Namespace) -> Problem:
     ]
     left_out = set(args.leave_out)
     names = [name for name in dict.fromkeys(names) if name not in left_out]
+    dropped = {}
+    if not inputs:
+        described = {*args.categories, *args.dates}
+        for name in names:
+            reason = _useless_reason(table[name], is_described=name in described)
+            if reason:
+                dropped[name] = f"{name}: {reason}"
+        if len(dropped) < len(names):  # else the first of them is refused, and says why
+            names = [name for name in names if name not in dropped]
+        else:
+            dropped = {}
     if target in names:
         raise TableError(
             f"the target {target!r} cannot be one of the inputs; leave it out of --inputs"
@@ -180,7 +220,7 @@ def read_problem(args: argparse.Namespace) -> Problem:
     if not names:
         raise TableError(
             f"{source} leaves no input beside the target {target!r}; name inputs with --inputs, "
-            "or leave fewer columns out"
+            "leave fewer columns out, or say what separates columns with --separator"
         )
     table = drop_incomplete_rows(table, [*names, target, *exposure], args)
     _print_notices(table, names, args)
@@ -204,7 +244,9 @@ def read_problem(args: argparse.Namespace) -> Problem:
     )
     columns, cells = zip(*parsed, strict=True)
     table = table.assign(**dict(zip(names, cells, strict=True)))
-    problem = Problem(source, target, task, reason, columns, table, y)
+    problem = Problem(
+        source, target, task, reason, columns, table, y, left_out=(*dropped.values(),)
+    )
     if not exposure:
         return problem
     if task != "counts":
@@ -212,6 +254,24 @@ def read_problem(args: argparse.Namespace) -> Problem:
             f"--exposure is for counts, not for {task}; add --task counts, or leave it out"
         )
     return problem._replace(exposure=exposure_values(table, args))
+
+
+def _useless_reason(cells: Series, *, is_described: bool) -> str:
+    """Return why an input says nothing about the target, or "" if it may.
+
+    An input that the options describe may hold a text of its own in every row.
+    """
+    gaps = is_missing(cells)
+    if gaps.all():
+        return "no cell has a value"
+    if not gaps.any() and (cells == cells.iloc[0]).all():
+        return f"{quote_cell(cells.iloc[0])} in every row"
+    if is_described or cells.dtype != object or cells.nunique() < len(cells):
+        return ""
+    is_identifier = (
+        len(cells) > MAX_CATEGORIES and not cells.map(MAYBE_NUMBER.match).any()
+    )
+    return "a text of its own in every row, as an identifier" if is_identifier else ""
 
 
 def _print_notices(
@@ -317,15 +377,18 @@ def _number_cells(
     number; `advice` follows this in the message.
     """
     cells = get_column(table, name)
-    numbers = parse_numbers(cells, args.decimal, args.thousands)
+    numbers = parse_numbers(cells, args.decimal, args.thousands, args.strip)
     invalid = ~np.isfinite(numbers) & ~is_missing(cells)
     if invalid.any():
         cell = cells[invalid].iloc[0]
         # "=" before a cell such as "-1", because argparse would take "--missing -1" for two options
         sign = "=" if cell.startswith("-") else " "
-        hint = f", or --missing{sign}{quote(cell)} if it stands for a missing value"
+        hint = (
+            f", or --missing{sign}{quote(cell)} if it stands for a missing value, with --fill "
+            "median or --drop-missing"
+        )
         if NUMERIC.fullmatch(cell):
-            hint = "; see --decimal and --thousands"
+            hint = "; see --decimal, --thousands and --strip"
         raise TableError(
             f"{locate_cell(table, name, invalid)}: {quote_cell(cell)} is not a number{advice}"
             f"{hint}"
@@ -362,13 +425,17 @@ def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
     if cells.dtype != object:  # numbers, by `read_csv`
         return False
     values = cells[~is_missing(cells)]
-    numbers = parse_numbers(values, args.decimal, args.thousands)
+    numbers = parse_numbers(values, args.decimal, args.thousands, args.strip)
+    beside = ""
+    unit = UNIT.search("".join(values[:1]))
+    if unit:
+        beside = f", or what stands beside them with --strip {quote(unit[0].strip())}"
     leave_out = f"--leave-out {quote(name)}"
     remedies = {
         "time": f"leave the column out with {leave_out}",
         "date": f"--dates {quote(name)} converts dates to days, {leave_out} leaves the column out",
-        "number": "say how numbers are written with --decimal and --thousands, remove units and "
-        f"signs of currency, or read the column as labels with --categories {quote(name)}",
+        "number": f"say how numbers are written with --decimal and --thousands{beside}, or read "
+        f"the column as labels with --categories {quote(name)}",
     }
     return holds_text(table, name, values, numbers, remedies)
 
@@ -413,6 +480,8 @@ def _choose_task(table: DataFrame, args: argparse.Namespace) -> tuple[str, str]:
     hint = ""
     if len(cells) <= MAX_CLASS_NUMBERS and all(map(str.isdigit, cells)):
         hint = "; are these classes? --task classification"
+    elif "0" in cells and all(map(str.isdigit, cells)):
+        hint = "; are these counts? --task counts"
     return "regression", f" (the target is a number{hint})"
 
 
@@ -475,7 +544,10 @@ def lines_in_errors(frame: DataFrame, target: str = "") -> Iterator[None]:
 
 
 COLUMN_OPTIONS: Options = {
-    "target": {"required": True, "metavar": "NAME", "help": "Column to predict."},
+    "target": {
+        "metavar": "NAME",
+        "help": "Column to predict. Without it the columns of DATA are listed.",
+    },
     "inputs": {
         "nargs": "+",
         "metavar": "NAME",
@@ -538,6 +610,12 @@ READING_OPTIONS: Options = {
         "metavar": "SIGN",
         "choices": (",", ".", "'", " "),
         "help": "Sign between groups of three digits: , . ' or a space. By default there is none.",
+    },
+    "strip": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "TEXT",
+        "help": "Signs of currency and units that stand before or after numbers, such as $ or kg.",
     },
     "missing": {
         "nargs": "+",

@@ -8,7 +8,7 @@ import io
 import re
 import sys
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -226,9 +226,11 @@ def _read_irregular(
         )
     names, rows = _drop_extra_cells(_clean_names(header), rows)
     if "" in names[1:] or names == [""] or len(set(names)) != len(names):
+        repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
         raise TableError(
             f"{source}: every column needs a name of its own; got "
-            f"{list_names(names, MAX_NAMES_LISTED)}. Write one into the first line for each"
+            f"{list_names(repeated or names, MAX_NAMES_LISTED)}{' twice' * bool(repeated)}. Write "
+            "one into the first line for each"
         )
     uneven = [(line, row) for line, row in rows if len(row) != len(names)]
     if uneven:
@@ -361,7 +363,10 @@ def _escape_formula(cell: Any) -> Any:
 
 
 def parse_numbers(
-    cells: Series, decimal: str | None = None, thousands: str | None = None
+    cells: Series,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    units: Sequence[str] = (),
 ) -> Series:
     """Return the numbers in cells of text; a cell that is not a number gives nan or inf.
 
@@ -373,6 +378,8 @@ def parse_numbers(
         The decimal sign. By default a point.
     thousands : str, optional
         The sign between groups of three digits. By default there is none.
+    units : sequence of str
+        Signs of currency and units that may stand before or after a number.
 
     Raises
     ------
@@ -388,6 +395,11 @@ def parse_numbers(
     if decimal == thousands:
         raise TableError(
             f"--decimal and --thousands must be different signs; got {decimal!r} for both"
+        )
+    if units:
+        unit = f"(?:{'|'.join(map(re.escape, units))})?"
+        cells = cells.str.replace(
+            rf"^([+-]?)\s*{unit}\s*(.*?)\s*{unit}$", r"\1\2", regex=True
         )
     if thousands or decimal != ".":
         digits = "[0-9]+"

@@ -45,7 +45,8 @@ def to_arviz(
     R-hat of weights is judged in `convergence`.
 
     A learner's chains saw standardised targets: in units of y the log likelihood of a row is
-    ``log(y_scale_)`` lower, summed over the targets.
+    ``log(y_scale_)`` lower, with ``target="log"`` by ``log(y_scale_) + log(y)``, summed over the
+    targets.
     """
     az = import_arviz()
     draws = draws_of(draws)

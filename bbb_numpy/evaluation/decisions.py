@@ -29,6 +29,8 @@ class ClassScore(NamedTuple):
 
     label: Any
     n_rows: int  # number of rows of the class
+    observed: float  # share of the class in the rows
+    predicted: float  # its mean probability
     average_precision: float  # by chance the share of the class; nan without such rows
     roc_auc: float  # by chance 0.5; nan if no row, or every row, is of the class
     brier: float  # mean of (p - y)^2 over rows, with y = 1 for the class; smaller is better
@@ -82,6 +84,8 @@ def class_scores(proba: Any, y: Any, classes: Any) -> list[ClassScore]:
         score = ClassScore(
             label=label,
             n_rows=int(is_class.sum()),
+            observed=float(share),
+            predicted=float(p.mean()),
             average_precision=float(precision),
             roc_auc=float(auc),
             brier=float(np.mean((p - is_class) ** 2)),

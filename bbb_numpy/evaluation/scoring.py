@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..numeric.layout import Array
+from ..numeric.validation import proper_fraction
 from .calibration import crps_draws, interval_score
 from .predictive import blocks_of_rows
 
@@ -100,6 +101,7 @@ def interval_scorer(
     TypeError
         For a classifier.
     """
+    proper_fraction("coverage", coverage)
 
     def score(learner: Any, x: Any, targets: Array) -> Array:
         """Return the interval score (B, K) of rows `x`."""
@@ -127,7 +129,14 @@ def _mean_loss(
             f"the {name} score is for numbers and counts; {type(learner).__name__} predicts "
             "classes: use log_density_scorer, or scoring='neg_brier_score'"
         )
-    targets = np.asarray(y, float).reshape(len(y), -1)
+    targets = np.asarray(y, float)
+    n_rows = getattr(X, "shape", (len(X),))[0]
+    if targets.shape != (n_rows, learner.n_outputs_)[: learner.y_ndim_]:
+        raise ValueError(
+            f"y must have the columns of fit, {learner.n_outputs_}, and as many rows as X, "
+            f"{n_rows}; got shape {targets.shape}"
+        )
+    targets = targets.reshape(n_rows, learner.n_outputs_)
     losses = [
         loss(learner, X[rows], targets[rows]).mean(axis=1)
         for rows in blocks_of_rows(len(targets), MAX_BATCH_ROWS)

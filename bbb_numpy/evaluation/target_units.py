@@ -6,6 +6,9 @@ z times dz/dy, and means and standard deviations are those of the mixture over w
 log y given the weights is Gaussian with mean m and variance v, y is log-normal ::
 
     E[y|w] = e^(m + v/2),    Var[y|w] = E[y|w]^2 (e^v - 1)
+
+Where the noise depends on x, v is cut at the variance of log y over the training rows: far from
+them some weights say more, and the mean of e^(v/2) over weights would be theirs alone.
 """
 
 from __future__ import annotations
@@ -211,8 +214,16 @@ class _LogNormal(Likelihood):
         return mean**2 * np.expm1(self._log_variance(params, f))  # D73
 
     def _log_variance(self, params: Params, f: Array) -> Array:
-        """Return the variance of log y given the weights, which broadcasts to (S, B, K)."""
-        return self.factor**2 * self.of_logs.variance(params, f)
+        """Return the variance of log y given the weights, which broadcasts to (S, B, K).
+
+        Noise that depends on x counts at most as the variance of log y over the training rows.
+        """
+        variance = self.of_logs.variance(params, f)
+        if not self.of_logs.noise_name:
+            variance = np.minimum(
+                variance, 1.0
+            )  # else a few weights make the mean (D73)
+        return self.factor**2 * variance
 
 
 # Units by the name of the scale on which targets are modelled

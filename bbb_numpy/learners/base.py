@@ -42,11 +42,12 @@ from ..parts.posteriors import PointMass
 from ..registry import REGISTERED
 from ..training.recipe import Rows
 from ..training.schedules import schedule_table
-from .defaults import DEFAULTS
+from .defaults import DEFAULTS, strategy_table
 from .diagnosis import diagnose_fit
 from .inference import supports_partial_fit
 from .methods import FittedPosterior, Problem
 from .nested import nested_params, update_nested
+from .novelty import COMBINATION, Novelty, find_region
 from .plan import (
     Plan,
     check_plan,
@@ -91,6 +92,17 @@ available_if_trained = available_if(
 )
 
 
+def _shape(X: Any) -> tuple[int, int] | None:
+    """Return numbers of rows and columns of `X`, before it is checked; None if it has none."""
+    try:
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    except (TypeError, ValueError):  # rows of different lengths
+        return None
+    if len(shape) != 2:
+        return None
+    return shape[0], shape[1]
+
+
 @dataclass(eq=False, repr=False)
 class Learner(Fitted):
     """Base class of the learners: parameters, fitting, and the predictions that they share.
@@ -99,28 +111,34 @@ class Learner(Fitted):
     ----------
     hidden_layer_sizes : tuple of int, default=None
         Number of units of each hidden layer, from the input to the output; ``()`` is a linear
-        model. By default ``(20,)`` for regression and ``(50,)`` for classification. Use more units
-        when the function is intricate and rows are many: under a mean-field posterior every unit
-        adds noise to the predictions, in variance about noise variance / N.
-    activation : str, default='relu'
+        model. By default as in the table *Defaults* in the notes; with another `inference`
+        ``(20,)`` for regression and ``(50,)`` for classification. Use more units when the function
+        is intricate and rows are many: under a mean-field posterior every unit adds noise to the
+        predictions, in variance about noise variance / N.
+    activation : str, default=None
         Activation function of the hidden layers: one of 'relu', 'tanh', 'sigmoid', 'silu',
-        'softplus', 'gelu', 'gelu-tanh'. Use a smooth one, such as 'tanh', when predictions should
-        have no kinks.
+        'softplus', 'gelu', 'gelu-tanh'. By default as in *Defaults*, with another `inference`
+        'relu'. Use a smooth one, such as 'tanh', when predictions should have no kinks.
     prior : str or object, default=None
         Prior distribution of the weights: a name, such as 'gaussian', 'laplace', 'student-t' or
-        'mixture', or an object with its settings, such as ``LaplacePrior(0.2)``. By default
-        ``GaussianPrior(0.5)`` for regression and ``GaussianPrior(1.5)`` for classification. Use a
-        wider one when the function is steep, a narrower one when rows are few.
+        'mixture', or an object with its settings, such as ``LaplacePrior(0.2)``. By default as in
+        *Defaults*; with another `inference` ``GaussianPrior(0.5)`` for regression and
+        ``GaussianPrior(1.5)`` for classification. Use a wider one when the function is steep, a
+        narrower one when rows are few.
     likelihood : str or object, default=None
-        Distribution of y given the output of the network. For regression the default is
-        ``GaussianLikelihood(0.1, learn=True)``: Gaussian noise with one standard deviation, which
-        starts at 0.1 (of standardised y) and is learned. Use 'heteroscedastic' when the noise
+        Distribution of y given the output of the network. For regression the default is as in
+        *Defaults*, with another `inference` ``GaussianLikelihood(0.1, learn=True)``: Gaussian noise
+        with one standard deviation, which starts at 0.1 (of standardised y) and is learned. Use
+        'heteroscedastic' when the noise
         depends on X, 'student-t-learned' when y has outliers ('student-t' has a fixed scale of
-        0.1), 'poisson' for counts, whose log rate is the output, 'bernoulli' for columns of 0 and
-        1, 'categorical' for rows of probabilities. The classifier takes the last two; its default
-        is 'bernoulli' for two classes and 'categorical' for more.
-    inference : str or object, default='mean-field'
-        Method by which the posterior of the weights is approximated: one of 'mean-field', 'ivon',
+        0.1), 'poisson' for counts, whose log rate is the output, 'negative-binomial' for counts
+        that vary more, 'zero-inflated' or 'zero-inflated-negative-binomial' for many zeros,
+        'bernoulli' for columns of 0 and 1, 'categorical' for rows of probabilities. The classifier
+        takes the last two; its default is 'bernoulli' for two classes and 'categorical' for more.
+    inference : str or object, default=None
+        Method by which the posterior of the weights is approximated. By default it depends on the
+        size of the table, see *Defaults*; an argument that only training has, such as `epochs` or
+        `optimizer`, and `partial_fit`, mean 'mean-field'. Otherwise one of 'mean-field', 'ivon',
         'low-rank', 'full-rank', 'map', 'mle', 'laplace', 'hmc', 'nuts', 'chees', 'mams', 'mclmc',
         'sghmc', 'sgld', or an object with its settings, such as ``MeanField(rho_offset=-1.0)`` or
         ``Sampling("nuts", chains=8)``.
@@ -204,10 +222,10 @@ class Learner(Fitted):
 
     hidden_layer_sizes: Any = None
     _: KW_ONLY
-    activation: str = "relu"
+    activation: str | None = None
     prior: Any = None
     likelihood: Any = None
-    inference: Any = "mean-field"
+    inference: Any = None
     gradient_estimator: Any = None
     objective: Any = None
     kl_weights: Any = None
@@ -235,6 +253,7 @@ class Learner(Fitted):
         if cls.__doc__ and Learner.__doc__:  # both are None under python -OO
             shared = cleandoc(Learner.__doc__).partition("----------\n")[2]
             text = cleandoc(cls.__doc__).replace("{parameters of Learner}", shared)
+            text = text.replace("{defaults}", strategy_table(markdown=False))
             cls.__doc__ = text.replace("{schedules}", schedule_table(markdown=False))
 
     @property
@@ -293,7 +312,7 @@ class Learner(Fitted):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Self:
         """Fit the posterior, or continue from the last fit; the arguments are those of `fit`."""
-        plan = check_plan(self)
+        plan = check_plan(self, _shape(X) if self.inference is None else None)
         continued_by = ""
         if self.warm_start and hasattr(self, "estimator_"):
             continued_by = "fit with warm_start=True"
@@ -303,6 +322,8 @@ class Learner(Fitted):
         if posterior.interruption:
             warnings.warn(posterior.interruption, UserWarning, stacklevel=3)
             return self
+        region = find_region(self._in_own_axes(data.training.x))
+        self.fitted_ = replace(self.fitted_, training_region_=region)
         parts = plan.parts
         if posterior.recipe is not None:
             schedule = plan.schedule(len(data.training.x))
@@ -418,10 +439,17 @@ class Learner(Fitted):
             ),
             int(self.verbose),
         )
-        if continued_by:
-            posterior = plan.method.resume(problem, state, state.rng_, self.progress)
-        else:
-            posterior = plan.method.fit(problem, state.rng_, self.progress)
+        with warnings.catch_warnings():
+            if self.inference is None:
+                # Their remedies are settings of a sampler that the user has not chosen; the fit
+                # report judges the chains
+                warnings.filterwarnings("ignore", ".*(divergent|too large in)")
+            if continued_by:
+                posterior = plan.method.resume(
+                    problem, state, state.rng_, self.progress
+                )
+            else:
+                posterior = plan.method.fit(problem, state.rng_, self.progress)
         if posterior.is_changed or not hasattr(self, "estimator_"):
             self.fitted_ = posterior.update(state)
         if posterior.error is not None:
@@ -531,6 +559,7 @@ class Learner(Fitted):
         state = replace(
             noted.fitted_,
             estimator_=estimator,
+            inference_=plan.parts["inference"],
             rng_=rng,
             predict_seed_=predict_seed,
             **(notes | data.units | table),
@@ -622,7 +651,7 @@ class Learner(Fitted):
             n_features, old.model.outputs, likelihood, old.model.network.offset
         )
         same = new.model == old.model and plan.parts["dtype"] == self.theta_.dtype
-        same = same and plan.params.get("target", target) in (target, "auto")
+        same = same and plan.params.get("target", target) in (target, "auto", None)
         if same and not plan.method.is_sampled:
             needed = plan.parts["optimizer"].init(self.theta_).arrays.keys()
             same = needed == self.training_.optimizer_state.arrays.keys()
@@ -677,9 +706,65 @@ class Learner(Fitted):
 
         `quantity` is their name in the message, `x` (N, d_in) the inputs in training's units.
         """
-        if hasattr(self, "x_axes_") and not np.isfinite(values).all():
-            x = x @ self.x_axes_.T  # inputs in their own axes again (D60)
-        check_finite(quantity, values, x)
+        if not np.isfinite(values).all():
+            check_finite(quantity, values, self._in_own_axes(x))
+
+    def _in_own_axes(self, x: Array) -> Array:
+        """Return inputs `x` in training's units without offset, and not rotated: (N, d_in)."""
+        x = self.estimator_.model.network.without_offset(x)
+        if hasattr(self, "x_axes_"):
+            return x @ self.x_axes_.T  # (D60)
+        return x
+
+    def encode(self, X: Any) -> Array:
+        """Return the inputs (N, d_in) of the network before standardisation, columns encoded.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs. The names of what is returned are `get_feature_names_out()`.
+        """
+        check_is_fitted(self)
+        return check_inputs(self, X)
+
+    def novelty(self, X: Any) -> Novelty:
+        """Return which rows are unlike the training rows, and in which column (D74).
+
+        A row is outside if a column lies beyond the range of the training rows by more than a
+        margin, or if the columns together are farther from the training rows than these are from
+        each other. Predictions there are extrapolations. Of rows from the law of the training rows
+        at most 2 % are outside; of fewer than 99 training rows 2 / (N + 1).
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs.
+
+        Returns
+        -------
+        Novelty
+            `outside` (N,) and `column` (N,): the name of the column farthest beyond its range, or
+            'combination of columns', or ''.
+
+        Raises
+        ------
+        ValueError
+            If the last call was not a `fit` that ended, or the model was saved by an earlier
+            version, and for rows that cannot be used.
+        """
+        x = self._in_own_axes(self._check_rows(X))
+        region = self.fitted_.training_region_
+        if region is None:
+            raise ValueError(
+                "where the training rows lie is not known after partial_fit, after a fit that was "
+                "interrupted, and of models saved by earlier versions; call fit again"
+            )
+        outside, inputs = region.judge(x)
+        columns = list(self.get_feature_names_out())
+        if hasattr(self, "columns_"):
+            columns = [column.name for column in self.columns_ for _ in column.features]
+        names = np.array([*columns, COMBINATION], dtype=object)[inputs]
+        return Novelty(outside, np.where(outside, names, ""))
 
     def _check_pair(self, X: Any, y: Any, exposure: Any = None) -> tuple[Array, Array]:
         """Check the data, and return X (N, columns) in training's units, and y as (N, K)."""

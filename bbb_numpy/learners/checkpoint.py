@@ -25,8 +25,10 @@ from ..training.optimizers import OptimizerState, StepDecay
 from .base import check_is_fitted
 from .classifier import BayesianMLPClassifier
 from .columns import Column
+from .ensemble import Ensemble
 from .fit_report import FitReport
 from .inference import Sampling
+from .novelty import TrainingRegion
 from .regressor import BayesianMLPRegressor
 from .state import FittedState
 
@@ -66,10 +68,12 @@ STATE_CLASSES = (
     Laplace,
     Linearised,
     Sampling,
+    Ensemble,
     DrawnWeights,
     Draws,
     Layout,
     FitReport,
+    TrainingRegion,
     Column,
     StepDecay,  # deprecated and not registered, but files of earlier versions hold it
 )

@@ -62,6 +62,8 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     Labels may be text, whole numbers, truth values, or of any type that can be sorted. For the rest
     see `BayesianMLPRegressor`.
 
+    {defaults}
+
     {schedules}
     """
 
@@ -178,10 +180,27 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
             of_row = of_row * weights
         return check_weights(of_row, y)
 
-    def predict(self, X: Any) -> Array:
-        """Return the most probable class label of each row of `X`, (N,)."""
+    def predict(self, X: Any, return_novelty: bool = False) -> Any:
+        """Return the most probable class label of each row.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs.
+        return_novelty : bool
+            Whether to return also, for each row, whether it is unlike the training rows.
+
+        Returns
+        -------
+        labels : ndarray (N,)
+            Labels, in the type that they have in y.
+        novelty : Novelty
+            `outside` (N,) and `column` (N,), as `novelty` returns them, if `return_novelty`.
+        """
         # predict_proba comes first, since it raises NotFittedError if the learner is not fitted
         codes = self.predict_proba(X).argmax(axis=1)
+        if return_novelty:
+            return self.classes_[codes], self.novelty(X)
         return self.classes_[codes]
 
     def predict_proba(self, X: Any) -> Array:

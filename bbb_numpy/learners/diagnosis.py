@@ -14,6 +14,7 @@ import numpy as np
 
 from ..parts.posteriors import GaussianPosterior, PointMass
 from ..parts.student_t import StudentTLikelihood
+from ..sampling.mcmc import HMC
 from ..training import EarlyStopping, Epoch
 from ..training.optimizers import IVON, Adam
 from ..training.recipe import Rows
@@ -63,6 +64,8 @@ MAX_SMALL_RATE = 1e-3
 # largest KL term, in nats per weight, of a posterior that is called close to its prior: that of a
 # posterior standard deviation 0.4 times the prior's
 MAX_FREE_KL = 0.5
+# names of the checks of how far targets are from the fit, not of the fit itself
+SPREAD_FINDINGS = {"intervals", "dispersion", "zeros"}
 LONGER_FACTOR = 4  # factor by which a remedy lengthens training or patience
 
 
@@ -201,6 +204,7 @@ def _measure(
         n_epochs=n_epochs,
         target_kind=target_kind,
         **chain_agreement(learner, x),
+        **(fit.spread_of_counts() if likelihood.target_kind == "count" else {}),
     )
     return report, fit
 
@@ -392,7 +396,7 @@ def _has_extreme_units(evidence: Evidence) -> bool:
 
 def _is_no_better(evidence: Evidence) -> bool:
     """Return whether the fit fails a check which shows that it is no better than ignoring X."""
-    return bool(evidence.findings - {"falling", "collapsed", "intervals"})
+    return bool(evidence.findings - SPREAD_FINDINGS - {"falling", "collapsed"})
 
 
 def _remedy_for_outliers(evidence: Evidence) -> str:
@@ -426,6 +430,38 @@ def _remedy_for_noise(evidence: Evidence) -> str:
     return f"learn it, as likelihood={names[0]!r} and {names[1]!r} do"
 
 
+def _counts_spread_too_far(evidence: Evidence) -> bool:
+    """Return whether counts refute their likelihood, and there is one that suits them better.
+
+    Weights that cannot have moved far in training explain large errors better.
+    """
+    if evidence.history and evidence.unmoved:
+        return False
+    refuted = bool(evidence.findings & {"dispersion", "zeros"})
+    return refuted and _likelihood_of_counts(evidence) != ""
+
+
+def _likelihood_of_counts(evidence: Evidence) -> str:
+    """Return the name of a likelihood for counts that refute theirs; empty if there is none.
+
+    Extra zeros are likelier than varying rates if there are more zeros than a negative binomial
+    distribution of the same dispersion has, by three standard errors.
+    """
+    report, likelihood = evidence.report, evidence.likelihood
+    learned = dict(likelihood.initial_values())
+    share = report.dispersed_zero_share
+    n_judged = min(report.n_rows, MAX_JUDGED_ROWS)
+    chance = N_STANDARD_ERRORS * (share * (1.0 - share) / n_judged) ** 0.5
+    extra_zeros = report.zero_share > share + chance
+    if not learned:
+        return "zero-inflated" if extra_zeros else "negative-binomial"
+    if learned.keys() == {"logit_zeros"} or (
+        learned.keys() == {"log_dispersion"} and "zeros" in evidence.findings
+    ):
+        return "zero-inflated-negative-binomial"
+    return ""
+
+
 def _kl_is_too_heavy(evidence: Evidence) -> bool:
     """Return whether the KL term has a factor above 1, and is below half a nat per weight."""
     kl_per_weight = evidence.report.kl / evidence.model.layout.size
@@ -452,7 +488,8 @@ def _state_of_chains(evidence: Evidence) -> str:
 def _remedy_for_chains(evidence: Evidence) -> str:
     """Return advice for chains that have not converged: longer chains, or another sampler."""
     remedy = "use a longer warm_up, more draws"
-    if evidence.parts["inference"].sampler == "hmc":
+    sampler = evidence.parts["inference"].sampler
+    if sampler == "hmc" or isinstance(sampler, HMC):
         return remedy
     return f"{remedy} or 'hmc'"
 
@@ -475,7 +512,7 @@ def _posterior_keeps_to_prior(evidence: Evidence) -> bool:
     report = evidence.report
     free = report.kl < MAX_FREE_KL * evidence.model.layout.size
     unsure = report.posterior_function_sd > MAX_FUNCTION_SD
-    return free and unsure and bool(evidence.findings - {"falling", "intervals"})
+    return free and unsure and bool(evidence.findings - SPREAD_FINDINGS - {"falling"})
 
 
 def _remedy_for_wide_posterior(evidence: Evidence) -> str:
@@ -584,6 +621,13 @@ CAUSES: dict[str, tuple[Cause, ...]] = {
                 f"{evidence.report.rmse:.2g} from the fit"
             ),
             _remedy_for_noise,
+        ),
+        Cause(
+            _counts_spread_too_far,
+            lambda evidence: (
+                f"a likelihood, {evidence.likelihood}, that is too narrow for these counts"
+            ),
+            lambda evidence: f"use likelihood={_likelihood_of_counts(evidence)!r}",
         ),
         Cause(
             _kl_is_too_heavy,

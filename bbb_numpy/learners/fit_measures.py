@@ -7,14 +7,21 @@ generators of their own and change nothing in the learner.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..evaluation.convergence import function_r_hats
-from ..evaluation.predictive import Source, log_predictive_density, outputs, predict
+from ..evaluation.predictive import (
+    Source,
+    log_predictive_density,
+    mixture,
+    outputs,
+    predict,
+    sample_targets,
+)
 from ..evaluation.quantiles import distribution_function
 from ..model.joint import Likelihood, Prior
 from ..model.objectives import MLE
@@ -50,6 +57,11 @@ COVERAGE = 0.9  # nominal probability of the intervals whose coverage is measure
 MIN_EPOCHS = 4
 # R-hat above which chains plainly differ (Gelman and Rubin 1992); below 1.01 they have mixed
 MAX_R_HAT = 1.1
+# number of standard deviations of a statistic over drawn targets that the model explains
+N_STANDARD_DEVIATIONS = 3.0
+SMALLEST_DISPERSION = (
+    1e-9  # of a negative binomial that stands for Poisson's distribution
+)
 MIN_FUNCTION_SAMPLES = 32  # number of functions whose spread is measured
 N_FUNCTION_ROWS = 100  # approximate number of rows at which functions are evaluated
 N_R_HAT_ROWS = 50  # number of rows at which R-hat is computed, in about 50 milliseconds
@@ -76,7 +88,7 @@ TARGETS = {
     ),
     # a logit of 3 is the probability 95 %: the class is nearly certain
     "class": TargetKind("the base rates", 3.0, "a logit of 3"),
-    "count": TargetKind("a Poisson of the mean rate", 1.0, "a log rate of 1"),
+    "count": TargetKind("counts of the mean rate", 1.0, "a log rate of 1"),
 }
 
 
@@ -137,6 +149,37 @@ class JudgedFit:
             # There is no coverage if the likelihood has no CDF, or the network overflows
             return nan
         return float(np.mean(np.abs(pit - 0.5) <= 0.5 * COVERAGE))
+
+    def spread_of_counts(self) -> dict[str, Any]:
+        """Return posterior predictive checks of counts, as fields of a `FitReport` by name (D70).
+
+        They are the sum of squared errors divided by the variance that the model expects, the share
+        of zeros, and for both the largest value that the model explains: its mean for counts drawn
+        from the model plus three standard deviations. The dict is empty where none can be drawn.
+        """
+        drawing = replace(self, n_samples=max(self.n_samples, MIN_FUNCTION_SAMPLES))
+        means, scales = drawing._predict(mixture)  # of each weight sample, (S, n, K)
+        try:
+            drawn = drawing._predict(sample_targets)  # (S, n, K), with the same weights
+        except (NotImplementedError, ValueError):  # rates beyond those of NumPy
+            return {}
+        variances = np.square(scales)
+        ratios = np.square(drawn - means).sum(axis=(1, 2)) / variances.sum(axis=(1, 2))
+        p_zero = np.mean(drawn == 0, axis=0)
+        zeros_sd = np.sqrt(np.sum(p_zero * (1.0 - p_zero))) / p_zero.size
+        # Zeros of a negative binomial distribution whose dispersion explains the errors (D70)
+        mean = means.mean(axis=0)
+        errors = np.square(self.y - mean).sum()
+        alpha = max((errors - mean.sum()) / np.square(mean).sum(), SMALLEST_DISPERSION)
+        explained = np.exp(-np.log1p(alpha * mean) / alpha)
+        measured = {
+            "dispersion": errors / variances.mean(axis=0).sum(),
+            "largest_dispersion": ratios.mean() + N_STANDARD_DEVIATIONS * ratios.std(),
+            "zero_share": np.mean(self.y == 0),
+            "largest_zero_share": p_zero.mean() + N_STANDARD_DEVIATIONS * zeros_sd,
+            "dispersed_zero_share": explained.mean(),
+        }
+        return {name: float(value) for name, value in measured.items()}
 
     def rmse(self) -> float:
         """Return the root mean square of y - E[y|x, w] over rows and weight samples."""
@@ -244,6 +287,8 @@ def baseline_log_density(
         Number of parameters of the baseline.
     """
     n_outputs = y.shape[1]
+    if likelihood.target_kind == "count" and likelihood.blocks(n_outputs):
+        return _count_baseline(likelihood, judged_y, judged_exposure)
     if likelihood.target_kind == "real":
         from scipy import stats  # imported here, since the import would delay --help
 
@@ -259,6 +304,39 @@ def baseline_log_density(
     ).copy()
     log_density, _ = likelihood.log_density({}, constant, judged_y)
     return log_density[0], n_outputs - isinstance(likelihood, CategoricalLikelihood)
+
+
+def _count_baseline(
+    likelihood: Likelihood, y: Array, exposure: Array | float
+) -> tuple[Array, int]:
+    """Fit constant log rates and the learned numbers of a likelihood of counts to y (n, K).
+
+    Return the log density (n,) of each row in nats, and the number of parameters.
+    """
+    from scipy.optimize import (
+        minimize,
+    )  # imported here, since the import would delay --help
+
+    n_outputs = y.shape[1]
+    layout = Layout((("f", (n_outputs,)), *likelihood.blocks(n_outputs)))
+    rates = (y.sum(axis=0) + 0.5) / np.sum(np.broadcast_to(exposure, (len(y), 1)))
+    init = np.concatenate([np.log(rates), likelihood.init(n_outputs, np.float64)])
+
+    def negative_log_likelihood(theta: Array) -> tuple[float, Array]:
+        """Return minus the log likelihood of all rows, and its gradient."""
+        params = layout.views(theta)
+        f = np.broadcast_to(params["f"] + np.log(exposure), (1, *y.shape))
+        value, saved = likelihood.log_likelihood(params, f, y)
+        grad = np.empty_like(theta)
+        d_params = layout.views(grad)
+        d_f = likelihood.log_likelihood_vjp(saved, np.array([-1.0]), d_params)
+        d_params["f"][...] = d_f.sum(axis=(0, 1))
+        return -float(value[0]), grad
+
+    fitted = minimize(negative_log_likelihood, init, jac=True, method="L-BFGS-B")
+    params = layout.views(fitted.x)
+    f = np.broadcast_to(params["f"] + np.log(exposure), (1, *y.shape))
+    return likelihood.log_density(params, f, y)[0][0], len(init)
 
 
 def bulk_sd(array: Array, judged: Array) -> float:

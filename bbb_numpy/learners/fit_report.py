@@ -74,7 +74,7 @@ class FitReport:
         Mean of log P(y|x, D) under the fit; -inf where it overflows.
     baseline_density : float
         Mean log density of the baseline, which ignores X: N(mean(y), var(y)), the base rates, or a
-        Poisson distribution of the mean rate.
+        distribution of counts of the mean rate.
     required_density : float
         Smallest `log_density` that passes: that of the baseline minus a margin for chance.
     linear_density : float
@@ -122,6 +122,14 @@ class FitReport:
         Likely causes, each with its remedy.
     n_epochs : float
         Number of epochs of the call; nan after sampling, and in a file of an earlier version.
+    dispersion, largest_dispersion : float
+        Sum of squared errors of counts, divided by the variance that the model expects, and the
+        largest value that it explains: that of drawn counts, plus three standard deviations.
+    zero_share, largest_zero_share : float
+        Share of zeros among the counts, and the largest one that the model explains.
+    dispersed_zero_share : float
+        Share of zeros of negative binomial counts with this dispersion. No threshold: it tells
+        whether extra zeros or varying rates are the likelier cause.
     target_kind : {'real', 'log', 'class', 'count', ''}
         Kind of y, 'log' where its logarithm is modelled; empty in a file of an earlier version.
     """
@@ -156,6 +164,11 @@ class FitReport:
     causes: tuple[str, ...] = ()
     n_epochs: float = nan
     target_kind: str = ""
+    dispersion: float = nan
+    largest_dispersion: float = nan
+    zero_share: float = nan
+    largest_zero_share: float = nan
+    dispersed_zero_share: float = nan
 
     @property
     def passed(self) -> bool:
@@ -309,6 +322,11 @@ def _smallest_coverage(report: FitReport) -> float:
     return min(MIN_COVERAGE, COVERAGE - N_STANDARD_ERRORS * error)
 
 
+def _describes_counts(report: FitReport) -> bool:
+    """Return whether the means of counts are described, so that their spread can be judged."""
+    return report.log_density >= report.required_density
+
+
 def _smallest_prior_sd(report: FitReport) -> float:
     """Return the lower threshold of a learned prior's standard deviation after training."""
     start = report.initial_prior_sd
@@ -430,6 +448,34 @@ CHECKS = (
             f"the {100 * COVERAGE:.0f} % intervals hold {100 * report.interval_coverage:.0f} % of "
             "the training rows"
         ),
+    ),
+    Check(
+        measure="dispersion",
+        label="squared errors of the counts, in variances that the model expects",
+        at_most=lambda report: report.largest_dispersion,
+        reason="that of counts drawn from the model, and three standard deviations",
+        applies=_describes_counts,
+        name="dispersion",
+        message=lambda report: (
+            "the counts vary more than the likelihood allows: their squared errors are "
+            f"{report.dispersion:.3g} times those that it expects"
+        ),
+    ),
+    Check(
+        measure="zero_share",
+        label="share of zeros among the counts",
+        at_most=lambda report: report.largest_zero_share,
+        reason="the same, of their zeros",
+        applies=_describes_counts,
+        name="zeros",
+        message=lambda report: (
+            f"{100 * report.zero_share:.0f} % of the counts are 0, more than the "
+            f"{100 * report.largest_zero_share:.0f} % that the likelihood explains"
+        ),
+    ),
+    Check(
+        measure="dispersed_zero_share",
+        label="share of zeros of negative binomial counts with these errors",
     ),
     Check(
         measure="initial_prior_sd",

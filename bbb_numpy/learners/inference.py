@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
+from math import inf
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from ..model.joint import Model, Prior
 from ..model.objectives import MAP, MLE
+from ..numeric.threads import one_blas_thread
 from ..numeric.validation import COUNT, SAMPLES, OneOf, Optional, check_fields
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
@@ -25,6 +28,7 @@ from ..sampling.run import SAMPLERS, SETTINGS, check_sampler, sample
 from ..training.ensembles import ensemble_starts
 from ..training.laplace import Laplace
 from .defaults import DEFAULTS, TRAINING_ARGUMENTS
+from .ensemble import Ensemble
 from .methods import (
     ISOTROPIC_PRIORS,
     FittedPosterior,
@@ -47,13 +51,43 @@ __all__ = [
 ]
 
 # default hyperprior of the noise scale, by name of its block in draws
-NOISE_HYPERPRIORS = {"log_noise": HalfCauchy(1.0)}
+NOISE_HYPERPRIORS = {"log_noise": HalfCauchy(1.0), "log_dispersion": HalfCauchy(1.0)}
 # where chains may start, see `Sampling`
 STARTS = ("prior", "ensemble")
 # Largest number of leapfrog steps of one path, for the samplers that are given by name; the UCI
 # study (`bbb_studies.uci`) has the same. A small noise scale needs short steps, so that paths of
 # full length need many: 974,000 gradients on the 277 rows of yacht, but 13,000 with this limit
 MAX_LEAPFROG_STEPS = 100
+# Hyperprior of the constant part of the noise of chains that are the default, in standard
+# deviations of y. With few rows a narrower one makes intervals too short
+DEFAULT_NOISE = HalfCauchy(3.0)
+
+
+class Budget(NamedTuple):
+    """Numbers of steps of the chains that are the default, for a table's size.
+
+    Parameters
+    ----------
+    max_products : float
+        Largest number of rows times weights for which this budget applies.
+    warm_up, draws : int
+        Numbers of steps of each chain before the draws, and of draws.
+    max_steps : int
+        Largest number of leapfrog steps, of one gradient each, of a step of the chains.
+    """
+
+    max_products: float
+    warm_up: int
+    draws: int
+    max_steps: int
+
+
+BUDGETS = (
+    Budget(100_000, 400, 250, 64),
+    Budget(400_000, 400, 200, 48),
+    Budget(1_000_000, 300, 150, 32),
+    Budget(inf, 200, 100, 24),
+)
 KERNELS: dict[str, Kernel] = {
     "hmc": HMC(path=1.0, max_steps=MAX_LEAPFROG_STEPS),
     "chees": ChEES(path=1.0, max_steps=MAX_LEAPFROG_STEPS),
@@ -110,7 +144,9 @@ class Sampling(Method):
         groups, where rows times weights are 100,000 or more, else one group.
     cores : int, optional
         Number of cores on which the groups run; the draws are the same. By default all that the
-        machine has.
+        machine has. With 1 no process is started, and linear algebra runs on one thread.
+    dtype : {'float64', 'float32'}, optional
+        Floating-point type of the chains. By default that of the learner.
     checkpoint : path, optional
         Folder to which the run is written every minute. The same `fit`, with an integer as
         `random_state`, continues from there, on the same machine bit for bit. A folder belongs to
@@ -136,6 +172,7 @@ class Sampling(Method):
     start: str = "ensemble"
     groups: int | None = None
     cores: int | None = None
+    dtype: str | None = None
     checkpoint: str | os.PathLike[str] | None = field(
         default=None, metadata={"local": True}
     )
@@ -155,6 +192,7 @@ class Sampling(Method):
         check_fields(self, **SETTINGS)
         check_fields(self, sampler=_sampler, chains=SAMPLES, start=OneOf(*STARTS))
         check_fields(self, groups=Optional(COUNT), hyperpriors=Optional(_hyperpriors))
+        check_fields(self, dtype=Optional(OneOf("float64", "float32")))
 
     def rotates_inputs(self, prior: Prior) -> bool:
         """Return whether to rotate collinear inputs to principal axes, given the prior (D60)."""
@@ -232,10 +270,11 @@ class Sampling(Method):
         model = problem.source.model
         common: dict[str, Any] = {
             "sample_weight": weights,
-            "dtype": x.dtype,
+            "dtype": self.dtype or x.dtype,
             "progress": progress,
         }
         settings = {name: getattr(self, name) for name in SETTING_NAMES}
+        del settings["dtype"]
         kernel = check_sampler(self.sampler)
         if isinstance(self.sampler, str):
             kernel = KERNELS.get(self.sampler, kernel)
@@ -264,7 +303,10 @@ class Sampling(Method):
             settings["start"] = lambda _: ensemble_starts(
                 model, x, y, self.chains, seed=own_rng, **common
             )
-        draws = sample(model, x, y, seed=seed, **settings, **common)
+        # In one process, one BLAS thread: the last bits of a product depend on their number
+        threads = one_blas_thread() if self.cores == 1 else nullcontext()
+        with threads:
+            draws = sample(model, x, y, seed=seed, **settings, **common)
         if not len(draws.positions):
             raise KeyboardInterrupt("sampling was interrupted before the first draw")
         if problem.verbose:
@@ -273,6 +315,36 @@ class Sampling(Method):
         # The target is replaced by a copy without its buffers, to free their memory
         draws = replace(draws, target=replace(target))
         return FittedPosterior(draws=draws)
+
+
+def default_chains(products: int, likelihood: Any) -> Sampling:
+    """Return the chains that are the default for a table: a fixed number of gradients.
+
+    Parameters
+    ----------
+    products : int
+        Number of training rows times weights.
+    likelihood : Likelihood, str or None
+        The likelihood, if it is known; text is the name of none.
+
+    Returns
+    -------
+    Sampling
+    """
+    initial_values = getattr(likelihood, "initial_values", dict)
+    learned: dict[str, float] = initial_values()
+    noise = {name: DEFAULT_NOISE for name in learned if name in NOISE_HYPERPRIORS}
+    budget = next(row for row in BUDGETS if products <= row.max_products)
+    return Sampling(
+        HMC(path=1.0, max_steps=budget.max_steps),
+        draws=budget.draws,
+        warm_up=budget.warm_up,
+        target_accept=0.9,
+        hyperpriors=noise,
+        groups=1,
+        cores=1,
+        dtype="float32",
+    )
 
 
 SETTING_NAMES = tuple(setting.name for setting in fields(Sampling))
@@ -314,6 +386,7 @@ METHODS: dict[type, Callable[[Any], Method]] = {
     PointMass: PointEstimate,
     Laplace: LaplaceApproximation,
     Sampling: lambda sampling: sampling,
+    Ensemble: lambda ensemble: ensemble,
 }
 # Methods by name, for names whose object, such as a `PointMass`, does not determine the method
 NAMED_METHODS: dict[str, Callable[[Any], Method]] = {
@@ -344,6 +417,8 @@ def method_for(inference: Any, part: Any) -> Method:
 
 def supports_partial_fit(inference: Any) -> bool:
     """Return whether `partial_fit` is available with this `inference`, a name or an object."""
+    if inference is None:
+        return True  # `partial_fit` trains
     part = inference
     if isinstance(inference, str):
         part = inferences().get(inference)

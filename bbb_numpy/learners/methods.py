@@ -106,7 +106,7 @@ class FittedPosterior:
     error: NonFiniteError | None = None
 
     def update(self, state: FittedState) -> FittedState:
-        """Return `state` with this posterior instead of an earlier one, and without fit report."""
+        """Return `state` with this posterior, and without what was measured of an earlier one."""
         log_evidence = self.log_evidence
         if log_evidence is None:
             log_evidence = state.log_evidence_
@@ -116,6 +116,7 @@ class FittedPosterior:
             draws_=self.draws,
             log_evidence_=log_evidence,
             fit_report_=None,
+            training_region_=None,
         )
 
 

@@ -35,11 +35,20 @@ from ..numeric.validation import (
 )
 from ..parts.likelihoods import HeteroscedasticLikelihood
 from ..parts.network import MLP
+from ..parts.relevance import ARDPrior
 from ..registry import FAMILIES
 from ..training import EarlyStopping, Recipe
 from ..training.schedules import TrainingSchedule, schedule_for
-from .defaults import DEFAULTS, SCHEDULED_ARGUMENTS
-from .inference import inferences, method_for
+from .defaults import (
+    DEFAULTS,
+    NOISE_HEAD_SCALE,
+    SCHEDULED_ARGUMENTS,
+    TRAINED,
+    n_products,
+    strategy_for,
+)
+from .ensemble import Ensemble
+from .inference import default_chains, inferences, method_for
 from .methods import Method
 from .target_scale import TARGET_SCALES
 
@@ -81,7 +90,7 @@ CONSTRAINTS: dict[str, Any] = {
     "samples": [UP_TO_MAX_SAMPLES, None],
     "predict_samples": [UP_TO_MAX_SAMPLES, None],
     "standardize": ["boolean"],
-    "target": [StrOptions(set(TARGET_SCALES))],
+    "target": [StrOptions(set(TARGET_SCALES)), None],
     "early_stopping": [EarlyStopping, None],
     # `check_plan` checks the range, since scikit-learn's Interval fails for a Fraction
     "validation_fraction": [Real],
@@ -123,13 +132,13 @@ def constraints(target_kinds: tuple[str, ...], n_registered: int) -> dict[str, A
         if likelihood.target_kind in target_kinds
     }
     table = CONSTRAINTS | {
-        "activation": [StrOptions(set(FAMILIES["activation"].named))],
+        "activation": [StrOptions(set(FAMILIES["activation"].named)), None],
         "gradient_estimator": [
             StrOptions(set(FAMILIES["estimator"].named)),
             type,
             None,
         ],
-        "inference": _names_or_types(inferences()),
+        "inference": [*_names_or_types(inferences()), None],
         "likelihood": [*_names_or_types(likelihoods), None],
     }
     for name in ("prior", "objective", "optimizer"):
@@ -244,11 +253,19 @@ class Plan(NamedTuple):
         """
         sizes = (inputs, *self.parts["hidden_layer_sizes"], likelihood.heads(targets))
         network = MLP(sizes, self.parts["activation"], offset)
-        model = Model(network, self.parts["prior"], likelihood)
+        prior = self.parts["prior"]
+        is_default = self.params["prior"] is None and isinstance(prior, ARDPrior)
+        if is_default and isinstance(likelihood, HeteroscedasticLikelihood):
+            # The noise is drawn to a constant, from which the rows may move it (D68)
+            factors = (1.0,) * targets + (NOISE_HEAD_SCALE,) * targets
+            prior = replace(prior, output_scales=factors)
+        model = Model(network, prior, likelihood)
         return self.method.build(model, self.parts)
 
 
-def resolve_defaults(task: str, params: Mapping[str, Any]) -> Plan:
+def resolve_defaults(
+    task: str, params: Mapping[str, Any], shape: tuple[int, int] | None = None
+) -> Plan:
     """Return a plan in which names and None among a learner's arguments are replaced by values.
 
     Parameters
@@ -258,14 +275,31 @@ def resolve_defaults(task: str, params: Mapping[str, Any]) -> Plan:
     params : mapping
         All arguments of the constructor by name: parts, short names of parts, or None. They are not
         checked.
+    shape : tuple of int, optional
+        Shape (N, d_in) of the training rows, on which the default of `inference` depends. Without
+        it, the default is that of training, 'mean-field'.
     """
+    strategy = TRAINED
+    if params["inference"] is None:
+        if shape is not None:
+            strategy = strategy_for(task, params, *shape)
+        params = {**params, "inference": "mean-field"}
     parts = dict(params)
     tables = TABLES | {"inference": inferences()}
     for name, value in params.items():
         if isinstance(value, str):
             parts[name] = tables.get(name, {}).get(value, value)
+    defaults = {**DEFAULTS[task], **strategy.parts}
+    if strategy.name == "chains" and shape is not None:
+        likelihood = parts["likelihood"] or defaults["likelihood"]
+        products = n_products(params["hidden_layer_sizes"], *shape)
+        parts["inference"] = default_chains(products, likelihood)
+    elif strategy.name == "ensemble":
+        parts["inference"] = Ensemble()
+    if strategy is not TRAINED:
+        params = {**params, "inference": parts["inference"]}
     method = method_for(params["inference"], parts["inference"])
-    defaults = {**DEFAULTS[task], "objective": method.default_objective}
+    defaults["objective"] = method.default_objective
     if isinstance(parts["likelihood"], HeteroscedasticLikelihood):
         # Gradients are clipped: for rare weight samples the noise is tiny at a row where the mean
         # is wrong, whose gradient is hundreds of times as long as that of all others (D3)
@@ -287,13 +321,15 @@ def resolve_defaults(task: str, params: Mapping[str, Any]) -> Plan:
     return Plan(task, method, params, parts)
 
 
-def check_plan(learner: Any) -> Plan:
+def check_plan(learner: Any, shape: tuple[int, int] | None = None) -> Plan:
     """Check all constructor arguments of a learner, and return the plan that they describe.
 
     Parameters
     ----------
     learner : Learner
         The learner, fitted or not.
+    shape : tuple of int, optional
+        Shape (N, d_in) of the training rows, as for `resolve_defaults`.
 
     Raises
     ------
@@ -311,7 +347,7 @@ def check_plan(learner: Any) -> Plan:
     validate_parameter_constraints(
         learner._parameter_constraints, params, caller_name=type(learner).__name__
     )
-    plan = resolve_defaults(learner.task, params)
+    plan = resolve_defaults(learner.task, params, shape)
     parts = plan.parts
     parts["dtype"] = DTYPE("dtype", params["dtype"])
     for name, rule in COUNTS.items():
@@ -342,5 +378,5 @@ def check_plan(learner: Any) -> Plan:
             "warm_start=True cannot hold rows out, since an earlier fit may have trained on them; "
             f"leave validation_fraction={params['validation_fraction']!r} out"
         )
-    plan.method.check(params, parts)
+    plan.method.check(plan.params, parts)
     return plan

@@ -40,15 +40,17 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     Parameters
     ----------
     {parameters of Learner}
-    target : {'identity', 'log', 'auto'}, default='identity'
+    target : {'identity', 'log', 'auto'}, default=None
         Scale on which y is modelled. 'log' is for positive targets that vary by factors, such as
         prices and durations: log y is standardised and modelled, and every prediction is in units
         of y (D73). `predict` then returns the mean of y, which is above its median,
         ``predict_quantiles(X, 0.5)``; intervals hold positive numbers alone, and the noise is
-        relative. Where the noise is Student's t, y has no mean: `predict` returns the median of y
-        given the weights, averaged over them, and standard deviations are infinite. 'auto' is 'log'
-        where y > 0 and a line for log y has a larger density of y than one for y, by 0.05 nats a
-        row and by 5 nats in all (`choose_target`); `target_` says which it was.
+        relative. Where the noise depends on X, it counts for mean and standard deviations at most
+        as log y varies over the training rows. Where it is Student's t, y has no mean: `predict`
+        returns the median of y given the weights, averaged over them, and standard deviations are
+        infinite. 'auto' is 'log' where y > 0 and a line for log y has a larger density of y than
+        one for y, by 0.05 nats a row and by 5 nats in all (`choose_target`); `target_` says which
+        it was.
 
     Attributes
     ----------
@@ -63,6 +65,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         its own units. Of two models of the same data, the one with the larger evidence is favoured.
     training_ : Training
         theta, the state of the optimizer and the history; not after sampling.
+    inference_ : object
+        What `inference` stood for: a posterior such as `MeanField`, a `Sampling`, or an `Ensemble`.
     draws_ : Draws
         Only after sampling: draws, statistics of the steps, and in ``draws_.target`` the data.
     n_iter_ : int
@@ -78,6 +82,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     fit_report_ : FitReport
         Measurements of the fit on training rows; printed, each number with its threshold. Not after
         `partial_fit`.
+    training_region_ : TrainingRegion
+        Where the training rows lie, for `novelty`. Not after `partial_fit`.
     noise_scale_ : ndarray (K,)
         Noise standard deviation of each output, in units of y, its mean over the draws if
         sampled; of Student's t its scale, which is smaller. With ``target="log"`` that of log y: a
@@ -111,6 +117,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     Numbers inside parts are parameters too, for `set_params` and grid searches:
     ``prior__scale``, ``optimizer__learning_rate``, see `get_params`.
 
+    {defaults}
+
     {schedules}
 
     Arguments are checked by `fit`, not by the constructor. A call that fails leaves an earlier fit
@@ -118,7 +126,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     last finished epoch, or the draws so far; if there are none, an earlier fit is kept.
     """
 
-    target: str = "identity"
+    target: str | None = None
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags of this learner, for its checks and searches."""
@@ -229,10 +237,11 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         return_std: bool = False,
         return_cov: bool = False,
         exposure: Any = None,
+        return_novelty: bool = False,
     ) -> Any:
         """Return the predictive mean and, if requested, the standard deviation or covariance of y.
 
-        The arguments are those of scikit-learn's `GaussianProcessRegressor`.
+        The first arguments are those of scikit-learn's `GaussianProcessRegressor`.
 
         Parameters
         ----------
@@ -245,6 +254,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             Whether to return also the covariance of new y between the rows of `X`: N^2 numbers.
         exposure : float or array-like (N,), optional
             Exposure of each row, if `fit` had one; by default 1, for which predictions are rates.
+        return_novelty : bool
+            Whether to return last, for each row, whether it is unlike the training rows.
 
         Returns
         -------
@@ -255,6 +266,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         cov : ndarray (N, N) or (N, N, K)
             Covariance, if `return_cov`. Its diagonal is std^2, which is infinite under Student's t
             with df <= 2.
+        novelty : Novelty
+            `outside` (N,) and `column` (N,), as `novelty` returns them, if `return_novelty`.
 
         Raises
         ------
@@ -268,11 +281,16 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
                 "At most one of return_std or return_cov can be requested."
             )
         distribution = self.predict_distribution(X, exposure)
+        results: list[Any] = [distribution.mean]
         if return_cov:
-            return distribution.mean, self._covariance(X, exposure)
+            results.append(self._covariance(X, exposure))
         if return_std:
-            return distribution.mean, distribution.total
-        return distribution.mean
+            results.append(distribution.total)
+        if return_novelty:
+            results.append(self.novelty(X))
+        if len(results) == 1:
+            return distribution.mean
+        return tuple(results)
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None
@@ -443,6 +461,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         likelihood.check_targets(numbers, plan.parts["dtype"])
         notes = {"y_ndim_": y.ndim, "n_outputs_": numbers.shape[1]}
         target = self.target
+        if target is None:
+            is_default = self.inference is None and self.likelihood is None
+            target = "auto" if is_default and plan.method.is_sampled else "identity"
         is_gaussian = isinstance(
             likelihood, GaussianLikelihood | HeteroscedasticLikelihood
         )

@@ -25,6 +25,7 @@ from ..sampling.draws import DrawnWeights, Draws
 from ..training import Epoch, Training
 from .columns import Column
 from .fit_report import FitReport
+from .novelty import TrainingRegion
 from .state import Stateful
 
 __all__ = ["Fitted"]
@@ -58,6 +59,7 @@ class Fitted(Stateful, BaseEstimator):
         predict_seed_: int
         classes_: Array  # (C,) labels, of a classifier only
         fit_report_: FitReport
+        training_region_: TrainingRegion
         # columns of the table, only if not all of its cells were numbers
         columns_: tuple[Column, ...]
 

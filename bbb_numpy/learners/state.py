@@ -14,6 +14,7 @@ from ..sampling.draws import Draws
 from ..training import Training
 from .columns import Column
 from .fit_report import FitReport
+from .novelty import TrainingRegion
 
 __all__ = ["FittedState", "Stateful"]
 
@@ -30,6 +31,7 @@ class FittedState:
     training_: Training | None = None  # None if the posterior was sampled
     draws_: Draws | None = None  # None if the posterior was trained
     log_evidence_: float | None = None
+    inference_: Any = None  # the part that the argument `inference` stood for
     rng_: Any = None  # numpy.random.Generator, as the fit left it
     predict_seed_: int | None = None
     x_mean_: Array | None = None
@@ -48,6 +50,7 @@ class FittedState:
     classes_: Array | None = None
     columns_: tuple[Column, ...] | None = None
     fit_report_: FitReport | None = None
+    training_region_: TrainingRegion | None = None
 
     def __repr__(self) -> str:
         """Return the names of the fields that are set, without their values."""

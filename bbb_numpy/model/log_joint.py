@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import groupby
+from functools import cached_property, partial
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
 
 from ..numeric.buffers import ThreadLocalBuffers
 from ..numeric.layout import Array, Layout, Params
+from ..numeric.threads import both
 from ..numeric.validation import (
     DTYPE,
     FLOATS,
@@ -35,9 +36,10 @@ from .joint import Model
 __all__ = ["LogJoint"]
 
 DEFAULT_HYPERPRIOR = LogNormal()
-# Largest number of activations per layer and chain in one block of rows: 0.5 MB in
-# float64, which fits into the processor's cache
-MAX_ACTIVATIONS = 2**16
+# Largest number of activations, of all layers and chains, in one of several blocks of rows: 2 MB in
+# float64, of which what a layer needs fits into the processor's cache. Up to twice as many make one
+# block, since each costs a tenth of a millisecond of Python.
+MAX_ACTIVATIONS = 2**18
 
 
 def _float_array(name: str, value: Any) -> Array:
@@ -140,12 +142,12 @@ class LogJoint:
 
     @cached_property
     def _hyperpriors(self) -> list[tuple[Hyperprior, slice, Array]]:
-        """Tuples of a hyperprior, the columns of a position it is for, and their initial values.
+        """Tuples of a hyperprior, the learned numbers it is for, and their initial values.
 
         Adjacent blocks with the same hyperprior are merged, as it treats each number alone.
         """
         groups = []
-        first_column = self.model.layout.size
+        first_column = 0
         by_block = {
             name: self.hyperpriors.get(name, DEFAULT_HYPERPRIOR)
             for name in self._initial_values
@@ -159,12 +161,10 @@ class LogJoint:
         return groups
 
     @cached_property
-    def _row_blocks(self) -> list[tuple[Array, Array, Array | None]]:
-        """The data in blocks of rows: inputs, targets and row weights of each block.
+    def _rows(self) -> tuple[Array, Array, Array | None]:
+        """The inputs, targets and row weights of the data.
 
         Equal rows are merged into one with their number as its weight, if that halves the rows.
-        Blocks are so small that the activations of a block are still in the processor's cache when
-        its backward pass needs them.
         """
         x, y, v = self.x, self.y, self.sample_weight
         rows = np.concatenate([x, y], axis=1)
@@ -174,12 +174,31 @@ class LogJoint:
             x = np.ascontiguousarray(unique_rows[:, :d_in])
             y = np.ascontiguousarray(unique_rows[:, d_in:])
             v = counts.astype(y.dtype)  # weight of a row: its count (D45)
-        block_size = max(1, MAX_ACTIVATIONS // max(self.model.network.sizes[1:]))
-        blocks = []
-        for first_row in range(0, max(1, len(x)), block_size):
-            block = slice(first_row, first_row + block_size)
-            blocks.append((x[block], y[block], None if v is None else v[block]))
-        return blocks
+        return x, y, v
+
+    @cached_property
+    def _blocks_by_chains(self) -> dict[int, list[tuple[Array, Array, Array | None]]]:
+        """Results of `_row_blocks` by the number of chains."""
+        return {}
+
+    def _row_blocks(self, chains: int) -> list[tuple[Array, Array, Array | None]]:
+        """Return the data in blocks of about equally many rows: inputs, targets and row weights.
+
+        Blocks are so small that the activations of all chains are still in the processor's cache
+        when the backward pass of the block needs them.
+        """
+        if chains not in self._blocks_by_chains:
+            x, y, v = self._rows
+            row_numbers = max(1, chains) * sum(self.model.network.sizes[1:])
+            n_blocks = 1
+            if len(x) * row_numbers > 2 * MAX_ACTIVATIONS:
+                n_blocks = min(len(x), -(-len(x) * row_numbers // MAX_ACTIVATIONS))
+            edges = np.linspace(0, len(x), n_blocks + 1).astype(int)
+            self._blocks_by_chains[chains] = [
+                (x[first:last], y[first:last], None if v is None else v[first:last])
+                for first, last in pairwise(edges)
+            ]
+        return self._blocks_by_chains[chains]
 
     def weights(self, position: Array) -> Array:
         """Return the weights of positions (..., D), as a view (..., P)."""
@@ -247,8 +266,9 @@ class LogJoint:
             )
         buffers_by_rows = self.buffers.for_size(len(position))
         power = self.power
-        blocks = self._row_blocks
-        if rows is not None:
+        if rows is None:
+            blocks = self._row_blocks(len(position))
+        else:
             # The sum over B rows of a minibatch, times N / B, estimates the sum over all N rows
             power *= len(self.x) / rows.shape[1]  # N / B (D64)
             row_weights = self.sample_weight
@@ -258,14 +278,18 @@ class LogJoint:
         # The weights w are used for all blocks, so w and the first block share buffers that no
         # other block rewinds
         buffers = buffers_by_rows[0 if rows is None else -1].rewind()
-        weights = self.weights(position)
-        w = buffers.like(weights)  # contiguous; reused by every call
-        np.copyto(w, weights)
-        gradient = np.empty_like(position)
-        params, d_params = self.params(position), self.params(gradient)
+        n_weights = self.model.layout.size
+        # Contiguous copies in memory that every call reuses, so that views are made only once
+        w = buffers.array((len(position), n_weights), position.dtype)
+        np.copyto(w, position[:, :n_weights])
+        learned = buffers.array((len(position), self._learned.size), position.dtype)
+        np.copyto(learned, position[:, n_weights:])
+        d_learned = buffers.like(learned)
+        params = buffers.views(learned, self._learned.views)
+        d_params = buffers.views(d_learned, self._learned.views)
 
         model = self.model
-        (x, y, v), *other_blocks = blocks
+        x, y, v = blocks[0]
         # log P(w), and log P(D|w) of the first block of rows
         joint = model.forward(w, params, x, y, buffers, v)  # K11-K16, K31-K36
         # log P(w) plus beta times the log likelihood
@@ -273,23 +297,55 @@ class LogJoint:
         ones = np.ones(len(position), position.dtype)
         # Gradient of the value for the weights; the cotangents of its two terms are 1 and `power`
         d_w = model.vjp(joint, ones, power * ones, d_params, buffers)  # K19, K37-K42
-        np.copyto(self.weights(gradient), d_w)
-        for x, y, v in other_blocks:  # log P(D|w) is a sum over blocks
-            buffers = buffers_by_rows[len(x)].rewind()
-            evaluation = model.evaluate(w, params, x, y, buffers, v)
-            # Add beta times the log likelihood of the next block of rows
-            value = value + self.power * evaluation.log_likelihood  # D33
-            block_gradient = np.zeros_like(position)
-            d_w = model.likelihood_vjp(
-                evaluation, self.power * ones, self.params(block_gradient), buffers
+        if len(blocks) > 1:
+            # The halves are the same, and so are the sums, on one core
+            middle = (len(blocks) + 1) // 2
+            halves = both(
+                partial(self._log_likelihood, w, learned, blocks[1:middle]),
+                partial(self._log_likelihood, w, learned, blocks[middle:]),
             )
-            np.copyto(self.weights(block_gradient), d_w)
-            gradient += block_gradient
+            for log_likelihood, d_w_half, d_learned_half in halves:
+                value = value + log_likelihood
+                d_w += d_w_half
+                d_learned += d_learned_half
         for hyperprior, columns, initial in self._hyperpriors:
-            u = position[:, columns]
+            u = learned[:, columns]
             value = value + np.add.reduce(hyperprior.log_density(u, initial), axis=-1)
-            gradient[:, columns] += hyperprior.slope(u, initial)  # d log p / du (D32)
-        return value, gradient
+            d_learned[:, columns] += hyperprior.slope(u, initial)  # d log p / du (D32)
+        return value, np.concatenate([d_w, d_learned], axis=1)
+
+    def _log_likelihood(
+        self, w: Array, learned: Array, blocks: list[tuple[Array, Array, Array | None]]
+    ) -> tuple[Array, Array, Array]:
+        """Return beta log P(D|w) of blocks of rows, and its gradients by `w` and `learned` (D33).
+
+        Parameters
+        ----------
+        w : ndarray (S, P)
+            Weights.
+        learned : ndarray (S, L)
+            Learned numbers of prior and likelihood.
+        blocks : list
+            Inputs, targets and row weights of each block.
+        """
+        buffers_by_rows = self.buffers.for_size(len(w))
+        params = self._learned.views(learned)
+        value = np.zeros(len(w), w.dtype)
+        d_w = np.zeros_like(w)
+        d_learned = np.zeros_like(learned)
+        cotangent = np.full(len(w), self.power, w.dtype)
+        for x, y, v in blocks:  # log P(D|w) is a sum over blocks
+            buffers = buffers_by_rows[len(x)].rewind()
+            evaluation = self.model.evaluate(w, params, x, y, buffers, v)
+            value += self.power * evaluation.log_likelihood  # D33
+            d_block = np.zeros_like(
+                learned
+            )  # the likelihood writes its own blocks alone
+            d_w += self.model.likelihood_vjp(
+                evaluation, cotangent, self._learned.views(d_block), buffers
+            )
+            d_learned += d_block
+        return value, d_w, d_learned
 
     def rowwise(self, position: Array) -> Array:
         """Return the log likelihood of each of N rows for S positions, (S, N), without row weights.

@@ -14,10 +14,9 @@ import numpy as np
 from ..numeric.deprecation import accept_old_members
 from ..numeric.elementary import (
     LOG_2PI,
-    SoftplusParts,
     for_outputs,
     inner,
-    softplus_parts,
+    softplus_and_slope,
     write_gradient,
 )
 from ..numeric.layout import Array, Blocks, Params
@@ -493,20 +492,33 @@ class HeteroscedasticLikelihood(_Gaussian):
     r"""Gaussian likelihood prod N(y; m(x, w), sigma(x, w)^2), whose noise depends on x (D12).
 
     The network has two heads of K outputs each: first the means m, then raw numbers h with
-    :math:`\sigma = \mathrm{floor} + \mathrm{softplus}(h)`.
+    :math:`\sigma = \mathrm{floor} + s\,\mathrm{softplus}(h)`.
 
     Parameters
     ----------
     floor : float
         Smallest standard deviation of the noise, > 0, in units of y. It bounds the density, which
         a network that passes through a data point could otherwise make infinite.
+    scale : float
+        Factor s > 0 of all noise, in units of y; the starting value when it is learned.
+    learn : bool
+        Learn one ``log_noise = log s`` per target (D68). A prior that draws the weights of h to 0,
+        such as `ARDPrior`, then draws the noise towards a constant, s log 2, of any size.
     """
 
     floor: float = 1e-3
+    scale: float = 1.0
+    learn: bool = False
 
     def __post_init__(self) -> None:
-        """Raise an error unless `floor` is valid."""
+        """Raise an error unless the fields are valid."""
         check_fields(self, floor=standard_deviation)
+        check_fields(self, "the noise", scale=standard_deviation)
+        check_fields(self, learn=flag)
+
+    def initial_values(self) -> dict[str, float]:
+        """Return {'log_noise': log(scale)} if the factor is learned, otherwise {}."""
+        return {"log_noise": log(self.scale)} if self.learn else {}
 
     def heads(self, targets: int) -> int:
         """Return 2 * `targets`: one mean and one raw scale for each target column."""
@@ -521,11 +533,18 @@ class HeteroscedasticLikelihood(_Gaussian):
             )
         return heads // 2
 
-    def _heads(self, f: Array) -> tuple[Array, Array, SoftplusParts]:
-        """Return means, standard deviations and `SoftplusParts` of the raw scales in `f`."""
+    def _heads(self, params: Params, f: Array) -> tuple[Array, Array, Array, Array]:
+        """Return m, sigma, d sigma/dh and d sigma/d log s, for outputs `f` (m, h)."""
         outputs = f.shape[-1] // 2
-        parts = softplus_parts(np.ascontiguousarray(f[..., outputs:]))
-        return f[..., :outputs], parts.softplus + self.floor, parts
+        above_floor, slope = softplus_and_slope(np.ascontiguousarray(f[..., outputs:]))
+        factor: Any = self.scale
+        if self.learn:
+            # (1, K), or (S, 1, K) if each weight sample has its own factor
+            factor = np.exp(params["log_noise"])[..., None, :]
+        if self.learn or self.scale != 1.0:
+            above_floor = above_floor * factor
+            slope = slope * factor
+        return f[..., :outputs], above_floor + self.floor, slope, above_floor
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
         r"""Return the Gaussian log likelihood of each row, summed over its targets (D12).
@@ -547,22 +566,27 @@ class HeteroscedasticLikelihood(_Gaussian):
         value : ndarray (S, B)
             log P(y|x, w) of each sample and row in nats, summed over targets.
         saved : tuple
-            (y - m) / sigma, sigma and d sigma/dh, for `vjp`.
+            (y - m) / sigma, 1 / sigma, d sigma/dh and d sigma/d log s, for `vjp`.
         """
-        mean, sigma, parts = self._heads(f)
+        mean, sigma, slope, above_floor = self._heads(params, f)
         check_shape(mean, y)
-        residual = (y - mean) / sigma
-        rowwise = -0.5 * inner(residual, residual) - np.add.reduce(
-            np.log(sigma), axis=-1
-        )  # -r^2 / 2 - log sigma, summed over targets (D12)
+        inverse = 1.0 / sigma
+        residual = y - mean
+        residual *= inverse
+        log_scales = np.log(sigma)
+        # -r^2 / 2 - log sigma, summed over targets (D12)
+        rowwise = -0.5 * inner(residual, residual)
+        for k in range(y.shape[-1]):
+            rowwise -= log_scales[..., k]
         rowwise -= 0.5 * LOG_2PI * y.shape[-1]
-        return rowwise, (residual, sigma, parts.sigmoid)
+        return rowwise, (residual, inverse, slope, above_floor)
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
         """Return the gradient for the network outputs: for the means, then for raw scales (D12).
 
         ``d log P/dm = (y - m) / sigma^2`` and
-        ``d log P/dh = ((y - m)^2 / sigma^3 - 1 / sigma) sigmoid(h)``.
+        ``d log P/dh = ((y - m)^2 / sigma^3 - 1 / sigma) s sigmoid(h)``; for a learned factor
+        ``d log P/d log s = ((y - m)^2 / sigma^3 - 1 / sigma) (sigma - floor)`` (D68).
 
         Parameters
         ----------
@@ -578,10 +602,19 @@ class HeteroscedasticLikelihood(_Gaussian):
         ndarray (S, B, 2K)
             Derivative of the loss with respect to the network outputs, a new array.
         """
-        r, sigma, slope = saved  # (S, B, K) each: (y - m) / sigma, sigma, d sigma/dh
-        d_mean = r / sigma
-        d_raw = (r * r - 1.0) / sigma * slope
-        return np.concatenate([d_mean, d_raw], axis=-1) * for_outputs(cotangent)
+        # (S, B, K) each: (y - m) / sigma, 1 / sigma, d sigma/dh, d sigma/d log s
+        residual, inverse, slope, above_floor = saved
+        scaled = inverse * for_outputs(cotangent)
+        d_sigma = residual - 1.0
+        d_sigma *= residual + 1.0
+        d_sigma *= scaled
+        if self.learn:
+            d_log_scale = d_sigma * above_floor  # d log P / d log s (D68)
+            per_sample = np.add.reduce(d_log_scale, axis=1)  # (S, K)
+            ones = np.ones(len(per_sample), per_sample.dtype)
+            write_gradient(d_params["log_noise"], ones, per_sample)
+        d_sigma *= slope
+        return np.concatenate([residual * scaled, d_sigma], axis=-1)
 
     def mean(self, params: Params, f: Array) -> Array:
         """Return the expected targets (S, B, K): the first half of the outputs `f` (S, B, 2K)."""
@@ -589,7 +622,7 @@ class HeteroscedasticLikelihood(_Gaussian):
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
         """Return mean and standard deviation of each target, (S, B, K) each, in units of y."""
-        return self._heads(f)[:2]
+        return self._heads(params, f)[:2]
 
 
 NAMED = {

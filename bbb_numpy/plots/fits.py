@@ -15,7 +15,7 @@ from ..evaluation.predictive import BAND, Predictive
 from ..numeric.layout import Array
 from .style import BLACK, EDGE, GREY, PALE, SKY, VERMILLION, axes_or_new, legend_above
 
-__all__ = ["BAND", "fit"]
+__all__ = ["BAND", "fit", "residuals"]
 
 
 def fit(
@@ -111,4 +111,46 @@ def fit(
     ax.set(xlim=(float(x[0]), float(x[-1])), ylim=y_limits)
     ax.set(xlabel="x", ylabel="y − truth" if less_truth else "y")
     legend_above(ax, 3, ("data", "truth", "predictive mean", inner, outer))
+    return ax
+
+
+def residuals(
+    mean: Array, y: Array, ends: Array, *, level: float, ax: Axes | None = None
+) -> Axes:
+    """Draw what predicted means miss, y - mean, with the interval of each row as a vertical line.
+
+    Parameters
+    ----------
+    mean : ndarray (N,)
+        Predicted means, in units of y.
+    y : ndarray (N,)
+        Observed targets.
+    ends : ndarray (N, 2)
+        Lower and upper ends of the predicted intervals.
+    level : float
+        Probability of these intervals, such as 0.9; it is named in the legend.
+    ax : Axes, optional
+        Axes to draw on. By default those of a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    ax = axes_or_new(ax)
+    low, high = ends.T
+    is_inside = (low <= y) & (y <= high)
+    ax.vlines(
+        mean, low - mean, high - mean, color=SKY, linewidth=1.0, label=f"{level:.0%} interval"
+    )  # fmt: skip
+    for rows, colour, marker, label in (
+        (is_inside, BLACK, ".", "inside"),
+        (~is_inside, VERMILLION, "x", "outside"),
+    ):
+        label = f"{label}: {rows.sum():,} rows"
+        errors = (y - mean)[rows]
+        ax.plot(mean[rows], errors, marker, color=colour, markersize=4, label=label)
+    ax.axhline(0.0, color=EDGE, linewidth=0.7)
+    ax.set(xlabel="predicted mean", ylabel="y - predicted mean")
+    legend_above(ax, 3)
     return ax

@@ -9,9 +9,11 @@ far apart, as the members are: only then does agreement of the chains show conve
 from __future__ import annotations
 
 from dataclasses import replace
+from math import log
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
@@ -24,6 +26,7 @@ from ..numeric.validation import (
     InstanceOf,
     check_generator,
 )
+from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from ..parts.posteriors import PointMass
 from .loop import fit, start
 from .optimizers import Adam, Cosine
@@ -31,6 +34,12 @@ from .recipe import INITIAL_SD, Recipe
 from .schedules import schedule_for
 
 __all__ = ["ensemble_starts"]
+
+LOG_2 = log(2.0)
+# Standard deviation of the weights with which the raw scale of the noise begins
+NOISE_HEAD_SD = 0.01
+# Smallest noise, in units of y as in training, with which chains begin
+MIN_START_NOISE = 0.03
 
 
 def ensemble_starts(
@@ -48,7 +57,8 @@ def ensemble_starts(
     """Train a deep ensemble and return its members as starts for `sample`.
 
     Scales that the prior learns are fixed at their initial values in `model`, and the chains start
-    there: the joint density of weights and their scale has no maximum.
+    there: the joint density of weights and their scale has no maximum. Members of a model with a
+    `HeteroscedasticLikelihood` that has a learned factor are trained with constant noise.
 
     Parameters
     ----------
@@ -111,13 +121,16 @@ def ensemble_starts(
             optimizer, epochs=schedule.epochs, batch_size=schedule.batch_size
         )
     InstanceOf(Recipe)("recipe", recipe)
-    prior: Any = model.prior
+    constant = _with_constant_noise(model)
+    prior: Any = constant.prior
     learned_scales: Array = np.zeros(0, dtype)
     if getattr(prior, "learn", False):
         learned_scales = prior.init(dtype)
         prior = replace(prior, learn=False)
-    member = Reparameterised(replace(model, prior=prior), PointMass(INITIAL_SD), MAP())
-    n_weights = model.layout.size
+    member = Reparameterised(
+        replace(constant, prior=prior), PointMass(INITIAL_SD), MAP()
+    )
+    n_weights = constant.layout.size
     starts = []
     for rng in check_generator(seed, "seed").spawn(chains):
         init = start(member, rng, recipe.optimizer, dtype)
@@ -127,5 +140,62 @@ def ensemble_starts(
         if trained.stopped == "interrupted":
             raise KeyboardInterrupt
         weights, learned = np.split(trained.theta, [n_weights])
+        if constant is not model:
+            weights, learned = _with_noise_head(model, constant, weights, learned, rng)
         starts.append(np.concatenate([weights, learned_scales, learned]))
     return np.stack(starts)
+
+
+def _with_constant_noise(model: Model) -> Model:
+    """Return `model` with constant noise in place of noise that depends on x and has a factor.
+
+    A member whose noise is free from the first step explains rows as noise that it could fit, and
+    stays there. Other models are returned as they are.
+    """
+    likelihood = model.likelihood
+    if not (isinstance(likelihood, HeteroscedasticLikelihood) and likelihood.learn):
+        return model
+    prior: Any = model.prior
+    sizes = (*model.network.sizes[:-1], model.outputs)
+    changes: dict[str, Any] = {}
+    if getattr(prior, "sizes", None) is not None:
+        changes["sizes"] = None
+    if getattr(prior, "output_scales", None) is not None:
+        changes["output_scales"] = prior.output_scales[: model.outputs]
+    if changes:
+        prior = replace(prior, **changes)
+    noise = GaussianLikelihood(likelihood.scale * LOG_2, learn=True)
+    return Model(replace(model.network, sizes=sizes), prior, noise)
+
+
+def _with_noise_head(
+    model: Model, constant: Model, weights: Array, log_noise: Array, rng: Generator
+) -> tuple[Array, Array]:
+    """Return the weights and log noise factors of `model`, whose noise is almost constant.
+
+    Parameters
+    ----------
+    model : Model
+        Model whose noise depends on x.
+    constant : Model
+        The same with constant noise, from `_with_constant_noise`.
+    weights : ndarray (P,)
+        Weights of `constant`.
+    log_noise : ndarray (K,)
+        Log standard deviations of its noise.
+    rng : numpy.random.Generator
+        Draws the small weights of the raw scales.
+    """
+    flat = np.zeros(model.layout.size, weights.dtype)
+    of_constant = constant.layout.views(weights)
+    for name, block in model.layout.views(flat).items():
+        known = of_constant[name]
+        if (
+            block.shape != known.shape
+        ):  # the last layer, whose first K columns are the means
+            block[...] = NOISE_HEAD_SD * rng.standard_normal(block.shape)
+            block[..., : known.shape[-1]] = known
+        else:
+            block[...] = known
+    noise = np.maximum(np.exp(log_noise), MIN_START_NOISE)
+    return flat, np.log(noise / LOG_2)  # sigma = s softplus(0) = s log 2 (D68)

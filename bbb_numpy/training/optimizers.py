@@ -21,6 +21,7 @@ from ..gradients.estimator import GradientEstimator
 from ..numeric.deprecation import renamed_names
 from ..numeric.elementary import inverse_softplus, softplus_parts
 from ..numeric.layout import Array, Layout
+from ..numeric.threads import on_halves
 from ..numeric.validation import (
     COUNT,
     HasMethods,
@@ -334,17 +335,22 @@ class Adam(Optimizer):
         rate = self.learning_rate * factor * unbias_m / unbias_root_v
 
         clear_subnormal(theta, state)
-        m *= self.beta1
-        m += grad
-        v *= self.beta2
-        np.multiply(grad, grad, out=grad)
-        v += grad
-        # the gradient is no longer needed, and its memory is in the cache
-        root = np.sqrt(v, out=grad)
-        root += floor
-        np.divide(m, root, out=root)  # bias-corrected step, up to the rate (D3)
-        root *= rate
-        theta -= root
+
+        def advance(block: slice) -> None:
+            m_b, v_b, root = m[..., block], v[..., block], grad[..., block]
+            m_b *= self.beta1
+            m_b += root
+            v_b *= self.beta2
+            np.multiply(root, root, out=root)
+            v_b += root
+            # the gradient is no longer needed, and its memory is in the cache
+            np.sqrt(v_b, out=root)
+            root += floor
+            np.divide(m_b, root, out=root)  # bias-corrected step, up to the rate (D3)
+            root *= rate
+            theta[..., block] -= root
+
+        on_halves(advance, theta.shape[-1])
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ REPEATED_OPTIONS = (
     "decimal",
     "thousands",
     "encoding",
+    "strip",
     "missing",
     "date_order",
     "fill",

@@ -75,7 +75,7 @@ def test_options_stand_in_groups(capsys):
         main(["fit", "--help"])
     out = capsys.readouterr().out
     assert re.findall(r"^([a-z ]+):$", out, re.MULTILINE) == [
-        *("options", "the table", "how the file is written", "the model", "training"),
-        *("sampling", "output"),
+        *("options", "the table", "how the file is written", "the rows that are held out"),
+        *("the model", "training", "sampling", "output"),
     ]
     assert f"For --inference {', '.join(sampler_names())} only." in out

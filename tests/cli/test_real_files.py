@@ -2,7 +2,6 @@
 
 import csv
 import io
-import sys
 
 import numpy as np
 import pandas as pd
@@ -67,7 +66,7 @@ SHORT = ("--epochs", 40)
 
 def test_the_model_file_predicts_the_same_table_in_python(run, houses, tmp_path):
     out, err = run("fit", houses, "--target", "preis", "--decimal", ",", *SHORT)
-    assert "60 rows, 2 inputs (größe, farbe) as 4 features, target preis: regression" in out
+    assert "60 rows, 2 inputs as 4 features, target preis: regression" in out
     assert "haus.csv is read with columns separated by ';'" in err
     model = load("model.npz")
     assert model.columns_ == (Column("größe"), Column("farbe", ("blau", "grün", "rot")))
@@ -188,7 +187,7 @@ def test_cells_that_stand_for_missing_values_can_be_named(cell, run, tmp_path):
     _, err = run(*options, "--missing", cell, ends=2)
     assert "line 3, column 'a': a value is missing" in err
     out, _ = run(*options, f"--missing={cell}", "--drop-missing")
-    assert "3 rows, 2 inputs (a, b)" in out
+    assert "3 rows, 2 inputs, target" in out
     same = "-999.0" if cell == "-999" else cell
     new = written(tmp_path / "n.csv", f"a,b\n1,{same}\n1,2\n")
     out, _ = run("predict", "model.npz", new, f"--missing={cell}", "--drop-missing")
@@ -206,14 +205,14 @@ def test_an_identifier_and_a_column_twice_get_a_notice_with_what_to_type(run, tm
     assert "columns 'a' and 'b' are equal; to leave it out: --leave-out b" in err
     out, err = run("fit", data, "--target", "y", "--leave-out", "my id", "b", *SHORT)
     assert err == ""
-    assert "20 rows, 1 inputs (a)" in out
+    assert "20 rows, 1 input, target" in out
 
 
 def test_the_row_numbers_of_pandas_are_left_out_by_fit_and_by_predict(run, tmp_path):
     frame = pd.DataFrame({"a": [1.0, 2, 3, 4], "y": [1.0, 2, 3, 5]})
     frame.to_csv(tmp_path / "d.csv")
     out, err = run("fit", "d.csv", "--target", "y", *SHORT)
-    assert "4 rows, 1 inputs (a)" in out
+    assert "4 rows, 1 input, target" in out
     assert "the first column has no name and is left out" in err
     means = [float(row["mean"]) for row in rows(run("predict", "model.npz", "d.csv").out)]
     assert means == load("model.npz").predict(frame[["a"]]).tolist()
@@ -232,10 +231,53 @@ def test_text_that_looks_like_numbers_is_no_category(cell, run, tmp_path):
     run("fit", data, "--target", "y", "--categories", "a", *SHORT)
 
 
+def test_units_and_currency_beside_numbers_are_left_out_where_that_is_said(run, tmp_path):
+    cells = ["$1,234.50", "-$5", "7", "+8 USD", "USD 1", "$ 2.5"]
+    lines = [f"{cell};{k}" for k, cell in enumerate(cells)]
+    data = written(tmp_path / "d.csv", "\n".join(["a;y", *lines]))
+    _, err = run("fit", data, "--target", "y", *SHORT, ends=2)
+    assert "name" not in err
+    assert "--thousands, or what stands beside them with --strip '$', or read" in err
+    words = ("--thousands", ",", "--strip", "$", "USD")
+    out, _ = run("fit", data, "--target", "y", *words, *SHORT)
+    assert load("model.npz").x_mean_[0] == pytest.approx(np.mean([1234.5, -5, 7, 8, 1, 2.5]))
+    assert "--thousands , --strip '$' USD" in out
+    run("predict", "model.npz", data, *words)
+    written(data, "a;y\n1$2;1\n3;2\n4;3\n")
+    _, err = run("fit", data, "--target", "y", *words, *SHORT, ends=2)
+    assert "'1$2' is not a number; correct the cell" in err
+
+
+@pytest.mark.parametrize(
+    ("cells", "hint"),
+    [
+        ("10 20 30 40", "are these classes? --task classification"),
+        ("0 1 5 2 7 3 9 4 6 8 12", "are these counts? --task counts"),
+        ("101 120 150 208 207 136 198 147 169 187 112", None),
+    ],
+)
+def test_whole_numbers_that_may_be_classes_or_counts_are_asked_for(cells, hint, run, tmp_path):
+    lines = [f"{k % 7},{cell}" for k, cell in enumerate(cells.split())]
+    data = written(tmp_path / "d.csv", "\n".join(["a,y", *lines]))
+    out, _ = run("fit", data, "--target", "y", *SHORT)
+    expected = f"regression (the target is a number; {hint})"
+    assert (expected if hint else "regression (the target is a number)\n") in out
+
+
+def test_a_target_that_varies_by_factors_is_told(run, tmp_path):
+    a = np.random.default_rng(0).standard_normal(80)
+    lines = [f"{x},{np.exp(2 * x)}" for x in a]
+    data = written(tmp_path / "d.csv", "\n".join(["a,y", *lines]))
+    out, _ = run("fit", data, "--target", "y", *SHORT)
+    assert "look at            the target varies by factors rather than by amounts: try" in out
+    out, _ = run("fit", data, "--target", "y", "--target-scale", "log", *SHORT)
+    assert "varies by factors" not in out
+
+
 def test_numbers_are_read_as_decimal_and_thousands_say(run, tmp_path):
     data = written(tmp_path / "d.csv", "a;y\n1.234,5;1\n-,25;2\n7;3\n")
     _, err = run("fit", data, "--target", "y", "--decimal", ",", *SHORT, ends=2)
-    assert "'1.234,5' is not a number; correct the cell; see --decimal and" in err
+    assert "'1.234,5' is not a number; correct the cell; see --decimal, --th" in err
     german = ("--decimal", ",", "--thousands", ".")
     run("fit", data, "--target", "y", *german, *SHORT)
     assert load("model.npz").x_mean_[0] == pytest.approx(np.mean([1234.5, -0.25, 7]))
@@ -257,6 +299,17 @@ def test_missing_inputs_become_the_median_of_fit_and_are_told_if_fit_had_some(ru
     new = written(tmp_path / "n.csv", "a,b\n?,z\n3,z\n3,\n3,x\n")
     means = [row["mean"] for row in rows(run("predict", "model.npz", new).out)]
     assert means[0] == means[1] != means[2] == means[3]
+
+
+def test_rows_unlike_those_of_fit_are_told(run, tmp_path):
+    lines = "".join(f"{row % 7},{row % 5},{row}\n" for row in range(40))
+    run("fit", written(tmp_path / "d.csv", "a,b,y\n" + lines), "--target", "y", *SHORT)
+    new = written(tmp_path / "n.csv", "a,b\n3,2\n99,2\n1,1\n-50,1\n")
+    _, err = run("predict", "model.npz", new)
+    assert "2 of 4 rows (50.0%) are unlike the rows of fit, so that predictions there are" in err
+    assert "extrapolated, by column: 'a' 2 (by chance: up to 4.9% of the rows)" in err
+    same = written(tmp_path / "s.csv", "a,b\n3,2\n")
+    assert "unlike" not in run("predict", "model.npz", same).err
 
 
 def test_rows_in_which_a_value_is_missing_are_dropped(run, tmp_path):
@@ -352,12 +405,3 @@ def test_a_price_is_modelled_on_the_log_scale_and_printed_in_its_own_units(run, 
     options = ("--task", "counts", "--target-scale", "log")
     _, err = run("fit", data, "--target", "a", *options, ends=2)
     assert "--target-scale is for numbers, not for counts" in err
-
-
-def test_without_arviz_fit_says_how_to_measure_r_hat(run, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "arviz", None)
-    data = written(tmp_path / "d.csv", "a,y\n1,1\n2,2\n3,3\n4,5\n")
-    short = ("--start", "prior", "--draws", 8, "--warm-up", 5, "--chains", 2)
-    out, _ = run("fit", data, "--target", "y", "--inference", "hmc", *short)
-    assert "R-hat of means     not measured: " in out
-    assert "pip install 'bbb-numpy[diagnostics]'" in out

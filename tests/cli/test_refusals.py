@@ -13,6 +13,10 @@ KIND = ["fit", "d.csv", "--target", "kind"]
 EVALUATE = ["evaluate", "d.csv", "--target"]
 LONG = 250 * "m"  # the system takes it, but not the name that it has while it is written
 TYPED = [
+    (
+        ["fit", "d.csv"],
+        "name the column to predict with --target; d.csv has 'size', 'kind', 'same'",
+    ),
     (["fit", "d.csv", "--target", "prise"], "no column 'prise'; did you mean 'price'? It has 'si"),
     ([*FIT, "--inputs", "siz"], "no column 'siz'; did you mean 'size'?"),
     ([*FIT, "--leave-out", "knd"], "no column 'knd'; did you mean 'kind'?"),
@@ -61,7 +65,7 @@ TYPED = [
     ([*EVALUATE, "price", "--json", "d.csv"], "would replace another file"),
     ([*FIT, "--inference", "ivon", "--learning-rate", "0.1"], "-rate, add --optimizer ivon"),
     ([*FIT, "--inference", "nuts", "--epochs", "9"], "does not use --epochs; leave out what is f"),
-    ([*EVALUATE, "price", "--chains", "3"], "mean-field does not use --chains; name a sampler"),
+    ([*EVALUATE, "price", "--chains", "3"], "the default method does not use --chains; name a sam"),
 ]
 CELLS = [
     (

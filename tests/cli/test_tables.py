@@ -134,7 +134,7 @@ BROKEN = [
     ("sep=;\na;b\n1;2;3\n3\n", "line 3 has 3 cells, the header has 2, separated by ';'"),
     ("", "data.csv has no line of column names with a data row below it"),
     ("a,b\n", "data.csv has no line of column names with a data row below it"),
-    ("a,a\n1,2\n", "data.csv: every column needs a name of its own; got 'a', 'a'"),
+    ("a,a\n1,2\n", "data.csv: every column needs a name of its own; got 'a' twice"),
     ("a,\n1,2\n", "every column needs a name of its own"),
     (",a,a\n0,1,2\n", "every column needs a name of its own"),
     ("a,b\n1,2\n\n3\n", "data.csv, line 4 has 1 cell, the header has 2, separated by ','"),

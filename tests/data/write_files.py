@@ -219,6 +219,7 @@ LEARNERS = {
         {"dtype": "float32", "random_state": np.random.default_rng(3), "standardize": False},
     ),
     "columns": ("real", {"optimizer": "adam", "kl_warm_up": "none", "kl_weights": "proportional"}),
+    "region": ("real", {"epochs": 3}),
     "categorical": ("one of three", {"likelihood": "categorical", "optimizer": "sgd"}),
     "two-classes": ("two classes", {"class_weight": {"no": 1.0, "yes": 2.0}}),
     "three-classes": ("three classes", {"inference": "low-rank", "hidden_layer_sizes": ()}),

@@ -1,4 +1,4 @@
-"""D1 to D17, D29, D31 to D46, D60 to D63, D73: parts, update rules, numerics, by algebra.
+"""D1 to D17, D29, D31 to D46, D60 to D63, D67, D68, D73 to D75: parts, rules, by algebra.
 
 D18 to D28, D30, D54, D55 and D56 are in test_our_estimator_proofs.py.
 """
@@ -280,6 +280,9 @@ def test_the_stable_softplus_family():
     equal(series, u - u**2 / 2)
     assert sympy.series(u / (1 + u) / log(1 + u), u, 0, 2).removeO() == 1 - u / 2
     assert sympy.series(log(log(1 + u) / u), u, 0, 2).removeO() == -u / 2
+    # log(1 + u) = 2 artanh v
+    v = u / (2 + u)
+    equal((1 + v) / (1 - v), 1 + u)
     # complex arguments: |1 + z|^2
     equal((1 + x) ** 2 + y**2, 1 + x * (2 + x) + y**2)
 
@@ -490,6 +493,18 @@ def test_noise_that_depends_on_the_input():
     equal(-log(c) - HALF * LOG_2PI, log_gaussian(y, y, c))  # the bound of the floor
 
 
+@pytest.mark.equation("D68")
+def test_noise_that_is_drawn_towards_a_constant():
+    mean, raw, u = reals("m h u")
+    c = positives("c")
+    deviation = c + exp(u) * softplus(raw)
+    density = log_gaussian(y, mean, deviation)
+    common = (y - mean) ** 2 / deviation**3 - 1 / deviation
+    equal(diff(density, raw), common * exp(u) * sigmoid(raw))
+    equal(diff(density, u), common * (deviation - c))
+    equal(deviation.subs(raw, 0), c + exp(u) * log(2))
+
+
 @pytest.mark.equation("D13")
 def test_two_classes():
     z, p = reals("z"), sigmoid(reals("z"))
@@ -541,6 +556,61 @@ def test_rates():
         equal(slope, exposure * diff(count / exposure * f - exp(f), f))
     # another unit of exposures is a constant beside f
     equal(exposure / scale * exp(f + log(scale)), exposure * exp(f))
+
+
+@pytest.mark.equation("D70")
+def test_negative_binomial_counts():
+    m, r, size = positives("m r lambda")
+    f, u = reals("f u")
+    for count in (0, 1, 3):
+        joint = (size * m) ** count * exp(-size * m) / sympy.factorial(count)
+        joint *= r**r * size ** (r - 1) * exp(-r * size) / sympy.gamma(r)
+        integral = sympy.integrate(joint, (size, 0, sympy.oo), conds="none")
+        ways = sympy.prod([r + j for j in range(count)]) / sympy.factorial(count)
+        p = ways * (m / (m + r)) ** count * (r / (m + r)) ** r
+        assert sympy.simplify(sympy.gammasimp(integral / p)) == 1
+        # in terms of f and u
+        short = sum(log(1 + j * exp(u)) for j in range(count)) + count * f
+        short -= (count + exp(-u)) * log(1 + exp(f + u)) + log(sympy.factorial(count))
+        placed = p.subs({m: exp(f), r: exp(-u)})
+        proved_equal(short, log(placed))
+        # its slopes
+        proved_equal(diff(short, f), (count - exp(f)) / (1 + exp(f + u)))
+        v = sum(log(1 + j / r) for j in range(count))
+        slope = exp(-u) * log(1 + exp(f + u)) - (count + exp(-u)) / (1 + exp(-f - u))
+        proved_equal(diff(short, u), slope - (r * diff(v, r)).subs(r, exp(-u)))
+    # moments, of the rate and of the counts
+    a = positives("a")
+    equal(m + m**2 * a, m * (1 + a * m))
+    # V by Stirling's formula, whose remainder is the same on both sides
+    y = positives("y")
+    mu_of = sympy.Function("mu")
+
+    def log_gamma(z):
+        return (z - Rational(1, 2)) * log(z) - z + log(2 * sympy.pi) / 2 + mu_of(z)
+
+    first, second = r + 9, y + r + 9
+    shifted = sum(log(y + r + k) - log(r + k) for k in range(9))
+    printed = (second - Rational(1, 2)) * (log(second) - log(first)) - y
+    printed += y * (log(r + 9) - log(r)) + mu_of(second) - mu_of(first) - shifted
+    assert sympy.expand(log_gamma(second) - log_gamma(first) - shifted - y * log(r) - printed) == 0
+
+
+@pytest.mark.equation("D71")
+def test_extra_zeros():
+    z, first, second = reals("z m v")
+    p, q = positives("p q")
+    odds = 1 / (1 + exp(-z))
+    of_zero = log(odds + (1 - odds) * p)
+    proved_equal(of_zero, log(p) + log(1 + exp(z) / p) - log(1 + exp(z)))
+    pi = odds / (odds + (1 - odds) * p)
+    proved_equal(pi, 1 / (1 + exp(-z) * p))
+    proved_equal(p * diff(of_zero, p), 1 - pi)
+    proved_equal(diff(of_zero, z), pi - odds)
+    proved_equal(diff(log(1 - odds), z), -odds)
+    # moments: a share 1 - q has the mean m and the second moment v + m^2
+    mean, square = (1 - q) * first, (1 - q) * (second + first**2)
+    equal(square - mean**2, (1 - q) * (second + q * first**2))
 
 
 @pytest.mark.equation("D16")
@@ -834,6 +904,28 @@ def test_powerball():
     # w_1 = a and w_3 = c: one ball between, two above
     pairs = [sum(each[0] == 2 and each[2] == 5 for each in sets), (5 - 2 - 1) * comb(balls - 5, 2)]
     assert pairs[0] == pairs[1]
+
+
+@pytest.mark.equation("D67")
+def test_automatic_relevance_determination():
+    rate, chi = positives("lambda chi")
+    for n in (1, 2, 3):
+        # the integrand is a Gamma density with a = (nu + n)/2, b = (nu + chi)/2, times its constant
+        a, b = (nu + n) / 2, (nu + chi) / 2
+        joint = (rate / (2 * sympy.pi * s**2)) ** (Rational(n, 2)) * exp(-rate * chi / 2)
+        joint *= (nu / 2) ** (nu / 2) / gamma(nu / 2) * rate ** (nu / 2 - 1) * exp(-rate * nu / 2)
+        student = gamma(a) / gamma(nu / 2) / (nu * sympy.pi * s**2) ** Rational(n, 2)
+        student *= (1 + chi / nu) ** (-a)
+        of_gamma = b**a / gamma(a) * rate ** (a - 1) * exp(-b * rate)
+        ratio = sympy.expand_log(log(joint) - log(student) - log(of_gamma), force=True)
+        at = {nu: Rational(7, 3), chi: Rational(2, 5), s: Rational(3, 2), rate: Rational(5, 4)}
+        assert abs(ratio.subs(at).evalf(40)) < 1e-30
+        assert sympy.simplify(diff(ratio, rate)) == 0
+        assert sympy.simplify(diff(ratio, chi)) == 0
+    weights = reals("w:3")
+    squares = sum(each**2 for each in weights)
+    density = -(nu + 3) / 2 * log(1 + squares / (nu * s**2))
+    equal(diff(density, weights[0]), -(nu + 3) * weights[0] / (nu * s**2 + squares))
 
 
 @pytest.mark.equation("D39")
@@ -1193,3 +1285,47 @@ def test_the_bound_is_not_convex():
     ships(found[0], sum(out[j] * units[j] for j in range(3)) + out[3], values)
     ships(found[1], sum(softplus(rho[j]) ** 2 * units[j] ** 2 for j in range(3))
           + softplus(rho[3]) ** 2, values)  # fmt: skip
+
+
+@pytest.mark.equation("D74")
+def test_rows_unlike_the_training_rows():
+    # the distance of a row from all others, from its leverage
+    row = matrix("a", 1, 2)
+    gram = matrix("g", 2, 2)
+    gram[1, 0] = gram[0, 1]
+    (h,) = row * gram.inv() * row.T
+    (from_others,) = row * (gram - row.T * row).inv() * row.T
+    equal(from_others, h / (1 - h))
+    # of any rows, with ties or without, at most k are called new by all the others
+    ranks = (1, 2)
+    for rows in product(range(3), repeat=4):
+        n_new = dict.fromkeys(ranks, 0)
+        for new in range(4):
+            training = rows[:new] + rows[new + 1 :]
+
+            def beyond(value, others):
+                return max(0, min(others) - value, value - max(others))
+
+            excesses = [beyond(training[i], training[:i] + training[i + 1 :]) for i in range(3)]
+            for rank in ranks:
+                threshold = sorted(excesses)[-rank]
+                n_new[rank] += beyond(rows[new], training) > threshold
+        assert all(n_new[rank] <= rank for rank in ranks)
+
+
+@pytest.mark.equation("D75")
+def test_the_share_of_a_column_in_the_variance_of_predictions():
+    # two independent columns, of two and three values, and any function of them
+    p, q, r = positives("p q r")
+    laws = [[p, 1 - p], [q, r, 1 - q - r]]
+    f = matrix("f", 2, 3)
+    mean_given = [sum(laws[0][i] * f[i, j] for i in range(2)) for j in range(3)]
+    left_open = sum(
+        laws[1][j] * laws[0][i] * (f[i, j] - mean_given[j]) ** 2
+        for i, j in product(range(2), range(3))
+    )
+    exchanged = sum(
+        laws[1][j] * laws[0][i] * laws[0][k] * (f[i, j] - f[k, j]) ** 2
+        for i, j, k in product(range(2), range(3), range(2))
+    )
+    equal(left_open, exchanged / 2)

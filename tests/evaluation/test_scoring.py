@@ -113,6 +113,15 @@ def test_classes_have_a_log_density_and_no_other_of_these_scores():
             scorer(model, x, labels)
 
 
+@pytest.mark.parametrize("y", [Y[:5], np.column_stack([Y, Y]), Y[:, None]])
+def test_targets_of_another_shape_are_refused(model, y):
+    for scorer in (crps_scorer, interval_scorer):
+        with pytest.raises(ValueError, match="y must have the columns of fit, 1, and as many rows"):
+            scorer(model, X, y)
+    with pytest.raises(ValueError, match="coverage"):
+        interval_scorer(model, X, Y, coverage=1.0)
+
+
 def test_what_has_no_density_is_refused():
     other = TransformedTargetRegressor(regressor(), func=np.log, inverse_func=np.exp)
     with pytest.raises(TypeError, match=r"got TransformedTargetRegressor.*use target='log'"):

@@ -29,9 +29,13 @@ def problem(likelihood, dtype=np.float64):
     return estimator, (theta + 0.3 * rng().standard_normal(theta.shape)).astype(dtype)
 
 
-def components(estimator, theta):
-    """Return the laws of y given each weight sample, S log-normal distributions at (N, K)."""
+def components(estimator, theta, largest=np.inf):
+    """Return the laws of y given each weight sample, S log-normal distributions at (N, K).
+
+    The standard deviation of standardised log y is `largest` at most.
+    """
     means, scales = predictive.mixture(estimator, theta, X, rng=rng(), samples=SAMPLES)
+    scales = np.minimum(scales, largest)
     location = UNITS.mean + UNITS.scale * means
     return stats.lognorm(s=UNITS.scale * scales, scale=np.exp(location))
 
@@ -43,7 +47,7 @@ GAUSSIAN = [GaussianLikelihood(0.4, learn=True), HeteroscedasticLikelihood()]
 @pytest.mark.parametrize("likelihood", GAUSSIAN)
 def test_moments_are_those_of_the_mixture_of_log_normal_laws(likelihood):
     estimator, theta = problem(likelihood)
-    laws = components(estimator, theta)
+    laws = components(estimator, theta, np.inf if likelihood.noise_name else 1.0)
     p = UNITS.predict(estimator, theta, X, rng=rng(), samples=SAMPLES)
     assert np.allclose(p.mean, laws.mean().mean(axis=0), rtol=1e-10)
     assert np.allclose(p.epistemic, laws.mean().std(axis=0, ddof=1), rtol=1e-10)
@@ -108,6 +112,20 @@ def test_of_a_linearised_network_y_is_one_log_normal_law():
     functions = UNITS.sample_functions(estimator, theta, X, rng=rng(), samples=20_000)
     error = functions.std(axis=0) / np.sqrt(20_000)
     assert (np.abs(functions.mean(axis=0) - p.mean) < 4.5 * error).all()
+
+
+@pytest.mark.equation("D73")
+def test_noise_that_depends_on_x_is_cut_in_moments_and_a_constant_one_is_not():
+    estimator, theta = problem(GAUSSIAN[1])
+    theta += 4.0  # wide weights
+    _, scales = predictive.mixture(estimator, theta, X, rng=rng(), samples=SAMPLES)
+    assert scales.max() > 3
+    p = UNITS.predict(estimator, theta, X, rng=rng(), samples=SAMPLES)
+    laws = components(estimator, theta, 1.0)
+    assert np.allclose(p.mean, laws.mean().mean(axis=0), rtol=1e-10)
+    estimator, theta = problem(GaussianLikelihood(3.0))
+    p = UNITS.predict(estimator, theta, X, rng=rng(), samples=SAMPLES)
+    assert np.allclose(p.mean, components(estimator, theta).mean().mean(axis=0), rtol=1e-10)
 
 
 def test_with_heavy_tails_the_median_stands_for_the_mean_and_the_variance_is_infinite():

@@ -61,7 +61,7 @@ def test_the_defaults_that_are_documented_are_those_that_the_learners_take():
         values = [f"{table[name]}" for table in (regression, classification)]
         if name == "hidden_layer_sizes":
             values = [f"``{value}``" for value in values]
-        expected = f"By default {values[0]} for regression and {values[1]} for classification"
+        expected = f"{values[0]} for regression and {values[1]} for classification"
         assert expected in texts[name]
     scales = (table["prior"].scale for table in (regression, classification))
     narrow, wide = (f"``GaussianPrior({scale})``" for scale in scales)

@@ -141,14 +141,14 @@ def test_a_classifier_takes_no_likelihood_of_numbers():
 
 BAD = {
     "hidden_layer_sizes": [(0,), ("5",), "50", 2.5, iter([5]), {3}],
-    "activation": ["swish", None, ["relu"]],
+    "activation": ["swish", ["relu"]],
     "prior": [1.0, "gauss"],
     "gradient_estimator": [1.0, "flip", Adam],
     "objective": ["elb", FreeEnergy],
     "kl_weights": [[1.0], "equal"],
     "kl_warm_up": [0.5, "slow", LinearWarmUp],
     "likelihood": [GaussianPrior()],
-    "inference": [None, "mcmc", "mh", Sampling, PointMass, 4, ["nuts"]],
+    "inference": ["mcmc", "mh", Sampling, PointMass, 4, ["nuts"]],
     "optimizer": [Adam, "adem", Cosine()],
     "epochs": [0, "100"],
     "batch_size": [0, -3, 2.5],

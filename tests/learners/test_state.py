@@ -24,7 +24,7 @@ def test_what_was_not_found_is_no_attribute():
     model.fit(X, X[:, 0])
     assert model.training_ is model.fitted_.training_
     assert not hasattr(model, "draws_")
-    assert repr(model.fitted_).startswith("FittedState(estimator_, training_, rng_, ")
+    assert repr(model.fitted_).startswith("FittedState(estimator_, training_, inference_, rng_, ")
     assert "_FittedAttribute" not in model._repr_html_inner()
     with pytest.raises(AttributeError, match="BayesianMLPRegressor has no attribute 'x_axes_'"):
         model.x_axes_  # noqa: B018

@@ -194,7 +194,10 @@ def test_auto_decides_on_outputs_together_and_not_by_units():
         assert choose_target(x, np.column_stack([unit * y, np.full(len(y), unit)])) == "log"
         assert choose_target(x, np.full((len(y), 1), unit)) == "identity"
     assert choose_target(x, np.column_stack([y, f])) == "identity"
-    assert choose_target(x[:4], y[:4, None]) == "identity"  # 5 nats in all
+    few = np.exp(0.5 * stats.norm.ppf((np.arange(12) + 0.5) / 12))[:, None]
+    assert 0.05 < box_cox(np.zeros((12, 0)), few[:, 0]) / 12 < 5.0 / 12
+    assert choose_target(np.zeros((12, 1)), few) == "identity"  # 5 nats in all
+    assert choose_target(np.zeros((600, 1)), np.tile(few, (50, 1))) == "log"
     many = np.tile(x, (100, 1)), np.tile(y[:, None], (100, 1))
     assert choose_target(*many) == "log"
 

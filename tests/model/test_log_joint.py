@@ -1,6 +1,7 @@
 """log P(w, u, D) over weights and scales, one set per chain, and its gradient (D33)."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
 from fractions import Fraction
@@ -15,12 +16,13 @@ from scipy import stats
 from bbb_numpy import MLP, MeanField, Model, Reparameterised, prove
 from bbb_numpy.model import log_joint
 from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.numeric import threads
 from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from bbb_numpy.registry import CHECKED_LIKELIHOODS, CHECKED_PRIORS
 
 HYPERPRIORS = {"prior_log_scale": HalfCauchy(0.5), "log_noise": HalfNormal(0.3)}
 OTHERS = LogNormal(width=0.5)  # a binary fraction: exact proofs take no other constants
-BLOCKS = [log_joint.MAX_ACTIVATIONS, 12]  # seven rows at once, and three at a time
+BLOCKS = [log_joint.MAX_ACTIVATIONS, 60]  # seven rows at once, and in three blocks
 # every prior with every likelihood, and either with every power of the likelihood and block
 MODELS = cover(product(CHECKED_PRIORS, CHECKED_LIKELIHOODS, [1.0, 0.3, 0.0], BLOCKS))
 
@@ -213,16 +215,18 @@ def test_overflow_gives_no_number_and_no_exception():
 def test_equal_rows_are_evaluated_once_if_that_halves_them(copies, evaluated):
     target, _ = problem("gaussian", "gaussian")
     rows = np.resize(np.arange(7), int(7 * copies))
-    [(x, y, weights)] = replace(target, x=target.x[rows], y=target.y[rows])._row_blocks
+    [(x, y, weights)] = replace(target, x=target.x[rows], y=target.y[rows])._row_blocks(2)
     assert len(x) == len(y) == evaluated
     assert weights is None if len(rows) < 14 else (weights == copies).all()
 
 
-@pytest.mark.parametrize(("block", "sizes"), [(28, [7]), (12, [3, 3, 1]), (1, [1] * 7)])
+@pytest.mark.parametrize(("block", "sizes"), [(28, [7]), (14, [2, 2, 3]), (1, [1] * 7)])
 @pytest.mark.usefixtures("rows_in_blocks")
 def test_a_block_has_as_many_rows_as_fit_but_one_at_least(sizes):
-    """The widest layer has four units."""
-    assert [len(x) for x, _, _ in problem()[0]._row_blocks] == sizes
+    """The layers have six units. Two chains have blocks of half as many rows."""
+    assert sum(len(x) for x, _, _ in problem()[0]._row_blocks(2)) == 7
+    assert len(problem()[0]._row_blocks(2)) >= min(7, 2 * len(sizes))
+    assert [len(x) for x, _, _ in problem()[0]._row_blocks(1)] == sizes
 
 
 def test_a_copy_of_a_used_target_has_the_same_values_and_no_memory_of_its_own():
@@ -301,3 +305,14 @@ def test_positions_of_another_shape_are_refused_with_the_one_that_is_wanted(resh
         ValueError, match=r"position must be an array of shape \(chains, 25\) of floats; got "
     ):
         target(reshaped(position))
+
+
+def test_halves_of_the_blocks_are_summed_alike_on_one_and_two_cores(monkeypatch):
+    monkeypatch.setattr(log_joint, "MAX_ACTIVATIONS", 28)  # a block a row
+    target, position = problem()
+    monkeypatch.setattr(threads, "_second_thread", lambda: None)
+    alone = target(position)
+    with ThreadPoolExecutor(1) as executor:
+        monkeypatch.setattr(threads, "_second_thread", lambda: executor)
+        for ours, in_turn in zip(target(position), alone, strict=True):
+            np.testing.assert_array_equal(ours, in_turn)

@@ -91,6 +91,26 @@ def test_each_function_is_exact_to_rounding(name, dtype, data):
             assert error <= max(bar(x, right), 4 * float(info.tiny)) * float(info.eps)
 
 
+@pytest.mark.equation("D7")
+def test_the_series_of_log1p_has_the_digits_of_float32(monkeypatch):
+    """From subnormal numbers to 1; softplus keeps its four units of rounding with it."""
+    e = np.exp(np.linspace(-103.0, 0.0, 20_001)).astype(np.float32)
+    e[:3] = 0.0, 1e-45, 1.0
+    scratch = np.empty_like(e), np.empty_like(e)
+    series = numerics._log1p_series(e, np.empty_like(e), scratch)
+    exact = np.log1p(e.astype(float))
+    assert (np.abs(series - exact) <= 3e-7 * exact + 3e-45).all()
+    assert np.isnan(numerics._log1p_series(np.full(1, np.nan, "f"), e[:1], (e[1:2], e[2:3])))
+    monkeypatch.setattr(numerics, "HAS_VECTOR_LOG1P", False)
+    x = np.linspace(-110.0, 110.0, 20_001).astype(np.float32)
+    ours = numerics.softplus_parts(x)
+    exact = np.logaddexp(0.0, x.astype(float))
+    tiny = np.finfo(np.float32).tiny
+    assert (np.abs(ours.softplus - exact) <= 4 * 2.0**-23 * np.maximum(exact, tiny)).all()
+    np.testing.assert_allclose(ours.log_softplus, np.log(exact), rtol=5e-7, atol=5e-7)
+    np.testing.assert_allclose(ours.ratio, special.expit(x.astype(float)) / exact, rtol=1e-6)
+
+
 @pytest.mark.parametrize("pair", [(-37.0, -745.2), (-37.5, 40.0), (1e4, -1e4)])
 def test_at_the_edges_of_the_branches_too(pair):
     x = np.array(pair)

@@ -40,7 +40,7 @@ def activation(name):
 
 def prior(part):
     part = part.for_network((1, 1))
-    size = 2 if "Layerwise" in type(part).__name__ else 1
+    size = 2 if type(part).__name__ in ("ARDPrior", "LayerwiseGaussianPrior") else 1
     layout = Layout((*part.blocks(), ("w", (1, size))))
 
     def value_and_grad(theta):
@@ -139,6 +139,11 @@ def half_step(log_nu):
     return step.value.sum(), step.slope
 
 
+def rising(log_dispersion):
+    terms = elementary.rising_factorial(np.array([3.0]), np.exp(-log_dispersion))
+    return terms.value.sum(), -terms.slope
+
+
 TARGETS = {"real": np.array([[0.5]]), "count": np.array([[3.0]]), "class": np.array([[1.0]])}
 
 
@@ -152,6 +157,9 @@ def part_programs():
     for name, part in FAMILIES["likelihood"].checked.items():
         y = np.eye(3)[:1] if name == "categorical" else TARGETS[part.target_kind]
         programs["likelihood", name] = likelihood(part, y)
+    for name in ("zero-inflated", "zero-inflated-negative-binomial"):
+        part = FAMILIES["likelihood"].checked[name]
+        programs["likelihood", f"{name}, y = 0"] = likelihood(part, np.zeros((1, 1)))
     programs["likelihood", "bernoulli, y = 0"] = likelihood(
         FAMILIES["likelihood"].checked["bernoulli"], np.zeros((1, 1))
     )
@@ -176,6 +184,7 @@ def part_programs():
     }
     for name, (function, slope) in functions.items():
         programs["elementary", name] = elementwise(name, function, slope)
+    programs["elementary", "rising_factorial"] = Program(rising, (("log_dispersion", (1,)),))
     programs["elementary", "gamma_half_step"] = Program(half_step, (("log nu", (1,)),))
     programs["elementary", "logsumexp"] = Program(
         lambda x: (elementary.logsumexp(x), np.exp(elementary.log_softmax(x))), (("x", (3,)),)
@@ -195,6 +204,9 @@ RANGES = [
     ("v", "", (-3.0, 3.0), (-3.0, 3.0), "correlations of the low rank in units of sigma, from 0.1"),
     ("f", "", (-1e4, 1e4), (-1e4, 1e4), "outputs, logits, raw noise: the tests go to 1e4"),
     ("f", "poisson", (-700.0, 700.0), (-80.0, 80.0), "log rates whose e^f is a float"),
+    ("f", "zero-inflated", (-700.0, 700.0), (-80.0, 80.0), "as for poisson"),
+    ("log_dispersion", "", (-5.0, 5.0), (-2.0, 5.0), "of counts, from 0.5; below, rounded as y is"),
+    ("logit_zeros", "", (-1e4, 1e4), (-1e4, 1e4), "log odds of extra zeros"),
     ("log_noise", "", (-20.0, 20.0), (-10.0, 10.0), "noise scale, from 0.1"),
     ("prior_log_scale", "", (-20.0, 20.0), (-10.0, 10.0), "prior scale, from 0.5"),
     ("log_df", "", (log(0.1), log(1e3)), (log(0.1), log(100.0)), "degrees of freedom, from 4"),

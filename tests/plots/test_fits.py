@@ -57,3 +57,17 @@ def test_an_infinite_deviation_is_said_and_not_drawn():
     assert labels & {"predictive sd: infinite", "predictive ± 2 sd"} == {"predictive sd: infinite"}
     assert np.isfinite(ax.get_ylim()).all()
     np.testing.assert_allclose(np.diff(edges(ax, "epistemic"), axis=0)[0], 4 * PREDICTION.epistemic)
+
+
+def test_residuals_are_errors_of_the_mean_with_intervals_and_tell_what_is_outside():
+    mean, y = np.array([1.0, 2.0, 4.0]), np.array([1.5, 5.0, 3.0])
+    ends = np.column_stack([mean - 1.25, mean + 2.0])
+    ax = plots.residuals(mean, y, ends, level=0.9)
+    inside, outside = [line for line in ax.lines if "side" in str(line.get_label())]
+    assert (inside.get_label(), outside.get_label()) == ("inside: 2 rows", "outside: 1 rows")
+    assert inside.get_xydata().tolist() == [[1.0, 0.5], [4.0, -1.0]]
+    assert outside.get_xydata().tolist() == [[2.0, 3.0]]
+    assert inside.get_marker() != outside.get_marker()  # also told apart without colours
+    [bars] = ax.collections
+    assert [path.vertices[:, 1].tolist() for path in bars.get_paths()] == [[-1.25, 2.0]] * 3
+    assert bars.get_label() == "90% interval"

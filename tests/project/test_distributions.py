@@ -136,8 +136,18 @@ def test_the_wheel_works_with_the_plain_dependencies_alone(built, tmp_path):
     assert "every gradient of plain.py is proved\n" in said
     said = run(programs / "bbb-numpy", "grade", "--copy", "exercises", "02", cwd=tmp_path)
     assert "templates written: 6" in said
+    where = "import bbb_course; print(bbb_course.__path__[0])"
+    solutions = Path(run(python, "-c", where, cwd=tmp_path).strip()) / "solutions"
+    [chapter] = solutions.glob("02_*")
+    [answer] = chapter.glob("1_*.py")
+    shutil.copy(answer, tmp_path / "exercises" / chapter.name)
+    said = run(programs / "bbb-numpy", "grade", f"exercises/{chapter.name}/{answer.name}",
+               cwd=tmp_path)  # fmt: skip
+    assert "1 of 1 pass" in said
     (tmp_path / "square.py").write_text("def square(w):\n    return w @ w, 2 * w\n")
     said = run(programs / "exactgrad", "square.py::square", "--theta", "2", cwd=tmp_path)
     assert said == "proved: all 2 derivatives are exact\n"
+    said = run(programs / "bbb-numpy", "prove", "square.py::square", cwd=tmp_path)
+    assert said == "proved: all 3 derivatives are exact\n"
     installed = json.loads(run(python, "-m", "pip", "list", "--format", "json", cwd=tmp_path))
     assert {"numpy", "matplotlib", "tqdm"} <= {package["name"] for package in installed}

@@ -31,6 +31,7 @@ USING = [  # one question a page: docs/using.md lists them
         "frameworks.md",
         "stability.md",
         "fit-report.md",
+        "counts.md",
     )  # which have tests of their own
     for path in [ROOT / "docs" / name]
 ]

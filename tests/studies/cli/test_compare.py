@@ -61,7 +61,7 @@ def test_a_comparison_writes_records_one_table_and_pictures(quick, capsys):
     assert {path.name for path in out.iterdir() if not path.name.startswith(".")} == WRITTEN
     found = recorded(out)
     assert set(found) == {f"mine.csv/{m}/0{k}" for m in ("map", "mean-field") for k in (0, 1)}
-    assert "60 rows, 2 inputs (a, colour) as 3 features, target y: regression" in said.out
+    assert "60 rows, 2 inputs as 3 features, target y: regression" in said.out
     assert "4 of 4 finished, 0 failed" in said.out
     for method in ("map", "mean-field"):
         errors = [one["metrics"]["rmse"] for key, one in found.items() if f"/{method}/" in key]
