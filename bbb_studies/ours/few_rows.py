@@ -479,7 +479,12 @@ def markdown(cells: Sequence[Cell]) -> str:
         "|---|" + "---:|" * (len(COVERAGES) + 5),
     ]
     for cell in cells:
-        means = [f"{100 * m.mean:.1f} ± {100 * m.error:.1f}" for m in cell.mean]
+        means = [f"{100 * found.mean:.1f}" for found in cell.mean]
+        if cell.n_data_sets > 1:
+            means = [
+                f"{mean} ± {100 * found.error:.1f}"
+                for mean, found in zip(means, cell.mean, strict=True)
+            ]
         written = [
             cell.learner,
             f"{cell.n_rows}",
