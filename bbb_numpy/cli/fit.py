@@ -105,6 +105,7 @@ def fit(args: argparse.Namespace) -> int:
             inputs = encode_columns(problem.table, columns)
         measured = _build_measured(args, problem.task)
         _fit_rows(measured, inputs, problem, rows.train)
+        measured.columns_ = columns
         if was_interrupted(measured):
             nothing = rows.test[:0]
             rows = rows._replace(test=nothing, reason="that fit was interrupted")
@@ -129,7 +130,7 @@ def fit(args: argparse.Namespace) -> int:
         _plot(model, problem.inputs, args.target, args.plot, rates)
         print(f"picture in {args.plot}")
     if folder is not None and measurement is not None:
-        for path in draw_pictures(problem, measurement, folder):
+        for path in draw_pictures(measured, problem, rows.test, measurement, folder):
             print(f"picture in {path}")
     _print_next(args, len(stored_rows), rows, problem.task)
     return 0
@@ -426,7 +427,8 @@ FIT_OUTPUT_OPTIONS: Options = {
     "pictures": {
         "metavar": "FOLDER",
         "help": "Folder for pictures of the held-out rows: how often intervals hold the target, "
-        "and the errors; for classes how often the most probable class is right.",
+        "the errors, and predictions against the columns that matter most; for classes how often "
+        "the most probable class is right.",
     },
 }
 HELD_OUT_OPTIONS: Options = {

@@ -10,7 +10,7 @@ from typing import Any
 from ..learners.inference import STARTS, Sampling, inferences, sampler_names
 from ..learners.target_scale import TARGET_SCALES
 from ..parts.priors import GaussianPrior
-from ..registry import FAMILIES, OPTIMIZERS
+from ..registry import FAMILIES, OPTIMIZERS, POSTERIORS
 from ..sampling.run import METRICS
 from ..training.optimizers import Cosine
 from .options import (
@@ -291,8 +291,13 @@ def method_name(args: argparse.Namespace, model: Any) -> str:
         return str(args.inference)
     # the method that the learner chose, if it did not have one by name
     method = getattr(model, "inference_", None) or model.inference
-    name = getattr(method, "sampler", method)
-    return name if isinstance(name, str) else type(name).__name__
+    method = getattr(method, "sampler", method)
+    if isinstance(method, str):
+        return method
+    for name, posterior in POSTERIORS.items():
+        if type(posterior) is type(method):
+            return name
+    return type(method).__name__.lower()
 
 
 def describe_method(args: argparse.Namespace, model: Any, n_rows: int) -> str:

@@ -28,6 +28,7 @@ __all__ = [
 Array = NDArray[Any]
 COVERAGE_LEVELS = np.arange(1, 20) / 20  # probabilities of the intervals in the plot
 LEVEL = 0.9  # level of the intervals in the plot of residuals
+MAX_PANELS = 4  # largest number of columns in the plot of partial dependence
 
 
 def save_picture(ax: Any, path: str) -> None:
@@ -81,14 +82,18 @@ def draw_calibration(forecasts: Mapping[str, Forecast], y: Array, path: str) -> 
 
 
 def draw_pictures(
-    problem: Problem, measurement: Measurement, folder: Path
+    model: Any, problem: Problem, rows: Array, measurement: Measurement, folder: Path
 ) -> list[Path]:
     """Write pictures of the held-out rows into a folder, and return their paths.
 
     Parameters
     ----------
+    model : BayesianMLPRegressor or BayesianMLPClassifier
+        The learner that was measured, with its ``columns_``.
     problem : Problem
         The table.
+    rows : ndarray
+        Numbers of the held-out rows.
     measurement : Measurement
         What the learner is worth on the held-out rows.
     folder : Path
@@ -111,4 +116,30 @@ def draw_pictures(
         ax.set(xlabel=f"predicted mean {unit}")
         ax.set(ylabel=f"{problem.target} - predicted mean {unit}")
         save_picture(ax, str(paths[1]))
+        paths.append(folder / "dependence.png")
+        _draw_dependence(model, problem, rows, paths[2])
     return paths
+
+
+def _draw_dependence(model: Any, problem: Problem, rows: Array, path: Path) -> None:
+    """Write a plot of the mean prediction against each of the columns that matter most."""
+    from matplotlib.figure import Figure
+
+    from ..evaluation.what_matters import importances, partial_dependence
+    from ..plots.dependence import dependence
+
+    names = [column.name for column in problem.columns]
+    table = problem.table.iloc[rows][names]
+    result = importances(model, table)
+    shares = dict(zip(result.names, np.asarray(result.share).tolist(), strict=True))
+    drawn = [column.name for column in problem.columns if not column.date]
+    drawn = sorted(drawn, key=lambda name: -shares[name])[:MAX_PANELS]
+    size = (4.0 * max(len(drawn), 1), 3.8)
+    panels = Figure(figsize=size, layout="constrained").subplots(
+        1, max(len(drawn), 1), squeeze=False, sharey=True
+    )
+    for ax, name in zip(panels[0], drawn, strict=False):
+        dependence(partial_dependence(model, table, name), label=name, ax=ax)
+        ax.set_ylabel("")
+    panels[0, 0].set_ylabel(f"mean prediction ± 2 sd (units of {problem.target})")
+    save_picture(panels[0, 0], str(path))

@@ -194,9 +194,11 @@ class JudgedFit:
         """
         rng = np.random.default_rng(self.seed)
         x = _spread_rows(self.x)
+        n_outputs = self.estimator.model.outputs
+        f = np.empty((MIN_FUNCTION_SAMPLES, len(x), n_outputs))
         blocks = outputs(self.estimator, self.theta, x, rng, MIN_FUNCTION_SAMPLES)
-        f = np.concatenate([block for *_, block, _ in blocks]).astype(np.float64)
-        f = f[..., : self.estimator.model.outputs]
+        for samples, rows, block, _ in blocks:
+            f[samples, rows] = block[..., :n_outputs]
         sd = f.std(axis=0) / _unit(self.estimator.model.likelihood, self.y)
         return float(np.sqrt(np.square(sd).mean()))
 

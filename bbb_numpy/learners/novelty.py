@@ -16,7 +16,7 @@ __all__ = ["COMBINATION", "Novelty", "TrainingRegion", "find_region"]
 # measures, if training rows are enough (D74)
 FALSE_ALARM_RATE = 0.01
 COMBINATION = "combination of columns"
-MAX_ROWS = 100_000  # of which scales and combinations are measured; evenly spaced
+MAX_ROWS = 20_000  # of which scales and combinations are measured; evenly spaced
 MAX_INPUTS = 256  # of which combinations are judged; their axes take d^3 operations
 MAX_SCALED = 1e4  # scaled inputs that are larger count as this
 CONSTANT = 1e3  # beside the scaled inputs

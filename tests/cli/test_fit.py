@@ -164,7 +164,7 @@ def test_pictures_of_the_held_out_rows_are_drawn(target, name, fit, tmp_path):
     other = {"y": "big", "big": "y"}[target]
     printed = fit(target, "--leave-out", other, "--pictures", "seen")
     names = sorted(path.name for path in (tmp_path / "seen").iterdir())
-    assert names == [f"{name}.png"] + ["residuals.png"] * (target == "y")
+    assert names == [f"{name}.png"] + ["dependence.png", "residuals.png"] * (target == "y")
     assert all(f"picture in seen/{file}" in printed for file in names)
 
 
