@@ -220,7 +220,7 @@ class Settings:
     seed: int = 0
     learners: tuple[str, ...] = ("default", "mean-field")
     n_rows: tuple[int, ...] = N_ROWS
-    data_sets: int = 4  # of each law and number of rows
+    data_sets: int = 2  # of each law and number of rows
 
 
 def quick(seed: int) -> dict[str, Any]:
