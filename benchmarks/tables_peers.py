@@ -55,7 +55,7 @@ OURS = "ours"
 OURS_BY_KIND = {
     REGRESSION: "BayesianMLPRegressor()",
     CLASSES: "BayesianMLPClassifier()",
-    COUNTS: "BayesianMLPRegressor(likelihood='poisson')",
+    COUNTS: "BayesianMLPRegressor(likelihood='negative-binomial')",
 }
 PEERS = (
     "random forest",

@@ -201,6 +201,7 @@ def outputs(
         of_samples = slice(n_done, n_done + len(w))
         for rows in blocks_of_rows(len(x), step):
             f = estimator.outputs(theta, w, x[rows], buffers.rewind())
+            f = estimator.model.network.below_ceiling(f, x[rows])
             yield of_samples, rows, f, params
         n_done += len(w)
 

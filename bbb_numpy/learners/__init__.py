@@ -5,6 +5,7 @@
 - `rows`, `columns`: data, checked, encoded and standardised; `encoder`: the encoding for pipelines.
 - `inference`, `methods`: how the posterior is found.
 - `state`, `representation`: what a fit leaves, and how it is shown.
+- `novelty`: where the training rows lie, and which rows are unlike them.
 - `diagnosis`, `fit_measures`, `fit_report`: whether a fit describes its training rows.
 - `checkpoint`: fitted learners in files.
 """

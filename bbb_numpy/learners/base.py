@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from inspect import cleandoc
+from math import inf
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -64,6 +65,7 @@ from .rows import (
     check_pair,
     check_weights,
     encode_table,
+    largest_log_rate,
     prepare_rows,
 )
 from .state import FittedState
@@ -542,7 +544,6 @@ class Learner(Fitted):
         rows = self._weighted_rows(
             x, targets, sample_weight, notes.get("classes_"), plan
         )
-        estimator = plan.build(n_inputs, targets.shape[1], likelihood, has_exposure)
         rng = check_generator(self.random_state)
         predict_seed = int(rng.integers(2**63))
         real = self.standardize and likelihood.target_kind == "real"
@@ -556,6 +557,10 @@ class Learner(Fitted):
             real and plan.method.rotates_inputs(plan.parts["prior"]),
             has_exposure,
         )
+        settings: dict[str, Any] = {"offset": has_exposure}
+        if getattr(likelihood, "log_link", False):
+            settings["ceiling"] = largest_log_rate(data.training, has_exposure)
+        estimator = plan.build(n_inputs, targets.shape[1], likelihood, **settings)
         state = replace(
             noted.fitted_,
             estimator_=estimator,
@@ -605,7 +610,11 @@ class Learner(Fitted):
         rows = self._weighted_rows(
             *self._check_pair(X, y, exposure), sample_weight, classes, plan
         )
-        estimator = self._same_model(plan, caller)
+        old_network = self.estimator_.model.network
+        ceiling = old_network.ceiling
+        if ceiling < inf:
+            ceiling = max(ceiling, largest_log_rate(rows, old_network.offset))
+        estimator = self._same_model(plan, caller, ceiling)
         rng = copy.deepcopy(self.rng_)
         state = replace(self.fitted_, estimator_=estimator, rng_=rng)
         return state, TrainingData(rows, None, {})
@@ -638,17 +647,22 @@ class Learner(Fitted):
             )
         return Rows(x, y, weights.astype(x.dtype)).at(weights > 0)
 
-    def _same_model(self, plan: Plan, caller: str) -> Estimator:
+    def _same_model(self, plan: Plan, caller: str, ceiling: float) -> Estimator:
         """Return the estimator of the present arguments; raise ValueError if the model has changed.
 
-        `plan` are the present arguments; `caller` is the method named in the message.
+        `plan` are the present arguments; `caller` is the method named in the message; `ceiling` is
+        that of the network's predictions.
         """
         old: Any = self.estimator_
         likelihood = plan.parts["likelihood"] or old.model.likelihood
         n_features = old.model.network.sizes[0]
         target = self.fitted_.target_ or "identity"
         new: Any = plan.build(
-            n_features, old.model.outputs, likelihood, old.model.network.offset
+            n_features,
+            old.model.outputs,
+            likelihood,
+            offset=old.model.network.offset,
+            ceiling=ceiling,
         )
         same = new.model == old.model and plan.parts["dtype"] == self.theta_.dtype
         same = same and plan.params.get("target", target) in (target, "auto", None)

@@ -238,7 +238,7 @@ class Plan(NamedTuple):
         return scheduled
 
     def build(
-        self, inputs: int, targets: int, likelihood: Likelihood, offset: bool = False
+        self, inputs: int, targets: int, likelihood: Likelihood, **settings: Any
     ) -> Any:
         """Build the model, and return the object that computes its posterior; see `Method.build`.
 
@@ -248,11 +248,11 @@ class Plan(NamedTuple):
             Number of columns of X and of y.
         likelihood : Likelihood
             Likelihood of the plan, or the one that the learner has chosen for its classes.
-        offset : bool
-            Whether an offset of the outputs follows the columns of X, as with an exposure.
+        **settings
+            Further fields of the network, `offset` and `ceiling` where counts have them.
         """
         sizes = (inputs, *self.parts["hidden_layer_sizes"], likelihood.heads(targets))
-        network = MLP(sizes, self.parts["activation"], offset)
+        network = MLP(sizes, self.parts["activation"], **settings)
         prior = self.parts["prior"]
         is_default = self.params["prior"] is None and isinstance(prior, ARDPrior)
         if is_default and isinstance(likelihood, HeteroscedasticLikelihood):

@@ -38,6 +38,7 @@ __all__ = [
     "check_pair",
     "check_weights",
     "encode_table",
+    "largest_log_rate",
     "prepare_rows",
     "principal_axes",
 ]
@@ -527,6 +528,23 @@ def append_offset(x: Array, exposure: Array, scale: float) -> Array:
     """
     offset = np.log(exposure) - np.log(scale)  # log exposure, about -log count (D72)
     return np.column_stack([x, offset]).astype(x.dtype)
+
+
+def largest_log_rate(rows: Rows, has_exposure: bool) -> float:
+    """Return the logarithm of the largest rate that counts show, from which on it grows slower.
+
+    It is log max 2 (y + 1) / (e + 1), of log(1 + max y) without exposures e (D72).
+
+    Parameters
+    ----------
+    rows : Rows
+        Training rows, whose last input is the offset log e if there are exposures.
+    has_exposure : bool
+    """
+    exposure: Any = 1.0
+    if has_exposure:
+        exposure = np.exp(rows.x[:, -1:].astype(np.float64))
+    return float(np.log(2.0 * np.max((rows.y + 1.0) / (exposure + 1.0))))
 
 
 def check_finite(name: str, values: Array, x: Array) -> None:

@@ -6,9 +6,10 @@ running index ``n`` of K35-K42 is here the last layer, L - 1; layers count from 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,10 @@ class MLP:
     offset : bool
         Whether the inputs have one more column, an offset that is added to every output and has no
         weight (D72).
+    ceiling : float
+        Output, without its offset, from which on predictions grow with its logarithm (D72), as
+        learners set it for counts. Training knows no ceiling, and it does not make a network
+        another one.
 
     Raises
     ------
@@ -49,6 +54,7 @@ class MLP:
     sizes: tuple[int, ...]
     activation: str = "relu"
     offset: bool = False
+    ceiling: float = field(default=inf, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Raise an error unless the sizes and the activation are valid."""
@@ -97,6 +103,18 @@ class MLP:
         if self.offset:
             f += x[..., -1:]  # f = f(x, w) + log exposure (D72)
         return f
+
+    def below_ceiling(self, f: Array, x: Array) -> Array:
+        """Return outputs `f` (S, B, K) at inputs `x`, of which those above the ceiling are lower.
+
+        With a log link a rate, which is an exponential of f up to the ceiling c, goes on as its
+        tangent, e^c (1 + f - c): the function of x that f itself is (D72).
+        """
+        if self.ceiling == inf:
+            return f
+        offset = x[..., -1:] if self.offset else 0.0
+        excess = np.maximum(f - offset - self.ceiling, 0.0)
+        return f - excess + np.log1p(excess)  # log rate (D72)
 
     def layers(self, flat: Array) -> list[Layer]:
         """Return each layer's weights and biases, as views of the weight vectors `flat` (S, P)."""

@@ -224,7 +224,7 @@ def test_the_faster_gaussian_process_is_that_of_scikit_learn():
 
 
 def test_ours_is_the_default_or_what_the_expression_says():
-    assert tables_peers.ours(COUNTS).likelihood == "poisson"
+    assert tables_peers.ours(COUNTS).likelihood == "negative-binomial"
     model = tables_peers.ours(REGRESSION, "BayesianMLPRegressor(likelihood='laplace')")
     assert (model.likelihood, model.random_state, model.progress) == ("laplace", 0, False)
     classifier = "BayesianMLPClassifier() if kind == 'classes' else BayesianMLPRegressor()"
@@ -236,7 +236,7 @@ def test_ours_is_the_default_or_what_the_expression_says():
 def test_ours_is_scored(kind):
     y = {REGRESSION: X[:, 0], CLASSES: (X[:, 0] > 0).astype(int), COUNTS: np.arange(90) % 4.0}[kind]
     name = "BayesianMLPClassifier" if kind == CLASSES else "BayesianMLPRegressor"
-    likelihood = "likelihood='poisson', " if kind == COUNTS else ""
+    likelihood = "likelihood='negative-binomial', " if kind == COUNTS else ""
     expression = f"{name}({likelihood}hidden_layer_sizes=(2,), epochs=2)"
     rows = (X[TRAIN], y[TRAIN]), (X[NEW], y[NEW])
     density, inside = tables_peers.score("wide", kind, *rows, expression, None)

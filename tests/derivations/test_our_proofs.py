@@ -554,6 +554,12 @@ def test_rates():
         equal(slope, count - exposure * exp(f))
         # a rate y / e that counts e times has the same slope
         equal(slope, exposure * diff(count / exposure * f - exp(f), f))
+    # above the ceiling the rate is the tangent at it
+    c = reals("c")
+    far = exp(c + log(1 + f - c))
+    equal(far.subs(f, c), exp(c))
+    equal(diff(far, f).subs(f, c), exp(c))
+    equal(diff(exp(c) * (1 + f - c), f, 2), 0)
     # another unit of exposures is a constant beside f
     equal(exposure / scale * exp(f + log(scale)), exposure * exp(f))
 

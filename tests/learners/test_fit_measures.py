@@ -111,3 +111,13 @@ def test_along_the_path_the_epochs_of_a_falling_rate_are_few():
     assert slope == pytest.approx(-5.0)  # one nat in each fifth of the path
     assert error == pytest.approx(0.0, abs=1e-6)
     assert all(map(isnan, fit_measures.loss_slope_along_path(losses[:3], 100)))
+
+
+def test_the_spread_of_functions_does_not_depend_on_blocks_of_rows(monkeypatch):
+    model = Model(MLP((1, 20, 1)), GaussianPrior(1.0), GaussianLikelihood())
+    draws = np.random.default_rng(0).standard_normal((64, model.layout.size))
+    fit = fit_measures.JudgedFit(DrawnWeights(model), draws, 0, X, Y[:, None], 8)
+    whole = fit.posterior_function_sd()
+    monkeypatch.setattr("bbb_numpy.evaluation.predictive.CACHE_NUMBERS", 1)
+    monkeypatch.setattr("bbb_numpy.evaluation.predictive.MIN_BLOCK_ROWS", 7)
+    assert fit.posterior_function_sd() == pytest.approx(whole, rel=1e-12)
