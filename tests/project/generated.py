@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from bbb_numpy.learners.defaults import strategy_table  # noqa: E402
 from bbb_numpy.learners.inference import inferences  # noqa: E402
 from bbb_numpy.registry import FAMILIES  # noqa: E402
 from bbb_numpy.training.schedules import schedule_table  # noqa: E402
@@ -71,7 +72,16 @@ def with_schedules(text):
     return f"{head}<!-- schedules -->\n{table}\n<!-- end of schedules -->{foot}"
 
 
+def with_strategies(text):
+    """Return docs/choosing.md with the table of defaults between its two marks."""
+    head, tail = text.split("<!-- defaults -->\n")
+    foot = tail.partition("<!-- end of defaults -->")[2]
+    table = strategy_table(markdown=True)
+    return f"{head}<!-- defaults -->\n{table}\n<!-- end of defaults -->{foot}"
+
+
 GENERATED = {
+    "docs/choosing.md": with_strategies,
     "docs/parts.md": with_parts,
     "docs/speed.md": with_schedules,
     **{path.relative_to(ROOT).as_posix(): with_names for path in ROOT.glob("bbb_numpy/**/*.py")},
