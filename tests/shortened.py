@@ -117,6 +117,7 @@ SMALLER = (
     (evidence_bounds, "N_SAMPLE_SETS", 100),
     (evidence_bounds.draw, "__defaults__", (100, evidence_bounds.BOUND_SAMPLE_COUNTS[-1])),
     (few_rows, "LEARNERS", {"line": fit_line}),
+    (few_rows, "JUDGED", ("line",)),
     (few_rows, "DRAWN", {"line": ("-", "o", "black")}),
     (estimator_variance, "CURVE_SAMPLE_COUNTS", (1, 2, 5, 10, 100)),
     (estimator_variance.measure, "__defaults__", (120,)),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
+from ..learners.defaults import strategy_for
 from ..learners.inference import STARTS, Sampling, inferences, sampler_names
 from ..learners.target_scale import TARGET_SCALES
 from ..parts.priors import GaussianPrior
@@ -72,8 +72,9 @@ MODEL_OPTIONS: Options = {
         "default every row has weight 1.",
     },
     "inference": {
-        "help": "How the posterior of the weights is found. By default what suits the numbers of "
-        "rows and weights; fit prints it. mean-field, ivon, low-rank and "
+        "help": "How the posterior of the weights is found. By default chains where rows and "
+        "weights are few, else an ensemble, and mean-field with any option of training; fit prints "
+        "it. mean-field, ivon, low-rank and "
         "full-rank train a distribution, map and mle a single vector of weights, and laplace puts "
         "a Gaussian around that of map. chees, hmc, mams, mclmc and nuts draw samples, for up to a "
         "few thousand rows; sghmc and sgld do so by minibatches, for more.",
@@ -302,12 +303,15 @@ def method_name(args: argparse.Namespace, model: Any) -> str:
 
 def describe_method(args: argparse.Namespace, model: Any, n_rows: int) -> str:
     """Return the method with which a learner was fitted to `n_rows` rows, and why it was it."""
-    reason = "as --inference says"
-    if not args.inference:
-        sizes = pairwise(model.estimator_.model.network.sizes)
-        n_weights = sum((n_inputs + 1) * n_units for n_inputs, n_units in sizes)
-        reason = f"by default for {n_rows:,} rows and {n_weights:,} weights"
-    return f"{method_name(args, model)}, {reason}"
+    name = method_name(args, model)
+    if args.inference:
+        return f"{name}, as --inference says"
+    shape = (n_rows, model.n_features_in_)
+    task = "classification" if hasattr(model, "classes_") else "regression"
+    strategy = strategy_for(task, model.get_params(deep=False), *shape)
+    if strategy.name != "mean-field":
+        name = f"{strategy.name} ({name})"
+    return f"{name}, by default: {strategy.reason}"
 
 
 def add_model_options(

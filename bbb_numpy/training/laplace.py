@@ -515,7 +515,8 @@ def _spectrum_by_rows(
     if sample_weight is None:
         sample_weight = np.ones(len(x))
     f, slopes, _ = jacobian(net, mu, x)  # outputs (N, K), Jacobian (N, K, P)
-    slopes = slopes[..., block.begin :] * scale[block.begin :]
+    slopes = slopes[..., block.begin :]
+    slopes *= scale[block.begin :]
     curvature = estimator.model.likelihood.curvature(params, f[None])[0]  # (N, K, K)
     curvature = curvature * sample_weight[:, None, None]
     eigenvalues, vectors = np.linalg.eigh(curvature)

@@ -242,7 +242,8 @@ def test_what_fit_prints_and_predict_writes_are_the_numbers_of_the_stored_model(
     inputs = table[["size", "age"]]
     assert "60 rows, 2 inputs, target price" in printed
     assert (
-        "\n  numbers          size, age\nmethod             mean-field, by default for" in printed
+        "\n  numbers          size, age\nmethod             mean-field, by default: an argument"
+        in printed
     )
     assert f"noise sd           {model.noise_scale_[0]:.6g} (units of price)" in printed
     expected = model.predict_distribution(inputs)

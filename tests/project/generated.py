@@ -1,7 +1,7 @@
 """Write what follows from the code: ``make generated`` after a change of a part or an equation.
 
 signatures.txt, proofs.md, the names in docs/parts.md and those that docstrings list, the table of
-schedules in docs/speed.md and that of strategies in docs/choosing.md. A test compares each.
+schedules in docs/speed.md. A test compares each.
 """
 
 import re
@@ -64,27 +64,26 @@ def with_names(text):
     return text
 
 
-def between_marks(text, name, table):
-    """Return a page with `table` between its marks, ``<!-- name -->`` and one with "end of"."""
-    head, tail = text.split(f"<!-- {name} -->\n")
-    foot = tail.partition(f"<!-- end of {name} -->")[2]
-    return f"{head}<!-- {name} -->\n{table}\n<!-- end of {name} -->{foot}"
-
-
 def with_schedules(text):
-    """Return docs/speed.md with the table of schedules."""
-    return between_marks(text, "schedules", schedule_table(markdown=True))
+    """Return docs/speed.md with the table of schedules between its two marks."""
+    head, tail = text.split("<!-- schedules -->\n")
+    foot = tail.partition("<!-- end of schedules -->")[2]
+    table = schedule_table(markdown=True)
+    return f"{head}<!-- schedules -->\n{table}\n<!-- end of schedules -->{foot}"
 
 
 def with_strategies(text):
-    """Return docs/choosing.md with the table of what a learner does as it comes."""
-    return between_marks(text, "strategies", strategy_table(markdown=True))
+    """Return docs/choosing.md with the table of defaults between its two marks."""
+    head, tail = text.split("<!-- defaults -->\n")
+    foot = tail.partition("<!-- end of defaults -->")[2]
+    table = strategy_table(markdown=True)
+    return f"{head}<!-- defaults -->\n{table}\n<!-- end of defaults -->{foot}"
 
 
 GENERATED = {
+    "docs/choosing.md": with_strategies,
     "docs/parts.md": with_parts,
     "docs/speed.md": with_schedules,
-    "docs/choosing.md": with_strategies,
     **{path.relative_to(ROOT).as_posix(): with_names for path in ROOT.glob("bbb_numpy/**/*.py")},
 }
 

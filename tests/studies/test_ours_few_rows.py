@@ -1,5 +1,7 @@
 """The study of few rows: its count of targets against a predictive that is exact at any N."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -17,6 +19,7 @@ from bbb_studies.ours.few_rows import (
     summarise,
 )
 
+ROOT = Path(__file__).resolve().parents[2]
 LINES = [name for name, law in LAWS.items() if name.startswith("line")]
 
 
@@ -74,6 +77,7 @@ def test_a_run_goes_on_where_it_ended(tmp_path, monkeypatch):
         return Line(x, y)
 
     monkeypatch.setitem(few_rows.LEARNERS, "line", fit)
+    monkeypatch.setattr(few_rows, "JUDGED", ("line",))
     file = tmp_path / "records.jsonl"
     shorter = run(Settings(3, ("line",), (8,), 1), file, progress=False)
     longer = run(Settings(3, ("line",), (8, 20), 2), file, progress=False)
@@ -90,3 +94,11 @@ def test_a_law_is_its_mean_and_noise_around_0(law):
     residual = y - LAWS[law].mean(x)
     assert 0.1 < residual.std() < 1.1
     assert abs(residual.mean()) < 0.1
+
+
+def test_the_page_has_the_tables_of_the_results():
+    """``python -m bbb_studies.ours.few_rows FOLDER`` writes both."""
+    cells = few_rows.read_cells(ROOT / "benchmarks/results/few_rows.json")
+    page = (ROOT / "docs/few-rows.md").read_text("utf-8")
+    assert few_rows.with_tables(page, cells) == page
+    assert {cell.n_rows for cell in cells} <= set(few_rows.N_ROWS)
