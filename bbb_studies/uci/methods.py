@@ -626,7 +626,7 @@ METHODS: dict[str, Method] = {  # in the order of print
         label="default learner",
         group="variational",
         criterion="nothing",
-        cost=2,
+        cost=10,
         fit_one=_default,
     ),
     # Hamiltonian Monte Carlo (M7) and the no-U-turn sampler (M9, M10)
