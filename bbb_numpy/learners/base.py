@@ -133,9 +133,10 @@ class Learner(Fitted):
         with one standard deviation, which starts at 0.1 (of standardised y) and is learned. Use
         'heteroscedastic' when the noise depends on X, 'student-t-learned' when y has outliers
         ('student-t' has a fixed scale of 0.1), 'poisson' for counts, whose log rate is the output,
-        'negative-binomial' for counts that vary more, 'zero-inflated' or 'zero-inflated-negative-binomial' for many zeros,
-        'bernoulli' for columns of 0 and 1, 'categorical' for rows of probabilities. The classifier
-        takes the last two; its default is 'bernoulli' for two classes and 'categorical' for more.
+        'negative-binomial' for counts that vary more, 'zero-inflated' or
+        'zero-inflated-negative-binomial' for many zeros, 'bernoulli' for columns of 0 and 1,
+        'categorical' for rows of probabilities. The classifier takes the last two; its default is
+        'bernoulli' for two classes and 'categorical' for more.
     inference : str or object, default=None
         Method by which the posterior of the weights is approximated. By default it depends on the
         size of the table, see *Defaults*; an argument that only training has, such as `epochs` or
