@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from .learners.checkpoint import load, save
     from .learners.classifier import BayesianMLPClassifier
     from .learners.encoder import TableEncoder
+    from .learners.ensemble import Ensemble
     from .learners.inference import Sampling
     from .learners.regressor import BayesianMLPRegressor
 
@@ -100,6 +101,7 @@ __all__ = [
     "DoublyReparameterised",
     "DrawnWeights",
     "EarlyStopping",
+    "Ensemble",
     "Flipout",
     "FreeEnergy",
     "FullRank",
@@ -168,6 +170,7 @@ for _class in _registry.classes(
         globals()[_class.__name__] = _class
         __all__ += [_class.__name__]
 LAZY = {
+    "Ensemble": "learners.ensemble",
     "Sampling": "learners.inference",
     "certificate": "evaluation.certificate",
     "convergence": "evaluation.convergence",

@@ -67,15 +67,13 @@ def ours(settings: dict[str, Any], rows: tuple[Array, Array], new: tuple[Array, 
     return forecast_learner(model, *new, np.random.default_rng(0))
 
 
+HETEROSCEDASTIC = {"inference": "mean-field", "likelihood": "heteroscedastic"}
 CONTESTANTS: dict[str, tuple[Callable[..., Forecast], dict[str, Any]]] = {
     "bde": (bde, {}),
     "bde, tuned": (bde, TUNED),
     "ours, eight chains": (ours, CHAINS),
-    "ours, heteroscedastic": (ours, {"likelihood": "heteroscedastic"}),
-    "ours, heteroscedastic, 50 units": (
-        ours,
-        {"likelihood": "heteroscedastic", "hidden_layer_sizes": (50,)},
-    ),
+    "ours, heteroscedastic": (ours, HETEROSCEDASTIC),
+    "ours, heteroscedastic, 50 units": (ours, HETEROSCEDASTIC | {"hidden_layer_sizes": (50,)}),
     "ours, hmc": (ours, {"inference": "hmc"}),
     "ours, hmc, heteroscedastic": (ours, {"inference": "hmc", "likelihood": "heteroscedastic"}),
 }

@@ -131,19 +131,19 @@ class Learner(Fitted):
         Distribution of y given the output of the network. For regression the default is as in
         *Defaults*, with another `inference` ``GaussianLikelihood(0.1, learn=True)``: Gaussian noise
         with one standard deviation, which starts at 0.1 (of standardised y) and is learned. Use
-        'heteroscedastic' when the noise
-        depends on X, 'student-t-learned' when y has outliers ('student-t' has a fixed scale of
-        0.1), 'poisson' for counts, whose log rate is the output, 'negative-binomial' for counts
-        that vary more, 'zero-inflated' or 'zero-inflated-negative-binomial' for many zeros,
-        'bernoulli' for columns of 0 and 1, 'categorical' for rows of probabilities. The classifier
-        takes the last two; its default is 'bernoulli' for two classes and 'categorical' for more.
+        'heteroscedastic' when the noise depends on X, 'student-t-learned' when y has outliers
+        ('student-t' has a fixed scale of 0.1), 'poisson' for counts, whose log rate is the output,
+        'negative-binomial' for counts that vary more, 'zero-inflated' or
+        'zero-inflated-negative-binomial' for many zeros, 'bernoulli' for columns of 0 and 1,
+        'categorical' for rows of probabilities. The classifier takes the last two; its default is
+        'bernoulli' for two classes and 'categorical' for more.
     inference : str or object, default=None
         Method by which the posterior of the weights is approximated. By default it depends on the
         size of the table, see *Defaults*; an argument that only training has, such as `epochs` or
         `optimizer`, and `partial_fit`, mean 'mean-field'. Otherwise one of 'mean-field', 'ivon',
         'low-rank', 'full-rank', 'map', 'mle', 'laplace', 'hmc', 'nuts', 'chees', 'mams', 'mclmc',
         'sghmc', 'sgld', or an object with its settings, such as ``MeanField(rho_offset=-1.0)`` or
-        ``Sampling("nuts", chains=8)``.
+        ``Sampling("nuts", chains=8)`` or ``Ensemble(members=10)``.
         Variational inference: 'mean-field' learns an independent Gaussian for each weight, and
         'ivon' the same by natural gradients in fewer epochs. 'low-rank' and 'full-rank' learn
         correlations too; the latter is for small networks. Point estimates: 'map' maximises the

@@ -138,7 +138,7 @@ def constraints(target_kinds: tuple[str, ...], n_registered: int) -> dict[str, A
             type,
             None,
         ],
-        "inference": [*_names_or_types(inferences()), None],
+        "inference": [*_names_or_types(inferences()), Ensemble, None],
         "likelihood": [*_names_or_types(likelihoods), None],
     }
     for name in ("prior", "objective", "optimizer"):

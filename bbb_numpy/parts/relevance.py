@@ -258,4 +258,4 @@ class ARDPrior(Prior):
         return rng.standard_normal(shape) * scales
 
 
-NAMED = {"prior": {"ard": ARDPrior()}}
+NAMED = {"prior": {"ard": (ARDPrior(), ARDPrior(0.5, 4.0))}}

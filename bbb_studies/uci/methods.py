@@ -400,7 +400,8 @@ def _default(
 ) -> Fit:
     """Fit `BayesianMLPRegressor()`: nothing is chosen, `candidate` and sizes of `settings` unused.
 
-    The part is in the learner's own units already: standardising it changes rounding alone.
+    The part is in the learner's own units already: standardising it changes rounding alone. So the
+    target is modelled as it is, where ``target="auto"`` may have taken its logarithm.
     """
     # which needs scikit-learn
     from bbb_numpy.learners.regressor import BayesianMLPRegressor
@@ -410,17 +411,11 @@ def _default(
         warnings.simplefilter("always")
         learner = BayesianMLPRegressor(random_state=seed, progress=False)
         learner.fit(x.astype(np.float64), y[:, 0].astype(np.float64))
-    notes = {"warnings": float(len(caught)), "epochs": float(learner.n_iter_)}
-    source = learner.estimator_
-    theta = learner.theta_
-    if hasattr(learner, "x_axes_"):  # D60: draws of the weights, turned back
-        w = source.weights(theta, source.draw_weights(rng, settings.samples))  # (S, P)
-        first_layer = source.model.network.layout.views(w)["W0"]  # (S, d_in, units)
-        first_layer[...] = learner.x_axes_ @ first_layer
-        learned = theta[2 * w.shape[1] :]
-        source = DrawnWeights(source.model)
-        theta = np.column_stack([w, np.tile(learned, (len(w), 1))])
-    return Fit((source,), (theta,), None, notes)
+    notes = {"warnings": float(len(caught))}
+    draws = getattr(learner, "draws_", None)
+    if draws is None:
+        notes["epochs"] = float(learner.n_iter_)
+    return Fit((learner.estimator_,), (learner.theta_,), None, notes, draws)
 
 
 def _sampled(
@@ -631,7 +626,7 @@ METHODS: dict[str, Method] = {  # in the order of print
         label="default learner",
         group="variational",
         criterion="nothing",
-        cost=2,
+        cost=10,
         fit_one=_default,
     ),
     # Hamiltonian Monte Carlo (M7) and the no-U-turn sampler (M9, M10)

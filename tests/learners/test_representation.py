@@ -22,6 +22,8 @@ from bbb_numpy import (
     save,
 )
 from bbb_numpy.evaluation import predictive
+from bbb_numpy.learners import ensemble
+from bbb_numpy.training.schedules import TrainingSchedule
 
 pytestmark = [pytest.mark.brief, pytest.mark.filterwarnings("ignore:.*divergent transitions")]
 X = np.random.default_rng(0).standard_normal((40, 3))
@@ -118,6 +120,15 @@ def test_chains_draw_weights_of_turned_inputs():
     turned = (TURNED - model.x_mean_) / model.x_scale_ @ axes
     np.testing.assert_allclose(model.draws_.target.x, turned)
     assert model.fit(TURNED, Y).x_axes_ is axes  # chains go on along them
+
+
+@pytest.mark.equation("D60")
+def test_members_of_an_ensemble_are_trained_on_turned_inputs(monkeypatch):
+    short = TrainingSchedule(epochs=2, batch_size=32, samples=1, learning_rate=1e-2)
+    monkeypatch.setattr(ensemble, "schedule_for", lambda *_: short)
+    model = BayesianMLPRegressor((5,), inference=ensemble.Ensemble(2, 3), random_state=0)
+    turned = (TURNED - model.fit(TURNED, Y).x_mean_) / model.x_scale_ @ model.x_axes_
+    np.testing.assert_allclose(model.draws_.target.x, turned, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.equation("D60")

@@ -1,6 +1,7 @@
 """The methods of the benchmark: together as alone, with the priors and the lengths asked for."""
 
 import math
+import warnings
 from dataclasses import replace
 from functools import partial
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from uci_trials import TINY, part, toy
 
+from bbb_numpy import Sampling
 from bbb_numpy.evaluation.predictive import mixture
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.learners import regressor
@@ -22,7 +24,7 @@ from bbb_numpy.training.laplace import Laplace
 from bbb_studies.dropout import Dropout
 from bbb_studies.uci import methods
 from bbb_studies.uci.methods import METHODS, SAMPLERS, Candidate, Fit, fit
-from bbb_studies.uci.trials import Scaled
+from bbb_studies.uci.trials import Scaled, mixing
 from exactgrad import check_gradient
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
@@ -134,6 +136,20 @@ def test_the_default_learner_is_the_one_that_a_user_gets(monkeypatch):
     user = brief(random_state=seed).fit(data.x, data.y[:, 0])
     np.testing.assert_allclose(found.thetas[0], user.theta_, rtol=1e-6, atol=1e-9)
     assert found.notes == {"warnings": 1.0, "epochs": float(user.n_iter_)}
+
+
+def test_the_default_learner_that_samples_keeps_its_draws_and_their_mixing(monkeypatch):
+    brief = partial(BayesianMLPRegressor, inference=Sampling("hmc", chains=2, draws=8, warm_up=8))
+    monkeypatch.setattr(regressor, "BayesianMLPRegressor", brief)
+    x, y = part()
+    (found,) = fit(x, y, "default", [Candidate(None)], TINY, [7, 0])
+    seed = int(np.random.default_rng([7, 0]).integers(2**31))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # chains of eight draws have not mixed
+        user = brief(random_state=seed).fit(x.astype(float), y[:, 0].astype(float))
+    assert bits(found) == [user.theta_.tobytes()]
+    assert found.notes.keys() == {"warnings"}
+    assert "r_hat_functions" in mixing(found.draws)
 
 
 @pytest.mark.parametrize("covariance", ["full", "last-layer"])
