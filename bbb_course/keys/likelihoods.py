@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exercise import count, formula, label, positive, real, zero_one
+from ..exercise import count, formula, label, logit, positive, real, zero_one
 
 
 @formula(
@@ -365,3 +365,181 @@ def counts(z: Any, y: Any) -> Any:
     """
     slope = np.exp(z) - y
     return np.sum(np.exp(z) - y * z), slope
+
+
+@formula(
+    f=real("B"),
+    y=count("B"),
+    t=logit(),
+    returns="value d_f d_t",
+    slopes={"d_f": "f", "d_t": "t"},
+    tags="D70",
+    edge_cases=[
+        (np.array([0.5, -1.0]), np.zeros(2, int), 0.3),  # nothing to add up
+        (np.array([-700.0, 690.0]), np.array([3, 1]), 0.3),
+        (np.array([6.9]), np.array([1000]), -0.7),
+        (np.array([1.0, -1.0]), np.array([3, 2]), 10.0),  # nearly Poisson's
+    ],
+    wrong={
+        "r * (m - y) / (m + r)": {
+            "r * (y - m) / (m + r)": "the sign of the slope for f.",
+            "m - y": (
+                "this is Poisson's slope; that of the negative binomial is divided by 1 + m / r."
+            ),
+            "r * (m - y) / (m + r) / m": (
+                "this is the slope for the mean; for its logarithm it is multiplied by the mean."
+            ),
+            "r * (m - y) / (m + r) / len(y)": (
+                "the slope for f is divided by the number of rows: the likelihood is a sum."
+            ),
+        },
+        "d_t = r * d_r": {
+            "d_t = d_r": "this is the slope for r; for its logarithm it is multiplied by r.",
+        },
+        " - d_product": {
+            "": "the slope of the product is missing: its factors r + j have r in them.",
+            " + d_product": "the sign of the product's slope.",
+        },
+        " + (y - m) / (m + r)": {
+            "": (
+                "log r and log(m + r) are taken for constants: their slopes 1 / r and 1 / (m + r) "
+                "are missing."
+            ),
+        },
+        "(y + r) *": {"y *": "the factor (r / (m + r))^r is missing."},
+        " - log_product": {
+            "": "the product over j is missing: unlike y! it depends on r.",
+            " + log_product": "the sign of the product's logarithm.",
+        },
+        "np.arange(n)": {
+            "np.arange(1, n + 1)": "j is counted from 1; it runs from 0 to y - 1.",
+            "np.arange(n + 1)": "there is one factor too many: j ends at y - 1.",
+            "np.arange(1, n)": "the first factor, that of j = 0, is r itself.",
+        },
+        "r = np.exp(t)": {
+            "r = np.exp(-t)": "t is taken for the logarithm of 1 / r; it is that of r.",
+        },
+        "np.sum((y": {
+            "np.mean((y": "the first terms are divided by the number of rows."
+        },
+    },
+)
+def negative_binomial(f: Any, y: Any, t: Any) -> Any:
+    """Return minus the log likelihood of counts that vary more than Poisson's, and its slopes.
+
+    Parameters
+    ----------
+    f : ndarray (B,)
+        Logarithms of the means.
+    y : ndarray (B,)
+        Counts.
+    t : float
+        Logarithm of r, the shape of the Gamma distribution of rates.
+
+    Returns
+    -------
+    value : float
+        Minus log P(y|f, t), added up over rows, without log y!.
+    d_f : ndarray (B,)
+        Its slope for f.
+    d_t : float
+        Its slope for t.
+    """
+    r = np.exp(t)
+    m = np.exp(f)
+    factors = [r + np.arange(n) for n in y]
+    log_product = sum(np.sum(np.log(some)) for some in factors)
+    d_product = sum(np.sum(1 / some) for some in factors)
+    value = np.sum((y + r) * np.log1p(m / r) - y * (f - t)) - log_product
+    d_r = np.sum(np.log1p(m / r) + (y - m) / (m + r)) - d_product
+    d_t = r * d_r
+    return value, r * (m - y) / (m + r), d_t
+
+
+@formula(
+    f=real("B"),
+    y=count("B"),
+    z=logit(),
+    returns="value d_f d_z",
+    slopes={"d_f": "f", "d_z": "z"},
+    tags="D71",
+    edge_cases=[
+        (np.array([-700.0, -700.0, 700.0]), np.array([0, 2, 0]), 0.3),
+        # whose exp(m) is no float
+        *((np.array([6.6, 8.0]), np.array([0, 3]), z) for z in (-15.0, 0.3, 15.0)),
+        (np.array([0.5, -1.0]), np.zeros(2, int), -0.3),
+        (np.array([0.5, -1.0]), np.array([1, 4]), -0.3),
+    ],
+    wrong={
+        "np.logaddexp(z, -m)": {
+            "z": "a zero may be a count of Poisson's as well: (1 - q) exp(-m) is missing in P(0).",
+            "-m": "a zero may be an extra one: q is missing in P(0).",
+        },
+        "np.logaddexp(0, z) - log_count": {
+            "-log_count": "log(1 - q) of every row is missing.",
+        },
+        "y * f - m)": {
+            "y * f)": "the rate itself is missing where there is a count: it makes the sum 1."
+        },
+        "(1 - extra) * (m - y)": {
+            "(1 - extra) * (y - m)": "the sign of the slope for f.",
+            "m - y": (
+                "this is Poisson's slope: a zero pulls the rate with the probability only that it "
+                "is no extra one."
+            ),
+            "(1 - q) * (m - y)": (
+                "1 - q is what was known before y was: a row with a count pulls the rate fully, a "
+                "zero less."
+            ),
+            "(1 - extra) * (m - y) / m": (
+                "this is the slope for the rate; for its logarithm it is multiplied by the rate."
+            ),
+            "(1 - zero) * (m - y)": (
+                "zeros do not pull the rate at all: some of them are counts of Poisson's."
+            ),
+        },
+        "-z - m": {
+            "-z": "the share of extra ones among zeros is taken for q: it is larger.",
+            "-z + m": "the sign of m: the logit of the share among zeros is z + m.",
+        },
+        "np.sum(q - extra)": {
+            "np.sum(extra - q)": "the sign of the slope for z.",
+            "np.sum(q - zero)": "every zero is taken for an extra one.",
+            "np.sum(q - extra) / (q * (1 - q))": (
+                "this is the slope for the share; for its log odds it is multiplied by q (1 - q)."
+            ),
+            "np.mean(q - extra)": "the slope for z is divided by the number of rows.",
+        },
+        "value = np.sum(": {
+            "value = np.mean(": "the likelihood is divided by the number of rows."
+        },
+    },
+)
+def extra_zeros(f: Any, y: Any, z: Any) -> Any:
+    """Return minus the log likelihood of counts with extra zeros, and its slopes.
+
+    Parameters
+    ----------
+    f : ndarray (B,)
+        Logarithms of the rates.
+    y : ndarray (B,)
+        Counts.
+    z : float
+        Log odds of an extra zero.
+
+    Returns
+    -------
+    value : float
+        Minus log P(y|f, z), added up over rows, without log y!.
+    d_f : ndarray (B,)
+        Its slope for f.
+    d_z : float
+        Its slope for z.
+    """
+    m = np.exp(f)
+    zero = 1 * (y == 0)
+    log_count = np.where(zero, np.logaddexp(z, -m), y * f - m)
+    value = np.sum(np.logaddexp(0, z) - log_count)
+    q = 1 / (1 + np.exp(-z))
+    extra = zero / (1 + np.exp(-z - m))
+    return value, (1 - extra) * (m - y), np.sum(q - extra)

@@ -26,6 +26,7 @@ from bbb_course.keys import chapters, exercises, find
 from bbb_numpy import Adam, ScaleMixturePrior, plain
 from bbb_numpy.evaluation.calibration import crps_draws
 from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts.counts import NegativeBinomialLikelihood, ZeroInflatedLikelihood
 from tests.project.book import DEFINED
 
 FORMULAS = {name: one for name, one in exercises().items() if isinstance(one, Formula)}
@@ -161,6 +162,21 @@ def test_the_answers_are_those_of_the_library():
     draws = rng.standard_normal(7)
     of_library = crps_draws(draws[:, None], np.array([0.3]))
     assert np.allclose(find("crps_of_draws").right(draws, 0.3), of_library)
+
+    f, y = rng.standard_normal(5), np.array([0, 0, 1, 3, 7])
+    for name, likelihood, block, sign in [
+        ("negative_binomial", NegativeBinomialLikelihood(), "log_dispersion", -1),
+        ("extra_zeros", ZeroInflatedLikelihood(), "logit_zeros", 1),
+    ]:
+        value, d_f, d_number = find(name).right(f, y, 0.6)
+        params = {block: np.array([sign * 0.6])}
+        log_p, saved = likelihood.log_density(params, f[None, :, None], y[:, None])
+        constant = sum(math.lgamma(n + 1) for n in y)
+        assert np.allclose(value, -log_p.sum() - constant, rtol=1e-12)
+        of_library = {block: np.empty(1)}
+        slopes = likelihood.vjp(saved, np.array([-1.0]), of_library)
+        assert np.allclose(d_f, slopes.ravel(), rtol=1e-12)
+        assert np.allclose(sign * d_number, of_library[block], rtol=1e-12)
 
     adam, theta = Adam(0.01), rng.standard_normal(3)
     key, m, v = theta.copy(), np.zeros(3), np.zeros(3)
