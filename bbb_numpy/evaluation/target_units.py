@@ -52,6 +52,11 @@ class TargetUnits:
         """Return the numbers (N, K) that are standardised for training: here `y` itself."""
         return y
 
+    @staticmethod
+    def impossible(y: Array) -> Array:
+        """Return, in the shape of `y`, whether the density of each target is 0 everywhere."""
+        return np.zeros(y.shape, bool)
+
     def to_y(self, z: Array) -> Array:
         """Return standardised numbers `z` (..., K) in units of y; the map increases with z."""
         return z * self.scale + self.mean
@@ -109,6 +114,11 @@ class LogUnits(TargetUnits):
                 "zeros have likelihood='poisson'"
             )
         return np.log(y)
+
+    @staticmethod
+    def impossible(y: Array) -> Array:
+        """Return whether `y` <= 0, which no log-normal variable is."""
+        return y <= 0
 
     def to_y(self, z: Array) -> Array:
         """Return exp(mean + scale z) of standardised numbers `z` (..., K)."""

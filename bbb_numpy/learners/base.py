@@ -795,13 +795,17 @@ class Learner(Fitted):
 
     def _check_pair(self, X: Any, y: Any, exposure: Any = None) -> tuple[Array, Array]:
         """Check the data, and return X (N, columns) in training's units, and y as (N, K)."""
+        x, targets = self._check_data(X, y, exposure)
+        return x, self._next_targets(targets, x.dtype)
+
+    def _check_data(self, X: Any, y: Any, exposure: Any) -> tuple[Array, Array]:
+        """Check the data, and return X (N, columns) in training's units, and y as it came."""
         check_is_fitted(self)
         x, targets = check_pair(
             self, X, y, first=False, labels=self.task == "classification"
         )
         self._need_exposure(exposure)
-        x = self._in_units(x, exposure)
-        return x, self._next_targets(targets, x.dtype)
+        return self._in_units(x, exposure), targets
 
     def _need_exposure(self, exposure: Any) -> None:
         """Raise ValueError if the learner was fitted with exposures, and `exposure` is None."""
@@ -875,9 +879,16 @@ class Learner(Fitted):
         Returns
         -------
         ndarray (N,)
-            Log densities of y in its own units; for classes and counts, log probabilities.
+            Log densities of y in its own units; for classes and counts, log probabilities. Where
+            log y is modelled (``target_ == "log"``) that of y <= 0 is -inf.
         """
-        return self._log_density(*self._check_pair(X, y, exposure))
+        x, y = self._check_data(X, y, exposure)
+        impossible = self.fitted_.units.impossible(y)  # of y's shape
+        possible = y.copy()
+        possible[impossible] = 1.0
+        log_density = self._log_density(x, self._next_targets(possible, x.dtype))
+        log_density[impossible.reshape(len(y), -1).any(axis=1)] = -inf
+        return log_density
 
     def _log_density(self, x: Array, targets: Array) -> Array:
         """Return the log density (N,) of y in its own units, of standardised `x` and `targets`."""

@@ -12,6 +12,7 @@ from small_learners import regression_rows, regressor
 
 import bbb_numpy
 from bbb_numpy import GaussianLikelihood
+from bbb_numpy.evaluation.scoring import log_density_scorer
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.learners.target_scale import choose_target
 
@@ -132,13 +133,28 @@ def test_another_scale_is_another_model(first, then):
 def test_what_it_cannot_model_is_said():
     with pytest.raises(ValueError, match=r"needs y > 0.*got 0 at row 3"):
         regressor(target="log").fit(X, np.where(np.arange(len(X)) == 3, 0.0, Y))
-    model = regressor(target="log").fit(X, Y)
+    model = regressor(target="log").partial_fit(X, Y)
     with pytest.raises(ValueError, match=r"got -1 at row 0"):
-        model.log_predictive_density(X, -np.ones(len(X)))
+        model.partial_fit(X, -np.ones(len(X)))
     with pytest.raises(ValueError, match=re.escape("got likelihood='poisson'")):
         regressor(target="log", likelihood="poisson").fit(X, np.ones(len(X)))
     with pytest.raises(ValueError, match="'target' parameter"):
         regressor(target="sqrt").fit(X, Y)
+
+
+@pytest.mark.parametrize("target", ["log", "auto"])
+def test_later_targets_that_no_logarithm_has_are_impossible_and_scored(target):
+    model = regressor(target=target, warm_start=True).fit(X, Y)
+    y = np.where(np.arange(len(X)) % 3, Y, [0.0, -1e300] * (len(X) // 2))
+    density = model.log_predictive_density(X, y)
+    assert np.array_equal(density, np.where(y > 0, model.log_predictive_density(X, Y), -np.inf))
+    assert (model.log_predictive_density(X, -Y.astype(int)) == -np.inf).all()
+    assert log_density_scorer(model, X, y) == -np.inf
+    y = np.maximum(y, 0.0)
+    assert model.score(X, y) == r2_score(y, model.predict(X))
+    two = regressor(target="log").fit(X, np.column_stack([Y, Y]))
+    density = two.log_predictive_density(X, np.column_stack([Y, y]))
+    assert np.array_equal(np.isneginf(density), y == 0)
 
 
 def test_student_t_noise_has_a_median_and_no_standard_deviation():
