@@ -209,7 +209,8 @@ def _print_fit(
         findings.append(advice)
     report = getattr(model, "fit_report_", None)
     if report is not None:
-        findings += [*report.findings, *report.causes]
+        # What to do comes first: the rows held out have often said the rest
+        findings += [*report.causes, *report.findings]
     for finding in findings[:MAX_FINDINGS]:
         _print_line("look at", finding)
 

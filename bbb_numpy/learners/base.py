@@ -13,14 +13,22 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 try:  # scikit-learn is first imported by these lines, which advise how to install it
-    from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        MultiOutputMixin,
+        RegressorMixin,
+        TransformerMixin,
+    )
     from sklearn.exceptions import ConvergenceWarning
+    from sklearn.metrics import r2_score
     from sklearn.utils.class_weight import compute_class_weight
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import (
         _check_partial_fit_first_call as check_first_classes,
     )
-    from sklearn.utils.validation import check_is_fitted
+    from sklearn.utils.validation import _check_feature_names_in as check_feature_names
+    from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
     raise ImportError(
         "the learners need scikit-learn; install it with: pip install 'bbb_numpy[learners]'"
@@ -71,15 +79,20 @@ from .rows import (
 from .state import FittedState
 
 __all__ = [
+    "BaseEstimator",
     "ClassifierMixin",
     "Learner",
     "MultiOutputMixin",
     "RegressorMixin",
     "Targets",
+    "TransformerMixin",
     "available_if_trained",
+    "check_feature_names",
     "check_first_classes",
     "check_is_fitted",
     "compute_class_weight",
+    "r2_score",
+    "validate_data",
 ]
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import (
-    _check_feature_names_in,
+
+from ..numeric.layout import Array
+from .base import (  # they come from scikit-learn; without it, base says how to install it
+    BaseEstimator,
+    TransformerMixin,
+    check_feature_names,
     check_is_fitted,
     validate_data,
 )
-
-from ..numeric.layout import Array
 from .columns import describe_columns, encode_columns
 from .rows import as_frame
 
@@ -96,7 +97,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Names of the columns, which must be those of `fit`.
         """
         check_is_fitted(self)
-        _check_feature_names_in(self, input_features)
+        check_feature_names(self, input_features)
         names = [name for column in self.columns_ for name in column.features]
         return np.array(names, dtype=object)
 

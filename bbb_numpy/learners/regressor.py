@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import r2_score
 
 from ..evaluation.predictive import Predictive
 from ..evaluation.quantiles import check_levels, quantiles
@@ -23,6 +22,7 @@ from .base import (
     RegressorMixin,
     Targets,
     available_if_trained,
+    r2_score,
 )
 from .plan import Plan
 from .target_scale import choose_target

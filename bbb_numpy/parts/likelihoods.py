@@ -574,10 +574,9 @@ class HeteroscedasticLikelihood(_Gaussian):
         residual = y - mean
         residual *= inverse
         log_scales = np.log(sigma)
-        # -r^2 / 2 - log sigma, summed over targets (D12)
         rowwise = -0.5 * inner(residual, residual)
         for k in range(y.shape[-1]):
-            rowwise -= log_scales[..., k]
+            rowwise -= log_scales[..., k]  # -r^2 / 2 - log sigma, summed (D12)
         rowwise -= 0.5 * LOG_2PI * y.shape[-1]
         return rowwise, (residual, inverse, slope, above_floor)
 

@@ -26,7 +26,7 @@ ACTIVATION = KeyOf(ACTIVATIONS)
 MAX_WEIGHTS = 10**9  # largest number of weights of a network: 8 GB in float64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MLP:
     """Fully connected network, linear in its last layer.
 
@@ -54,7 +54,7 @@ class MLP:
     sizes: tuple[int, ...]
     activation: str = "relu"
     offset: bool = False
-    ceiling: float = field(default=inf, compare=False, repr=False)
+    ceiling: float = field(default=inf, compare=False)
 
     def __post_init__(self) -> None:
         """Raise an error unless the sizes and the activation are valid."""
@@ -75,6 +75,11 @@ class MLP:
             )
         object.__setattr__(self, "sizes", sizes)
         ACTIVATION("activation", self.activation)
+
+    def __repr__(self) -> str:
+        """Return the constructor call, by which a checkpoint tells its model from others."""
+        offset = ", offset=True" if self.offset else ""
+        return f"MLP(sizes={self.sizes}, activation={self.activation!r}{offset})"
 
     @cached_property
     def layout(self) -> Layout:

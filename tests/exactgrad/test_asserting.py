@@ -148,10 +148,14 @@ def test_misuse_is_told_what_came_and_what_to_do(here, capsys, arguments, messag
     assert told.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", ["mine.py:wrong", "mine.py:wrong --theta -1,2"])
-def test_options_without_their_values_are_misuse(here, arguments):
+def test_an_option_without_its_value_is_misuse(here):
     with pytest.raises(SystemExit, match="2"):
-        main(arguments.split())
+        main(["mine.py:wrong", "--theta", "-1,2"])
+
+
+def test_a_function_is_refuted_at_three_random_numbers_by_default(here, capsys):
+    assert main(["mine.py:wrong"]) == 1
+    assert "refuted: 3 of 3 derivatives are wrong" in capsys.readouterr().out
 
 
 # --- the page

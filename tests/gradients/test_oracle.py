@@ -56,6 +56,10 @@ def by_autograd(loss, case):
         erf = staticmethod(erf_of_scipy)
 
         @staticmethod
+        def rising(y, r):
+            return gammaln(y + r) - gammaln(r) - y * anp.log(r)
+
+        @staticmethod
         def half_step(nu):
             return gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * anp.log(nu / 2)
 

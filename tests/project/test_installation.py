@@ -54,10 +54,11 @@ from contextlib import suppress
 from bbb_numpy.cli.main import main
 with suppress(SystemExit):
     main(["--help"])
-try:
-    bbb_numpy.BayesianMLPRegressor
-except ImportError as error:
-    print(error, file=sys.stderr)
+for name in ("BayesianMLPRegressor", "BayesianMLPClassifier", "TableEncoder", "load", "save"):
+    try:
+        getattr(bbb_numpy, name)
+    except ImportError as error:
+        print(error, file=sys.stderr)
 for name in ("fit", "evaluate", "compare"):
     assert main([name, "rows.csv", "--target", "y"]) == 2
 raise SystemExit(main(["predict", "m.npz", "rows.csv"]))
@@ -65,9 +66,9 @@ raise SystemExit(main(["predict", "m.npz", "rows.csv"]))
     assert done.returncode == 2, done.stderr
     assert "uci" in done.stdout
     needs = "the learners need scikit-learn; install it with: pip install 'bbb_numpy[learners]'"
-    assert done.stderr.splitlines()[:2] == [needs, f"bbb-numpy fit: {needs}"]
+    assert done.stderr.splitlines()[:6] == [*[needs] * 5, f"bbb-numpy fit: {needs}"]
     for line, (name, extra) in zip(
-        done.stderr.splitlines()[2:],
+        done.stderr.splitlines()[6:],
         [("evaluate", "learners"), ("compare", "uci"), ("predict", "learners")],
         strict=True,
     ):
