@@ -34,6 +34,7 @@ from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLand
 from bbb_numpy.learners import checkpoint
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.columns import Column
+from bbb_numpy.learners.ensemble import Ensemble
 from bbb_numpy.learners.inference import Sampling, supports_partial_fit
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.kl_weights import (
@@ -44,10 +45,12 @@ from bbb_numpy.model.kl_weights import (
     proportional_kl_weights,
 )
 from bbb_numpy.model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
+from bbb_numpy.parts.counts import NegativeBinomialLikelihood, ZeroInflatedLikelihood
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from bbb_numpy.parts.low_rank import LowRank
 from bbb_numpy.parts.posteriors import MeanField, PointMass
+from bbb_numpy.parts.relevance import ARDPrior
 from bbb_numpy.sampling import resuming
 from bbb_numpy.sampling import run as running
 from bbb_numpy.sampling.mcmc import (
@@ -220,6 +223,10 @@ LEARNERS = {
     ),
     "columns": ("real", {"optimizer": "adam", "kl_warm_up": "none", "kl_weights": "proportional"}),
     "region": ("real", {"epochs": 3}),
+    "relevance": ("real", {"prior": ARDPrior(df=3.0)}),
+    "negative-binomial": ("count", {"likelihood": NegativeBinomialLikelihood(1.0)}),
+    "zero-inflated": ("count", {"likelihood": ZeroInflatedLikelihood(0.5, dispersion=1.0)}),
+    "ensemble-float32": ("real", {"inference": Ensemble(members=1, draws=3)}),
     "categorical": ("one of three", {"likelihood": "categorical", "optimizer": "sgd"}),
     "two-classes": ("two classes", {"class_weight": {"no": 1.0, "yes": 2.0}}),
     "three-classes": ("three classes", {"inference": "low-rank", "hidden_layer_sizes": ()}),
@@ -258,7 +265,8 @@ def learner(name):
         arguments = {"optimizer": Adam(1e-2, schedule=StepDecay(1))}
     learner_class = BayesianMLPClassifier if "classes" in target_name else BayesianMLPRegressor
     inference = arguments.get("inference")
-    options = COMMON if isinstance(inference, Sampling) else COMMON | FEW_STEPS
+    trains_as_told = not isinstance(inference, Sampling | Ensemble)
+    options = COMMON | FEW_STEPS if trains_as_told else COMMON
     if isinstance(inference, Laplace):
         options = COMMON | {"epochs": 2}
     return learner_class(**options | arguments), targets(target_name)

@@ -70,6 +70,7 @@ SHORT_NAMES = [
     {"gradient_estimator": "doubly-reparameterised", "objective": "iwae"},
     {"gradient_estimator": "self-normalised", "objective": "eubo"},
 ]
+COUNTS = {"negative-binomial", "poisson", "zero-inflated", "zero-inflated-negative-binomial"}
 OBJECTS = [
     {"prior": ScaleMixturePrior(0.3, 2.0, 0.25, learn=True)},
     {"prior": LaplacePrior(0.125), "inference": FullRank(0.5, -3.0, 0.25, 2.0)},
@@ -91,7 +92,7 @@ OBJECTS = [
 @pytest.mark.parametrize("params", [*SHORT_NAMES, *OBJECTS])
 def test_a_saved_model_predicts_and_goes_on_bit_identically(tmp_path, params):
     x, y = data()
-    if params.get("likelihood") == "poisson":
+    if params.get("likelihood") in COUNTS:
         y = np.floor(np.abs(y))
     if params.get("likelihood") == "bernoulli":
         y = y > 0

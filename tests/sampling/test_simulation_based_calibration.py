@@ -35,8 +35,7 @@ class Together(LogJoint):
     def __post_init__(self):
         pass  # which says that y must be (B, K)
 
-    @property
-    def _row_blocks(self):
+    def _row_blocks(self, chains):
         return [(self.x, self.y, None)]
 
 
