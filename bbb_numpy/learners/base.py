@@ -618,7 +618,12 @@ class Learner(Fitted):
                 mismatch = (
                     f"a trained posterior, which {caller} cannot continue by sampling"
                 )
-            raise ValueError(f"the model holds {mismatch}; call fit to start anew")
+            remedy = "call fit to start anew"
+            if self.inference is None:  # whose next fit might draw again
+                remedy = (
+                    f"set inference='mean-field' and warm_start=False, and {remedy}"
+                )
+            raise ValueError(f"the model holds {mismatch}; {remedy}")
         classes = self.fitted_.classes_
         rows = self._weighted_rows(
             *self._check_pair(X, y, exposure), sample_weight, classes, plan

@@ -241,6 +241,10 @@ def test_a_warm_start_keeps_to_the_kind_of_inference_and_holds_no_rows_out():
     model = sampled().fit(X, Y).set_params(inference="map", warm_start=True)
     with pytest.raises(ValueError, match="which fit with warm_start=True cannot train further"):
         model.fit(X, Y)
+    model = sampled().fit(X, Y).set_params(inference=None)
+    with pytest.raises(ValueError, match="set inference='mean-field' and warm_start=False, and"):
+        model.partial_fit(X, Y)
+    model.set_params(inference="mean-field").fit(X, Y).partial_fit(X, Y)
     model = regressor(warm_start=True).fit(X, Y)
     model.set_params(**{name: sampled().get_params()[name] for name in CHANGED})
     with pytest.raises(ValueError, match="warm_start=True cannot continue by sampling"):
