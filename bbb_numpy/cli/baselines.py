@@ -351,10 +351,10 @@ def top_label_reliability(forecast: Forecast, y: Array) -> Reliability:
 
 
 def _mean(values: Array) -> Score:
-    """Return the mean of `values` (N,) and its standard error, which is None if N is 1."""
+    """Return the mean of `values` (N,) and its standard error, None if N is 1 or one infinite."""
     values = np.asarray(values, float)
     error = None
-    if len(values) > 1:
+    if len(values) > 1 and np.isfinite(values).all():
         error = float(values.std(ddof=1) / np.sqrt(len(values)))
     return Score(float(values.mean()), error)
 

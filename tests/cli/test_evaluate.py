@@ -270,6 +270,7 @@ def test_the_table_says_what_the_numbers_file_holds_and_pictures_are_written(tab
         (Score(0.5, None), "0.500"),
         (baselines.share_score(np.ones(16, bool)), "1.000 ± 0.053"),
         (Score(1.5e9, 1e8), "1.5e+09 ± 1e+08"),
+        (baselines._mean(np.array([-np.inf, 1.0])), "-inf"),  # of a zero under a log-normal
     ],
 )
 def test_a_score_has_two_digits_of_its_error(score, text):
