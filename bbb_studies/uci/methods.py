@@ -415,7 +415,13 @@ def _default(
     draws = getattr(learner, "draws_", None)
     if draws is None:
         notes["epochs"] = float(learner.n_iter_)
-    return Fit((learner.estimator_,), (learner.theta_,), None, notes, draws)
+    theta = learner.theta_
+    if hasattr(learner, "x_axes_"):  # D60: the first layer's weights are turned back
+        model = learner.estimator_.model
+        theta = theta.copy()
+        first_layer = model.network.layout.views(theta[:, : model.layout.size])["W0"]
+        first_layer[...] = learner.x_axes_ @ first_layer
+    return Fit((learner.estimator_,), (theta,), None, notes, draws)
 
 
 def _sampled(

@@ -10,7 +10,7 @@ import pytest
 from uci_trials import TINY, part, toy
 
 from bbb_numpy import Sampling
-from bbb_numpy.evaluation.predictive import mixture
+from bbb_numpy.evaluation.predictive import mixture, predict
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.learners import regressor
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
@@ -150,6 +150,26 @@ def test_the_default_learner_that_samples_keeps_its_draws_and_their_mixing(monke
     assert bits(found) == [user.theta_.tobytes()]
     assert found.notes.keys() == {"warnings"}
     assert "r_hat_functions" in mixing(found.draws)
+
+
+@pytest.mark.equation("D60")
+def test_weights_that_the_default_learner_has_for_turned_inputs_are_turned_back(monkeypatch):
+    sampling = Sampling("hmc", chains=2, draws=8, warm_up=8)
+    brief = partial(BayesianMLPRegressor, inference=sampling, prior="gaussian", predict_samples=16)
+    monkeypatch.setattr(regressor, "BayesianMLPRegressor", brief)
+    x, y = part()
+    x = np.c_[x, x.sum(axis=1) + 1e-3 * np.sin(7.0 * x[:, 0])]
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    (found,) = fit(x, y, "default", [Candidate(None)], TINY, [7, 0])
+    seed = int(np.random.default_rng([7, 0]).integers(2**31))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # chains of eight draws have not mixed
+        user = brief(random_state=seed).fit(x.astype(float), y[:, 0].astype(float))
+    assert hasattr(user, "x_axes_")
+    rng = np.random.default_rng(0)
+    mean = predict(found.sources[0], found.thetas[0], x, rng=rng, samples=16).mean[:, 0]
+    expected = (user.predict(x) - user.y_mean_) / user.y_scale_
+    np.testing.assert_allclose(mean, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("covariance", ["full", "last-layer"])
