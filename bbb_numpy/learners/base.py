@@ -473,14 +473,16 @@ class Learner(Fitted):
 
     # The next four methods convert targets and predictions; each learner implements them
 
-    def _first_targets(self, x: Array, y: Array, plan: Plan, classes: Any) -> Targets:
+    def _first_targets(
+        self, x: Array, y: Array, plan: Plan, classes: Any, counted: Array
+    ) -> Targets:
         """Return targets (N, K) of a new fit, their likelihood, and fields that describe them.
 
         The fields are those of `FittedState`, such as `classes_`, as a dict.
 
         `x` and `y` are the checked inputs and targets or labels; `classes` (C,) are all labels, or
         None for those in `y`. Of `plan`, the parts that the constructor was given, 'likelihood' may
-        be None, which stands for the default.
+        be None, which stands for the default. Rows that are not `counted` (N,) have weight 0.
         """
         raise NotImplementedError
 
@@ -553,7 +555,9 @@ class Learner(Fitted):
             )
         if has_exposure:
             x = np.column_stack([x, check_exposure(exposure, x)])
-        targets, likelihood, notes = self._first_targets(x, y, plan, classes)
+        weights = check_weights(sample_weight, x)
+        counted = np.ones(len(x), bool) if weights is None else weights > 0
+        targets, likelihood, notes = self._first_targets(x, y, plan, classes, counted)
         rows = self._weighted_rows(
             x, targets, sample_weight, notes.get("classes_"), plan
         )

@@ -284,7 +284,9 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
             return np.concatenate([1.0 - array, array], axis=1)
         return array
 
-    def _first_targets(self, x: Array, y: Array, plan: Plan, classes: Any) -> Targets:
+    def _first_targets(
+        self, x: Array, y: Array, plan: Plan, classes: Any, counted: Array
+    ) -> Targets:
         """Return labels encoded as targets (N, K), their likelihood, and ``{"classes_": ...}``."""
         if classes is None:
             classes = np.unique(y)

@@ -18,6 +18,7 @@ from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model, Prior
 from ..model.log_joint import LogJoint
 from ..model.objectives import FreeEnergy
+from ..numeric.threads import one_blas_thread
 from ..numeric.validation import SAMPLES, check_fields
 from ..parts.posteriors import MeanField
 from ..sampling.draws import DrawnWeights, Draws
@@ -105,16 +106,18 @@ class Ensemble(Method):
         n_learned = member.layout.size - 2 * model.layout.size
         for member_rng in rng.spawn(self.members):
             init = start(member, member_rng, recipe.optimizer, dtype)
-            training = fit(
-                member,
-                init,
-                x,
-                y,
-                recipe,
-                rng=member_rng,
-                sample_weight=weights,
-                progress=progress,
-            )
+            # The last bits of a product depend on the number of BLAS threads
+            with one_blas_thread():
+                training = fit(
+                    member,
+                    init,
+                    x,
+                    y,
+                    recipe,
+                    rng=member_rng,
+                    sample_weight=weights,
+                    progress=progress,
+                )
             if training.stopped == "interrupted":
                 break
             eps = member.draw_weights(member_rng, self.draws, dtype)

@@ -454,7 +454,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         draw = self.fitted_.units.sample_targets
         return self._sample(draw, X, n_samples, random_state, exposure)
 
-    def _first_targets(self, x: Array, y: Array, plan: Plan, classes: Any) -> Targets:
+    def _first_targets(
+        self, x: Array, y: Array, plan: Plan, classes: Any, counted: Array
+    ) -> Targets:
         """Return targets (N, K), their likelihood, and a dict with `y_ndim_` and `n_outputs_`."""
         likelihood = plan.parts["likelihood"]
         numbers = y.reshape(len(y), -1)  # (N, K) targets
@@ -471,7 +473,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         if target == "auto":
             target = "identity"
             if can_be_log:
-                target = choose_target(x, numbers)
+                target = choose_target(x[counted], numbers[counted])
+            # Rows of weight 0 are left out later, whatever they hold (D45)
+            numbers = np.where(counted[:, None], numbers, numbers[counted.argmax()])
         if target == "log" and not can_be_log:
             raise ValueError(
                 "target='log' models log y with Gaussian or Student's t noise; got likelihood="

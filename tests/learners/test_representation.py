@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import threadpoolctl
 from scipy.stats import spearmanr
 from sklearn import clone, config_context
 from sklearn.datasets import make_friedman1
@@ -129,6 +130,20 @@ def test_members_of_an_ensemble_are_trained_on_turned_inputs(monkeypatch):
     model = BayesianMLPRegressor((5,), inference=ensemble.Ensemble(2, 3), random_state=0)
     turned = (TURNED - model.fit(TURNED, Y).x_mean_) / model.x_scale_ @ model.x_axes_
     np.testing.assert_allclose(model.draws_.target.x, turned, rtol=1e-5, atol=1e-5)
+
+
+def test_members_are_the_same_whatever_number_of_threads_blas_has(monkeypatch):
+    class Stopped(Exception):
+        pass
+
+    def counted(*_, **__):
+        pools = threadpoolctl.threadpool_info()
+        raise Stopped({pool["num_threads"] for pool in pools if pool["user_api"] == "blas"})
+
+    monkeypatch.setattr(ensemble, "fit", counted)
+    model = BayesianMLPRegressor((5,), inference=ensemble.Ensemble(2, 3), random_state=0)
+    with threadpoolctl.threadpool_limits(2, "blas"), pytest.raises(Stopped, match=r"\{1\}"):
+        model.fit(X, Y)
 
 
 @pytest.mark.equation("D60")

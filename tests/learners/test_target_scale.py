@@ -231,6 +231,19 @@ def test_auto_is_the_fit_that_it_names():
     assert counts.target_ == "identity"
 
 
+@pytest.mark.equation("D45")
+def test_auto_leaves_rows_of_weight_0_out():
+    y = np.where(np.arange(len(X)) == 3, -1.0, Y)
+    weights = (y > 0).astype(float)
+    assert regressor(target="auto").fit(X, Y).target_ == "log"
+    model = regressor(target="auto").fit(X, y, weights)
+    assert model.target_ == "log"
+    without = regressor(target="auto").fit(X[y > 0], y[y > 0])
+    assert np.allclose(model.predict(X), without.predict(X))
+    with pytest.raises(ValueError, match=r"got -1 at row 3"):
+        regressor(target="log").fit(X, y, weights)
+
+
 def test_scikit_learn_is_told_that_targets_must_be_positive():
     told = [regressor(target=t).__sklearn_tags__().target_tags.positive_only
             for t in ("identity", "log", "auto")]  # fmt: skip
