@@ -77,6 +77,8 @@ ONLY_TRAINED = (*TRAINING_ARGUMENTS, "batch_size")
 # Largest number of rows times weights, for one gradient of one chain, for which chains are the
 # default: those of four chains then take about twenty seconds on one core
 MAX_PRODUCTS = 1_000_000
+# Number of rows below which an ensemble is no default: a member's step has as many
+MIN_MEMBER_ROWS = 256
 TABLES_PAGE = "benchmarks/README.md#learners-as-they-come"
 
 
@@ -112,6 +114,10 @@ CHAINS: dict[str, Any] = {
 MEMBERS = {"hidden_layer_sizes": (32, 32), "activation": "silu"}
 NOISE: dict[str, Any] = {"likelihood": HeteroscedasticLikelihood(scale=0.5, learn=True)}
 TRAINED = Strategy("mean-field", {}, "an argument was given that only training has")
+# Strategy of tables with few rows and many weights
+WIDE = Strategy(
+    "mean-field", {}, "members of few rows learn them by heart in their many steps"
+)
 # Strategies by task: that of tables whose gradients are cheap, and that of others
 STRATEGIES = {
     "regression": (
@@ -150,7 +156,9 @@ def strategy_for(
         return TRAINED
     chains, ensemble = STRATEGIES[task]
     products = n_products(params["hidden_layer_sizes"], n_rows, n_inputs)
-    return chains if products <= MAX_PRODUCTS else ensemble
+    if products <= MAX_PRODUCTS:
+        return chains
+    return ensemble if n_rows >= MIN_MEMBER_ROWS else WIDE
 
 
 def n_products(hidden_layer_sizes: Any, n_rows: int, n_inputs: int) -> int:
@@ -175,8 +183,9 @@ CAPTION = """\
 number of rows and that of the weights of a network with `hidden_layer_sizes`, by default (20,).
 Chains are `Sampling` with HMC: four, started at the members of an ensemble, with a number of
 gradients that falls with rows x weights, in one process. An ensemble is `Ensemble`: five
-mean-field posteriors. Parts that are given are kept; an argument that only training has means
-'mean-field'. Nothing depends on the machine, so that the same seed gives the same model."""
+mean-field posteriors; below 256 rows it is 'mean-field'. Parts that are given are kept; an
+argument that only training has means 'mean-field'. Nothing depends on the machine, so that the
+same seed gives the same model."""
 
 
 def strategy_table(markdown: bool) -> str:

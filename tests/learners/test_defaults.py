@@ -46,6 +46,16 @@ def test_few_rows_have_chains_and_many_have_an_ensemble(learner):
     assert many["hidden_layer_sizes"] == ensemble.parts["hidden_layer_sizes"]
 
 
+@pytest.mark.parametrize("learner", [BayesianMLPRegressor, BayesianMLPClassifier])
+def test_few_rows_with_many_weights_have_one_mean_field(learner):
+    assert isinstance(part((255, 2000), learner)["inference"], MeanField)
+    assert (
+        part((255, 2000), learner)["epochs"]
+        == part((1, 1), learner, inference="mean-field")["epochs"]
+    )
+    assert part((256, 2000), learner)["inference"] == Ensemble()
+
+
 def test_the_gradients_are_fewer_where_they_are_dearer():
     budgets = [(b.warm_up + b.draws) * b.max_steps for b in BUDGETS]
     assert budgets == sorted(budgets, reverse=True)
@@ -118,6 +128,7 @@ def test_a_default_learner_fits_predicts_and_is_saved(
     cheap, monkeypatch, tmp_path, learner, rows, max_products
 ):
     monkeypatch.setattr("bbb_numpy.learners.defaults.MAX_PRODUCTS", max_products)
+    monkeypatch.setattr("bbb_numpy.learners.defaults.MIN_MEMBER_ROWS", 1)
     x, y = rows
     model = learner(random_state=0, progress=False)
     with warnings.catch_warnings(record=True) as caught:
