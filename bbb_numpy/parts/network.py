@@ -10,20 +10,28 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Array, Layout
-from ..numeric.validation import KeyOf, whole
+from ..numeric.validation import KeyOf, check_fields, flag, real, whole
 from .activations import ACTIVATIONS
 from .products import Delta, Layer, affine, affine_vjp, gated, with_ones
 
 __all__ = ["MLP", "Tape", "activate", "forward", "gates", "jvp", "open_gates", "vjp"]
 
 ACTIVATION = KeyOf(ACTIVATIONS)
+LARGEST_FLOAT = float(np.finfo(float).max)
 MAX_WEIGHTS = 10**9  # largest number of weights of a network: 8 GB in float64
+
+
+def _check_ceiling(name: str, value: Any) -> float:
+    """Return a ceiling as a float; raise an error unless it is a finite number or inf."""
+    if isinstance(value, float) and value == inf:
+        return inf
+    return real(name, value, -LARGEST_FLOAT, inf, "a finite number, or inf for none")
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,6 +83,7 @@ class MLP:
             )
         object.__setattr__(self, "sizes", sizes)
         ACTIVATION("activation", self.activation)
+        check_fields(self, "the network", offset=flag, ceiling=_check_ceiling)
 
     def __repr__(self) -> str:
         """Return the constructor call, by which a checkpoint tells its model from others."""

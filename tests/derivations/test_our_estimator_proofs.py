@@ -515,6 +515,7 @@ def test_the_evidence_around_a_mode_and_mackays_updates():
 
 
 @pytest.mark.equation("D69")
+@pytest.mark.slow
 def test_rows_may_take_the_place_of_weights():
     r, alpha = matrix("R", 2, 3), positives("a")
     weights, rows = alpha * sympy.eye(3) + r.T * r, alpha * sympy.eye(2) + r * r.T

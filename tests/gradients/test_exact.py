@@ -5,7 +5,7 @@ gates and its branches of stable formulas. Fixed scales are powers of two: other
 rounded, in a value and in its formula perhaps differently.
 """
 
-from itertools import islice
+from itertools import islice, product
 
 import pytest
 from exact_cases import FAR_LEFT, is_sum, numbered_case, prove_gradient, prove_value
@@ -82,9 +82,19 @@ def test_far_left_the_slope_of_q_at_fixed_weights_is_rounded_and_not_called_prov
 # --- values
 
 
+# of all pairs these two take more than a second
+DEAR_PAIRS = [
+    ("full-rank", "negative-binomial"),
+    ("full-rank", "zero-inflated-negative-binomial"),
+]
+VALUE_PAIRS = [
+    pytest.param(*pair, marks=pytest.mark.slow if pair in DEAR_PAIRS else ())
+    for pair in product(POSTERIORS, LIKELIHOODS)
+]
+
+
 @pytest.mark.equation("D44", "K5", "K17", "K18")
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("posterior", POSTERIORS)
+@pytest.mark.parametrize(("posterior", "likelihood"), VALUE_PAIRS)
 def test_every_value_is_the_textbook_formula_exactly(posterior, likelihood):
     combinations = [w for w in VALUES if (w.posterior, w.likelihood) == (posterior, likelihood)]
     assert combinations

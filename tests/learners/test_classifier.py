@@ -24,6 +24,7 @@ def test_it_is_a_step_of_a_pipeline_and_scored_by_any_metric():
     assert cross_val_score(inside, x, y, cv=3, scoring="neg_log_loss").min() > -np.log(3)
 
 
+@pytest.mark.slow
 def test_real_structure_is_found_at_the_defaults():
     x, y = class_blobs(3, rows=150)
     model = BayesianMLPClassifier(random_state=0).fit(x, y)

@@ -86,6 +86,7 @@ def test_log_predictive_density_is_that_of_y_in_its_own_units():
     np.testing.assert_allclose(model.log_predictive_density(x, y), expected.sum(axis=1), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_real_structure_is_found_at_the_defaults():
     x, y = regression_rows(rows=96)
     model = BayesianMLPRegressor(random_state=0).fit(x, 100 * y)
