@@ -51,7 +51,7 @@ def test_fit_and_predict_look_at_each_name_a_few_times(tmp_path, labels_seen):
     fit = ["fit", table, "--target", NAMES[0], "--model", model, "--epochs", "1", "--hidden", "1"]
     assert main(fit) == 0
     assert main(["predict", model, table, "--output", out, "--keep", *NAMES]) == 0
-    assert len(labels_seen) <= 20 * WIDTH
+    assert len(labels_seen) <= 30 * WIDTH  # two fits: of the rows that are not held out, and of all
 
 
 @pytest.mark.parametrize("columns", [[0, 1, "2"], ["a", "a", "b"]])
