@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ..gradients.reparameterised import Reparameterised
-from ..model.joint import Model, Prior
+from ..model.joint import Model
 from ..model.log_joint import LogJoint
 from ..model.objectives import FreeEnergy
 from ..numeric.threads import one_blas_thread
@@ -28,7 +28,7 @@ from ..training.optimizers import Adam, Cosine
 from ..training.recipe import Recipe
 from ..training.schedules import schedule_for
 from .defaults import DEFAULTS, TRAINING_ARGUMENTS
-from .methods import ISOTROPIC_PRIORS, FittedPosterior, Method, Problem
+from .methods import FittedPosterior, Method, Problem
 
 __all__ = ["Ensemble"]
 
@@ -61,10 +61,6 @@ class Ensemble(Method):
     def __post_init__(self) -> None:
         """Raise an error unless the fields are valid."""
         check_fields(self, members=SAMPLES, draws=SAMPLES)
-
-    def rotates_inputs(self, prior: Prior) -> bool:
-        """Return whether to rotate collinear inputs to principal axes, given the prior (D60)."""
-        return isinstance(prior, ISOTROPIC_PRIORS)
 
     def build(self, model: Model, parts: Mapping[str, Any]) -> DrawnWeights:
         """Return `model` as a `DrawnWeights`, which computes predictions from draws."""

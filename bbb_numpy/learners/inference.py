@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from ..model.joint import Model, Prior
+from ..model.joint import Model
 from ..model.objectives import MAP, MLE
 from ..numeric.threads import one_blas_thread
 from ..numeric.validation import COUNT, SAMPLES, OneOf, Optional, check_fields
@@ -30,7 +30,6 @@ from ..training.laplace import Laplace
 from .defaults import DEFAULTS, TRAINING_ARGUMENTS
 from .ensemble import Ensemble
 from .methods import (
-    ISOTROPIC_PRIORS,
     FittedPosterior,
     LaplaceApproximation,
     Method,
@@ -193,10 +192,6 @@ class Sampling(Method):
         check_fields(self, sampler=_sampler, chains=SAMPLES, start=OneOf(*STARTS))
         check_fields(self, groups=Optional(COUNT), hyperpriors=Optional(_hyperpriors))
         check_fields(self, dtype=Optional(OneOf("float64", "float32")))
-
-    def rotates_inputs(self, prior: Prior) -> bool:
-        """Return whether to rotate collinear inputs to principal axes, given the prior (D60)."""
-        return isinstance(prior, ISOTROPIC_PRIORS)
 
     def check(self, params: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
         """Raise ValueError for a checkpoint folder if `random_state` is not an integer."""

@@ -189,7 +189,7 @@ class Method:
 
     def rotates_inputs(self, prior: Prior) -> bool:
         """Return whether to rotate collinear inputs to principal axes, given the prior (D60)."""
-        return False
+        return self.is_sampled and isinstance(prior, ISOTROPIC_PRIORS)
 
     def build(self, model: Model, parts: Mapping[str, Any]) -> Any:
         """Return the object that computes the posterior of `model`, the `source` of a `Problem`.
