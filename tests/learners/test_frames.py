@@ -57,5 +57,5 @@ def test_the_frames_between_fit_and_the_first_gradient_are_few():
     assert sum(file == "numeric/validation.py" for file, *_ in frames) <= 30
     stays = [file.split("/")[0] for file, _, stays in frames if stays]
     climbs = sum(FLOORS.index(b) > FLOORS.index(a) for a, b in pairwise(stays))
-    assert 5 < len(stays) <= 18  # two look at X to choose a scale of y, and to turn collinear inputs
+    assert 5 < len(stays) <= 18  # two look for a scale of y and for collinear inputs
     assert climbs <= 3
