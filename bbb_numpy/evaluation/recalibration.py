@@ -22,7 +22,6 @@ __all__ = [
     "temper",
 ]
 
-SCORES = Numbers(low=-np.inf, high=np.inf)
 MODERATE = Numbers(low=-1e150, high=1e150)
 ROUNDING = 1e-12  # relative; coverage * (N + 1) is a whole number if it is this near
 N_BISECTIONS = 60  # of an interval that holds 1 / temperature
@@ -167,7 +166,7 @@ def conformal_rank(n_rows: int, coverage: float) -> int:
     return rank
 
 
-@accepts(scores=SCORES, coverage=proper_fraction)
+@accepts(scores=MODERATE, coverage=proper_fraction)
 def conformal_quantile(scores: Any, coverage: float = 0.9) -> Array:
     """Return a bound of the score of a new row, from those of N held-out rows (D77).
 

@@ -108,10 +108,7 @@ class HeldOutCalibration(BaseEstimator):
         """Raise ValueError unless the arguments are valid and `n_rows` held-out rows are enough."""
 
     def _calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Calibrate the fitted estimator, that of `fit` or else the one that was given."""
-        if not hasattr(self, "estimator_"):
-            check_is_fitted(self.estimator)
-            self.estimator_ = self.estimator
+        """Calibrate `estimator_` by held-out rows."""
         if hasattr(self.estimator_, "exposure_scale_"):
             raise ValueError(
                 "the estimator was fitted with an exposure, which is not supported here; model "
@@ -125,19 +122,6 @@ class HeldOutCalibration(BaseEstimator):
     def _measure(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Set the learned numbers, from held-out rows."""
         raise NotImplementedError
-
-    def predict(self, X: Any, **options: Any) -> Any:
-        """Return the predictions of the estimator: means or labels, which calibration leaves.
-
-        Parameters
-        ----------
-        X : array-like (N, d_in) or DataFrame
-            Inputs.
-        **options : Any
-            Other arguments of the estimator's `predict`.
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict(X, **options)
 
     def score(self, X: Any, y: Any) -> float:
         """Return the score of the estimator: R^2, or the share of right labels.
@@ -174,8 +158,8 @@ class HeldOutCalibration(BaseEstimator):
         unknown = labels[self.classes_[codes] != labels]
         if len(unknown):
             raise ValueError(
-                f"held-out rows have the class {unknown[0]!r}, which the estimator was not fitted "
-                "to; hold out other rows, by random_state"
+                f"held-out rows have the class {unknown.tolist()[0]!r}, which the estimator "
+                "was not fitted to; hold out other rows, by random_state"
             )
         return codes
 
@@ -209,7 +193,7 @@ class Recalibrated(HeldOutCalibration):
     """
 
     def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Recalibrated:
-        """Calibrate the fitted estimator by rows that it has not seen.
+        """Calibrate the estimator, which is fitted already, by rows that it has not seen.
 
         Parameters
         ----------
@@ -230,6 +214,8 @@ class Recalibrated(HeldOutCalibration):
             If no temperature or factor is best, if predictions are of no normal scale (counts,
             ``target_="log"``, infinite standard deviations), or after a fit with an exposure.
         """
+        check_is_fitted(self.estimator)
+        self.estimator_ = self.estimator
         return self._calibrate(X, y, sample_weight)
 
     def _measure(self, X: Any, y: Any, sample_weight: Any) -> None:
@@ -359,10 +345,10 @@ class Conformal(HeldOutCalibration):
     Parameters
     ----------
     estimator : estimator
-        Learner, or another estimator with the method that `score` needs.
+        Learner, or another estimator with the method that `conformity_score` needs.
     coverage : float, default=0.9
         Probability that a target is inside; N >= coverage / (1 - coverage) rows are needed.
-    score : {'interval', 'sd', 'absolute'}, default='interval'
+    conformity_score : {'interval', 'sd', 'absolute'}, default='interval'
         How far a target is from its prediction. 'interval' is the distance beyond the end of
         ``predict_interval(X, coverage)``, negative inside: all intervals grow by one length
         (conformalised quantile regression). 'sd' is ``|y - mean| / sd``: all grow by one factor.
@@ -386,16 +372,16 @@ class Conformal(HeldOutCalibration):
         self,
         estimator: Any,
         coverage: float = 0.9,
-        score: str = "interval",
+        conformity_score: str = "interval",
         held_out: float = 0.25,
         random_state: Any = None,
     ) -> None:
         super().__init__(estimator, held_out, random_state)
         self.coverage = coverage
-        self.score = score
+        self.conformity_score = conformity_score
 
     def calibrate(self, X: Any, y: Any) -> Conformal:
-        """Calibrate the fitted estimator by rows that it has not seen.
+        """Calibrate the estimator, which is fitted already, by rows that it has not seen.
 
         Rows have no weights: the guarantee is for rows as they are drawn.
 
@@ -415,13 +401,16 @@ class Conformal(HeldOutCalibration):
         ValueError
             If there are too few rows for `coverage`, or after a fit with an exposure.
         """
+        check_is_fitted(self.estimator)
+        self.estimator_ = self.estimator
         return self._calibrate(X, y)
 
     def _check(self, n_rows: int) -> None:
         """Raise ValueError unless the arguments are valid and `n_rows` held-out rows are enough."""
-        if self.score not in SCORES:
+        if self.conformity_score not in SCORES:
             raise ValueError(
-                f"score must be one of {', '.join(map(repr, SCORES))}; got {self.score!r}"
+                f"conformity_score must be one of {', '.join(map(repr, SCORES))}; got "
+                f"{self.conformity_score!r}"
             )
         conformal_quantile(np.zeros(n_rows), self.coverage)
 
@@ -443,18 +432,31 @@ class Conformal(HeldOutCalibration):
 
     def _prediction(self, X: Any) -> tuple[Array, Array, Any]:
         """Return ends of intervals of the estimator, (N,) or (N, K), and the unit of the score."""
-        if self.score == "interval":
+        if self.conformity_score == "interval":
             ends = self.estimator_.predict_interval(X, self.coverage)
             return ends[..., 0], ends[..., 1], 1.0
-        if self.score == "sd":
+        if self.conformity_score == "sd":
             mean, sd = self.estimator_.predict(X, return_std=True)
             if not (np.isfinite(sd).all() and (sd > 0).all()):
                 raise ValueError(
-                    "score='sd' needs finite standard deviations > 0; use 'interval'"
+                    "conformity_score='sd' needs finite standard deviations > 0; use 'interval'"
                 )
             return mean, mean, sd
         mean = self.estimator_.predict(X)
         return mean, mean, 1.0
+
+    def predict(self, X: Any, **options: Any) -> Any:
+        """Return the predictions of the estimator: means or labels, which calibration leaves.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs.
+        **options : Any
+            Other arguments of the estimator's `predict`.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict(X, **options)
 
     @for_numbers
     def predict_interval(self, X: Any) -> Array:
