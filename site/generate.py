@@ -36,7 +36,16 @@ QUESTIONS = tuple(
     f"docs/{name}.md"
     for name in (
         *("parts", "table", "sampling", "samplers", "data-frames", "counts", "fit-report"),
-        *("model-checks", "novelty", "what-matters", "saving", "speed", "uci", "certificate"),
+        *(
+            "model-checks",
+            "conformal",
+            "novelty",
+            "what-matters",
+            "saving",
+            "speed",
+            "uci",
+            "certificate",
+        ),
         "data",
     )
 )
