@@ -301,7 +301,7 @@ def contents(reachable: Reachable) -> str:
     """Return the tables of contents of the first page; what no other one lists comes last."""
     groups = {
         "The book": [*dict.fromkeys([OPENING, *book.PAGES]), "docs/choosing.md"],
-        "Try it": ["exercises/README.md", *sorted(reachable.notebooks)],
+        "Try it": ["exercises/README.md", "docs/teaching.md", *sorted(reachable.notebooks)],
         "Use it": [
             *("README.md", "docs/using.md", *QUESTIONS, "docs/own-loop.md", "docs/prove.md"),
             *("docs/frameworks.md", "docs/stability.md"),
