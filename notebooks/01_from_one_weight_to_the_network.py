@@ -15,8 +15,9 @@
 # it believes of loads that nobody tried. Afterwards every line of the program is derived and
 # checked, first for one weight, then for the network.
 #
-# **It needs** calculus and NumPy, no statistics. **It takes** an hour to read, half a minute to
-# run. Next: [02, a prior that is learned](02_mixture_prior.ipynb).
+# **It needs** calculus and NumPy, no statistics.
+# **It takes** about 60 minutes to read and 20 seconds of processor time to run.
+# Next: [02, a prior that is learned](02_mixture_prior.ipynb).
 
 # %%
 import matplotlib.pyplot as plt

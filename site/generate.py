@@ -298,7 +298,9 @@ def contents(reachable: Reachable) -> str:
             *("docs/frameworks.md", "docs/stability.md"),
             *("site/symptoms.md", "benchmarks/uci.md"),
         ],
-        "Look it up": ["tags/index", "proofs.md", "api/index", "docs/reading.md"],
+        "Look it up": [
+            *("docs/notation.md", "tags/index", "proofs.md", "api/index", "docs/reading.md"),
+        ],
     }
     listed = {page for group in groups.values() for page in group} | {"site/index.md"}
     groups["More"] = sorted(reachable.pages - listed)
