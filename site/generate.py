@@ -292,7 +292,7 @@ def contents(reachable: Reachable) -> str:
     groups = {
         "The path": [*book.PATH],
         "Behind it": [page for page in book.PAGES if page not in book.PATH],
-        "Try it": ["exercises/README.md", *sorted(reachable.notebooks)],
+        "Try it": ["exercises/README.md", "docs/teaching.md", *sorted(reachable.notebooks)],
         "Use it": [
             *("README.md", "docs/using.md", *QUESTIONS, "docs/own-loop.md", "docs/prove.md"),
             *("docs/frameworks.md", "docs/stability.md"),
