@@ -105,7 +105,8 @@ verify("K24", lambda rho: (softplus(rho).sum(), sigmoid(rho)), np.array([-5.0, 0
 # ## 1. One weight: a spring
 #
 # Now the proportion. A load $x_i$ (kg) stretches the spring by $y_i$ (cm), and the catalogue says
-# 5 cm per kilogram, give or take 0.5 ([as in the book](../derivations/why.md)):
+# 5 cm per kilogram, give or take 0.5
+# ([as in the book](../derivations.md#one-weight-and-bayes-rule)):
 #
 # $$y_i = w\,x_i + \text{noise}, \qquad \text{noise} \sim N(0, \sigma_y^2), \qquad
 # w \sim N(w_0, \sigma_0^2), \quad w_0 = 5,\; \sigma_0 = 0.5 .$$

@@ -98,7 +98,7 @@ assert np.isclose(doubled[0] - doubled[1], 25 * np.log10(2))
 # ([W1](../derivations/why.md#w1-maximum-likelihood)) and MAP
 # ([W2](../derivations/why.md#w2-maximum-a-posteriori)) are points: their standard deviation is the
 # noise, the same everywhere. VI is a mean field. Networks of one shape train side by side
-# ([D40](../derivations/prediction.md#d40-replicates-are-one-block-diagonal-problem)), one for each
+# ([D40](../derivations/training.md#d40-replicates-are-one-block-diagonal-problem)), one for each
 # data set.
 
 # %%

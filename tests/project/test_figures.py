@@ -25,6 +25,7 @@ TRAINING = (ROOT / "derivations" / "training.md").read_text("utf-8")
 CORRELATED = (ROOT / "derivations" / "correlated-posteriors.md").read_text("utf-8")
 NUMBERS_AND_PROOFS = (ROOT / "derivations" / "numbers-and-proofs.md").read_text("utf-8")
 PREDICTION = (ROOT / "derivations" / "prediction.md").read_text("utf-8")
+FURTHER_QUESTIONS = (ROOT / "derivations" / "further-questions.md").read_text("utf-8")
 IMAGE = re.compile(r"!\[([^\]]*)\]\(([^()\s]+)\)")
 SHORTEST_DESCRIPTION = 60  # characters: what is to be seen, and not only the name of it
 
@@ -349,7 +350,9 @@ def test_two_of_three_drawn_answers_hold_what_they_say_and_one_is_the_shortest(f
 
 @pytest.mark.equation("D57")
 def test_the_drawn_certificates_are_those_of_the_table(figures):
-    rows = re.findall(r"^\|[^|]*\| ([\d.]+) % \| ([\d.]+) \| \**([\d.]+) %", PREDICTION, re.M)
+    rows = re.findall(
+        r"^\|[^|]*\| ([\d.]+) % \| ([\d.]+) \| \**([\d.]+) %", FURTHER_QUESTIONS, re.M
+    )
     said = [[float(number) for number in row] for row in rows]
     drawn = [[wrong, kl if kl > 1e-4 else 0, bound] for _, wrong, kl, bound, _ in figures.CERTIFIED]
     assert said == drawn
