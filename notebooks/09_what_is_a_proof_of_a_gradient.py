@@ -15,7 +15,8 @@
 # claims are proved and refuted, errors are planted, and a table shows who notices which. **No
 # method notices them all.**
 #
-# You need derivatives, fractions and NumPy. Reading takes half an hour, running five seconds.
+# You need derivatives, fractions and NumPy.
+# **It takes** about 35 minutes to read and 5 seconds of processor time to run.
 # Theory: [D9](../derivations/numbers-and-proofs.md#d9-two-oracles-for-a-gradient) (measuring),
 # [D44](../derivations/numbers-and-proofs.md#d44-a-gradient-proved-in-a-finite-field) (proving).
 # Before: [08](08_what_separates_the_methods.ipynb).

@@ -112,7 +112,6 @@ def tests_of() -> dict[str, list[tuple[str, str]]]:
     return tests
 
 
-OPENING = "derivations/ten-minutes.md"
 FIRST_PAGE = "---\nhide-toc: true\n---\n\n"
 
 
@@ -303,8 +302,9 @@ def api() -> dict[str, str]:
 def contents(reachable: Reachable) -> str:
     """Return the tables of contents of the first page; what no other one lists comes last."""
     groups = {
-        "The book": [*dict.fromkeys([OPENING, *book.PAGES]), "docs/choosing.md"],
-        "Try it": ["exercises/README.md", *sorted(reachable.notebooks)],
+        "The path": [*book.PATH],
+        "Behind it": [page for page in book.PAGES if page not in book.PATH],
+        "Try it": ["exercises/README.md", "docs/teaching.md", *sorted(reachable.notebooks)],
         "Use it": ["README.md", USING, "benchmarks/uci.md"],
         "Look it up": [
             *("docs/notation.md", "tags/index", "proofs.md", "api/index", "docs/reading.md"),
