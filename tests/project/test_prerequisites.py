@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from project.book import PAGES, ROOT, links, outside_fences, slug
+from project.book import PAGES, ROOT, links, outside_fences, slug, without_foot
 from project.letters import PRINTED
 
 TOOLS = {  # row of the table: how the chapters show the tool, and whether it is needed there alone
@@ -22,7 +22,7 @@ def sections_with(pattern: str) -> list[str]:
     found = []
     for page in PAGES:
         name = page
-        markdown = PRINTED.sub("", (ROOT / page).read_text("utf-8").rpartition("\n---\n")[0])
+        markdown = PRINTED.sub("", without_foot((ROOT / page).read_text("utf-8")))
         for line, free in zip(markdown.splitlines(), outside_fences(markdown), strict=True):
             heading = re.match(r"## (.*)", free)
             name = f"{page}#{slug(heading[1])}" if heading else name
