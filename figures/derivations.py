@@ -21,6 +21,7 @@ from chapters import (  # noqa: E402
     approximations,
     bounds,
     calibration,
+    calibration_after_training,
     correlated_posteriors,
     estimators,
     has_it_converged,
@@ -58,6 +59,7 @@ CHAPTERS = (  # in the order of the book
     has_it_converged,
     model_checking,
     calibration,
+    calibration_after_training,
 )
 FIGURES = {name: draw for chapter in CHAPTERS for name, draw in chapter.FIGURES.items()}
 
