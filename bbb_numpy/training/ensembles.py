@@ -6,7 +6,7 @@ to MAP from its own random initial weights, lies in one of the modes. R-hat need
 far apart, as the members are: only then does agreement of the chains show convergence.
 
 Members that are anchored, each to targets with noise of its own and to its own draw of the prior,
-are draws of the posterior where the model is linear and Gaussian (D76).
+are draws of the posterior where the model is linear and Gaussian (D78).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def ensemble_starts(
     anchored : bool
         Whether each member is trained to targets with added noise and to a prior around its own
         draw from the prior (randomised MAP). Needs a Gaussian prior and Gaussian noise whose scales
-        are fixed. If the model is linear, the members are independent draws of the posterior (D76).
+        are fixed. If the model is linear, the members are independent draws of the posterior (D78).
     sample_weight : array-like (N,), optional
         Factor of each row's log likelihood, >= 0. By default 1 for every row.
     seed : int or numpy.random.Generator, optional
@@ -167,7 +167,7 @@ def ensemble_starts(
 
 @dataclass(frozen=True)
 class _AnchoredPrior(Prior):
-    """A prior that is moved by `shift`: its centre is a draw of its own (D76)."""
+    """A prior that is moved by `shift`: its centre is a draw of its own (D78)."""
 
     prior: Any
     shift: Array  # (P,)
@@ -176,8 +176,8 @@ class _AnchoredPrior(Prior):
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
         """Return the log density of `prior` at w - shift, (S,) in nats."""
-        shifted = w - self.shift.astype(w.dtype)
-        return self.prior.log_density(params, shifted, buffers)  # type: ignore[no-any-return]
+        shifted = w - self.shift.astype(w.dtype)  # |w - s eps'|^2 / (2 s^2) (D78)
+        return self.prior.log_density(params, shifted, buffers)
 
     def add_vjp(
         self, saved: Any, cotangent: Array, d_w: Array, d_params: Params

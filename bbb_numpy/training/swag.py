@@ -1,4 +1,4 @@
-"""SWAG: a Gaussian around the path of stochastic gradient descent (D78)."""
+"""SWAG: a Gaussian around the path of stochastic gradient descent (D80)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIN_SIGMA = 1e-6
 
 
 def swag(snapshots: Any) -> tuple[LowRank, Array]:
-    """Return the Gaussian of SWAG around snapshots of a path of descent (D78).
+    """Return the Gaussian of SWAG around snapshots of a path of descent (D80).
 
     Its covariance is half that of the snapshots plus half the diagonal of it (Maddox et al. 2019).
     The variances are those of the snapshots, and the correlations half as large.
@@ -45,9 +45,8 @@ def swag(snapshots: Any) -> tuple[LowRank, Array]:
     """
     path = np.asarray(Numbers((None, None), min_length=2)("snapshots", snapshots))
     mean = np.mean(path, axis=0)
-    # half of the covariance: (T, P)
     deviations = (path - mean) / np.sqrt(2.0 * (len(path) - 1.0))
     sigma = np.maximum(np.sqrt(np.sum(deviations**2, axis=0)), MIN_SIGMA)
-    columns = (deviations / sigma).T
+    columns = (deviations / sigma).T  # half of the covariance (D80)
     theta = np.concatenate([mean, inverse_softplus(sigma), columns.ravel()])
     return LowRank(rank=len(path)), theta.astype(np.result_type(path, np.float32))

@@ -178,7 +178,7 @@ RATES = ((0.1, VERMILLION, "--"), (0.02, ORANGE, "-."))  # shares that are left 
 
 
 def dropout_fit(n_rows: int, rate: float) -> Any:
-    """Return the weights (3,) of the line that dropout of x and x^2 ends at (D77)."""
+    """Return the weights (3,) of the line that dropout of x and x^2 ends at (D79)."""
     load, y = spring(n_rows)
     rows = design(load)
     gram = rows.T @ rows
@@ -188,7 +188,7 @@ def dropout_fit(n_rows: int, rate: float) -> Any:
 
 
 def dropout_spread(n_rows: int, rate: float, load: Any) -> Any:
-    """Return the standard deviation (N,) of f that dropout of x and x^2 believes in (D77)."""
+    """Return the standard deviation (N,) of f that dropout of x and x^2 believes in (D79)."""
     terms = features(load) * dropout_fit(n_rows, rate)[:2]
     return np.sqrt(rate / (1 - rate) * np.sum(terms**2, axis=1))
 
@@ -243,7 +243,7 @@ def sgd_path(curvatures: Any, step: Any, batch: int, steps: int, seed: int = 0) 
 
 
 def sgd_variance(curvatures: Any, step: Any, batch: int) -> Any:
-    """Return the stationary variance of SGD in directions of these curvatures (D78)."""
+    """Return the stationary variance of SGD in directions of these curvatures (D80)."""
     return step / batch / (2 - step * np.asarray(curvatures) / ROWS)
 
 

@@ -1,4 +1,4 @@
-"""D76 to D78 of derivations/approximations.md: ensembles, dropout and SGD's cloud."""
+"""D78 to D80 of derivations/approximations.md: ensembles, dropout and SGD's cloud."""
 
 from itertools import product
 
@@ -13,7 +13,7 @@ def vanishes(line):
     equal([*line], [0] * len(line))
 
 
-@pytest.mark.equation("D76")
+@pytest.mark.equation("D78")
 def test_randomised_map():
     """The minimiser is linear in both noises; its covariance is the inverse precision."""
     noise, scale = positives("sigma s")
@@ -46,7 +46,7 @@ def test_randomised_map():
     vanishes(limit - scale**2 * (eye(2) - along))
 
 
-@pytest.mark.equation("D77")
+@pytest.mark.equation("D79")
 def test_dropout():
     """Over all masks of two rows of two inputs, one after the other."""
     p = positives("p")
@@ -82,7 +82,7 @@ def test_dropout():
     equal((2 * gram + odds * 2 * masked).det(), 4 * (gram + odds * masked).det())
 
 
-@pytest.mark.equation("D78")
+@pytest.mark.equation("D80")
 def test_the_law_of_sgd_on_a_parabola():
     rate, batch, n_rows, a, b = positives("eta B N a b")
     sigma = rate / batch / (2 - rate * a / n_rows)

@@ -152,13 +152,13 @@ def test_arguments_that_cannot_be_used_are_named(change, error, message):
         ensemble_starts(**arguments)
 
 
-# --- anchored members (D76)
+# --- anchored members (D78)
 
 
 def anchored_line(prior, weights=None, chains=400):
     """Return anchored members of a line, their posterior, and whether training has ended."""
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((12, 2)) + [0, 1]
+    x = rng.normal([0, 1], 1, (12, 2))
     y = x @ [[1.0], [-0.5]] + 0.5 * rng.standard_normal((12, 1))
     line = Model(MLP((2, 1)), prior, GaussianLikelihood(0.5))
     recipe = Recipe(Adam(0.1, schedule=Cosine()), epochs=150)
@@ -175,7 +175,7 @@ def anchored_line(prior, weights=None, chains=400):
 
 
 @pytest.mark.slow
-@pytest.mark.equation("D76")
+@pytest.mark.equation("D78")
 @pytest.mark.parametrize(
     ("prior", "weights"),
     [
@@ -195,11 +195,11 @@ def test_anchored_members_of_a_linear_model_are_draws_of_its_posterior(prior, we
     assert np.abs(of_draws - np.diag(np.diag(of_draws))).max() < 4 / np.sqrt(n)
 
 
-@pytest.mark.equation("D76")
+@pytest.mark.equation("D78")
 def test_an_anchored_member_is_the_minimum_for_its_targets_around_its_anchor():
     members, mean, covariance = anchored_line(GaussianPrior(0.7), chains=3)
     x_rng = np.random.default_rng(0)
-    rows = np.column_stack([x_rng.standard_normal((12, 2)) + [0, 1], np.ones(12)])
+    rows = np.column_stack([x_rng.normal([0, 1], 1, (12, 2)), np.ones(12)])
     for member, rng in zip(members, np.random.default_rng(0).spawn(3), strict=True):
         eps, eps_prior = rng.standard_normal(12), rng.standard_normal(3)
         expected = mean + covariance @ (rows.T @ eps / 0.5 + eps_prior / 0.7)

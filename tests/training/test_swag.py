@@ -1,4 +1,4 @@
-"""SWAG: the Gaussian around a path, and what SGD's cloud is on a parabola (D78)."""
+"""SWAG: the Gaussian around a path, and what SGD's cloud is on a parabola (D80)."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from bbb_numpy.training.state import Training
 from bbb_numpy.training.swag import swag
 
 
-@pytest.mark.equation("D78")
+@pytest.mark.equation("D80")
 @given(st.integers(2, 6), st.integers(0, 10_000), st.sampled_from(["float32", "float64"]))
 def test_the_covariance_is_half_that_of_the_path_and_half_its_diagonal(length, seed, dtype):
     path = np.random.default_rng(seed).standard_normal((length, 3)).astype(dtype)
@@ -68,7 +68,7 @@ def sgd_cloud(rate, batch, n_rows=64, steps=60_000, seed=0):
 
 
 @pytest.mark.slow
-@pytest.mark.equation("D78")
+@pytest.mark.equation("D80")
 def test_sgd_on_rows_that_are_drawn_has_the_stationary_covariance_of_the_box():
     """With C as it is for these rows; the noise depends on w in the order of the rate."""
     rate, batch = 0.02, 8
@@ -84,7 +84,7 @@ def test_sgd_on_rows_that_are_drawn_has_the_stationary_covariance_of_the_box():
 
 
 @pytest.mark.slow
-@pytest.mark.equation("D78")
+@pytest.mark.equation("D80")
 def test_shuffled_rows_make_the_snapshots_of_epochs_closer_than_drawn_rows_do():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((40, 1))

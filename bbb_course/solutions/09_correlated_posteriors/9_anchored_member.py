@@ -7,21 +7,21 @@ weights are drawn not to 0 but to a draw of the prior, s eps':
 
     |y + sigma eps - x w|^2 / (2 sigma^2) + |w - s eps'|^2 / (2 s^2)
 
-Return this cost of a member and its slope for w, and the weights at which that slope is 0. Over
-eps and eps' these weights have the mean and the covariance of the posterior.
+Return this cost of a member and its slope for w. The weights at which that slope is 0 are a draw of
+the posterior: over eps and eps' they have its mean and its covariance.
 
 Shapes: w (I,), x (B, I), y (B,), eps (B,), eps_prior (I,); sigma and s are numbers.
 
-Hint: np.linalg.solve with the matrix A = x^T x / sigma^2 + I / s^2.
+Hint: the slope is A w minus a vector that depends on eps and eps', A the posterior's precision.
 
-Read: D76 in derivations/approximations.md.
+Read: D78 in derivations/approximations.md.
 """
 
 import numpy as np
 
 
 def anchored_member(w, x, y, eps, eps_prior, sigma, s):
-    """Return the cost of a member, its slope for w, and the weights that minimise it.
+    """Return the cost of a member and its slope for w.
 
     Parameters
     ----------
@@ -46,16 +46,14 @@ def anchored_member(w, x, y, eps, eps_prior, sigma, s):
         Cost of w.
     d_w : ndarray (I,)
         Its slope for w.
-    minimum : ndarray (I,)
-        Weights at which the slope is 0.
     """
     ### BEGIN SOLUTION
     targets = y + sigma * eps
     anchor = s * eps_prior
     residual = targets - x @ w
-    value = residual @ residual / (2 * sigma**2) + (w - anchor) @ (w - anchor) / (2 * s**2)
+    value = residual @ residual / (2 * sigma**2) + (w - anchor) @ (w - anchor) / (
+        2 * s**2
+    )
     d_w = -x.T @ residual / sigma**2 + (w - anchor) / s**2
-    precision = x.T @ x / sigma**2 + np.eye(len(w)) / s**2
-    minimum = np.linalg.solve(precision, x.T @ targets / sigma**2 + anchor / s**2)
-    return value, d_w, minimum
+    return value, d_w
     ### END SOLUTION

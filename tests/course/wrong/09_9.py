@@ -2,46 +2,24 @@ import numpy as np
 
 
 def of(w, x, y, eps, eps_prior, sigma, s):
-    targets, anchor = y + sigma * eps, s * eps_prior
-    residual, offset = targets - x @ w, w - anchor
+    residual, offset = y + sigma * eps - x @ w, w - s * eps_prior
     value = residual @ residual / (2 * sigma**2) + offset @ offset / (2 * s**2)
-    d_w = offset / s**2 - x.T @ residual / sigma**2
-    precision = x.T @ x / sigma**2 + np.eye(len(w)) / s**2
-    return value, d_w, np.linalg.solve(precision, x.T @ targets / sigma**2 + anchor / s**2)
+    return value, offset / s**2 - x.T @ residual / sigma**2
 
 
-# --- the minimum of the likelihood alone, by least squares
-
-
-def anchored_member(w, x, y, eps, eps_prior, sigma, s):
-    value, d_w, _ = of(w, x, y, eps, eps_prior, sigma, s)
-    return value, d_w, np.linalg.lstsq(x, y + sigma * eps, rcond=None)[0]
-
-
-# --- one step of descent in place of the minimum
+# --- a member as it is trained elsewhere: no noise, no anchor
 
 
 def anchored_member(w, x, y, eps, eps_prior, sigma, s):
-    value, d_w, _ = of(w, x, y, eps, eps_prior, sigma, s)
-    return value, d_w, w - 0.01 * d_w
+    return of(w, x, y, 0 * eps, 0 * eps_prior, sigma, s)
 
 
-# --- the posterior mean: neither noise is in the minimum
-
-
-def anchored_member(w, x, y, eps, eps_prior, sigma, s):
-    value, d_w, _ = of(w, x, y, eps, eps_prior, sigma, s)
-    return value, d_w, of(w, x, y, 0 * eps, 0 * eps_prior, sigma, s)[2]
-
-
-# --- 1e-6 is added to the precision, so that it can be inverted
+# --- the constants of both densities are in it
 
 
 def anchored_member(w, x, y, eps, eps_prior, sigma, s):
-    value, d_w, _ = of(w, x, y, eps, eps_prior, sigma, s)
-    precision = x.T @ x / sigma**2 + np.eye(len(w)) * (1 / s**2 + 1e-6)
-    right = x.T @ (y + sigma * eps) / sigma**2 + eps_prior / s
-    return value, d_w, np.linalg.solve(precision, right)
+    value, d_w = of(w, x, y, eps, eps_prior, sigma, s)
+    return value + len(y) * np.log(sigma) + len(w) * np.log(s), d_w
 
 
 # --- sigma and s are changed for each other
@@ -67,12 +45,28 @@ def anchored_member(w, x, y, eps, eps_prior, sigma, s):
     return of(w, x, y, eps, rng.standard_normal(len(w)), sigma, s)
 
 
-# --- right value and minimum, the slope shrunk by 3 %
+# --- the prior is paid for each row
 
 
 def anchored_member(w, x, y, eps, eps_prior, sigma, s):
-    value, d_w, minimum = of(w, x, y, eps, eps_prior, sigma, s)
-    return value, 0.97 * d_w, minimum
+    residual, offset = y + sigma * eps - x @ w, w - s * eps_prior
+    value = residual @ residual / (2 * sigma**2) + len(y) * offset @ offset / (2 * s**2)
+    return value, len(y) * offset / s**2 - x.T @ residual / sigma**2
+
+
+# --- sigma is at least 0.01
+
+
+def anchored_member(w, x, y, eps, eps_prior, sigma, s):
+    return of(w, x, y, eps, eps_prior, np.maximum(sigma, 0.01), s)
+
+
+# --- a right value, the slope shrunk by 3 %
+
+
+def anchored_member(w, x, y, eps, eps_prior, sigma, s):
+    value, d_w = of(w, x, y, eps, eps_prior, sigma, s)
+    return value, 0.97 * d_w
 
 
 # --- targets are changed in place
@@ -87,17 +81,7 @@ def anchored_member(w, x, y, eps, eps_prior, sigma, s):
 
 
 def anchored_member(w, x, y, eps, eps_prior, sigma, s):
-    x = x.astype(np.float32)
-    return of(w, x, y, eps, eps_prior, sigma, s)
-
-
-# --- right: a Newton step from w, wherever w is
-
-
-def anchored_member(w, x, y, eps, eps_prior, sigma, s):
-    value, d_w, _ = of(w, x, y, eps, eps_prior, sigma, s)
-    precision = x.T @ x / sigma**2 + np.eye(len(w)) / s**2
-    return value, d_w, w - np.linalg.solve(precision, d_w)
+    return of(w, x.astype(np.float32), y, eps, eps_prior, sigma, s)
 
 
 # --- right: the prior as rows of its own
@@ -105,16 +89,14 @@ def anchored_member(w, x, y, eps, eps_prior, sigma, s):
 
 def anchored_member(w, x, y, eps, eps_prior, sigma, s):
     rows = np.concatenate([x / sigma, np.eye(len(w)) / s])
-    targets = np.concatenate([y / sigma + eps, eps_prior])
-    residual = targets - rows @ w
-    minimum = np.linalg.solve(rows.T @ rows, rows.T @ targets)
-    return residual @ residual / 2, -rows.T @ residual, minimum
+    residual = np.concatenate([y / sigma + eps, eps_prior]) - rows @ w
+    return residual @ residual / 2, -rows.T @ residual
 
 
-# --- right: by the inverse
+# --- right: the slope by the precision
 
 
 def anchored_member(w, x, y, eps, eps_prior, sigma, s):
-    value, d_w, _ = of(w, x, y, eps, eps_prior, sigma, s)
-    covariance = np.linalg.inv(x.T @ x / sigma**2 + np.eye(len(w)) / s**2)
-    return value, d_w, covariance @ (x.T @ (y + sigma * eps) / sigma**2 + eps_prior / s)
+    value, _ = of(w, x, y, eps, eps_prior, sigma, s)
+    precision = x.T @ x / sigma**2 + np.eye(len(w)) / s**2
+    return value, precision @ w - x.T @ (y + sigma * eps) / sigma**2 - eps_prior / s
