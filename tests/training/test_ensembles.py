@@ -155,8 +155,8 @@ def test_arguments_that_cannot_be_used_are_named(change, error, message):
 # --- anchored members (D78)
 
 
-def anchored_line(prior, weights=None, chains=400):
-    """Return anchored members of a line, their posterior, and whether training has ended."""
+def anchored_line(prior, weights=None, chains=200):
+    """Return anchored members of a line, and the mean and covariance of its posterior."""
     rng = np.random.default_rng(0)
     x = rng.normal([0, 1], 1, (12, 2))
     y = x @ [[1.0], [-0.5]] + 0.5 * rng.standard_normal((12, 1))
