@@ -305,7 +305,7 @@ def _gaussian_roots(mean: Array, sd: Array, q: Array) -> Array:
 
     n_components, n_mixtures = mean.shape
     out = np.full(n_mixtures, np.nan)
-    unsolved = np.arange(n_mixtures)
+    unsolved: Array = np.arange(n_mixtures)
     score = special.ndtri(q)  # Phi^-1(q)
     ends = score * sd + mean
     low, high = ends.min(axis=0), ends.max(axis=0)

@@ -172,7 +172,7 @@ def test_a_set_is_written_without_solutions_and_each_file_names_its_seed(tmp_pat
 
 @pytest.fixture
 def submitted(tmp_path):
-    """Write answers to softplus, of variant 7 and of others, and return the files by what they are."""
+    """Write answers to softplus, of variant 7 and of others; return the files by what they are."""
     right = solution_text(PATHS["softplus"], "7")
     book_s = PATHS["softplus"].read_text("utf-8")
     other_seed = next(
