@@ -6,5 +6,6 @@ answer of each exercise and its known mistakes. A student's file is code that is
 
 from .exercise import Verdict
 from .judging import judge
+from .workload import effort
 
-__all__ = ["Verdict", "judge"]
+__all__ = ["Verdict", "effort", "judge"]

@@ -13,6 +13,7 @@ from bbb_numpy.cli.outputs import check_folder
 from .exports import FORMATS, export
 from .keys import chapters, find, name_of
 from .templates import copy_templates, solution_paths
+from .workload import effort
 
 __all__ = ["add_parsers", "grade"]
 
@@ -63,7 +64,9 @@ def grade(args: argparse.Namespace) -> int:
 def _list() -> int:
     for chapter, exercises in chapters().items():
         for number, exercise in enumerate(exercises, 1):
-            print(f"{chapter}/{number}_{exercise.name:<34}{' '.join(exercise.tags)}")
+            minutes, level, *_ = effort(exercise.name)
+            path = f"{chapter}/{number}_{exercise.name}"
+            print(f"{path:<60} {minutes:>3} min  {level:<8}{' '.join(exercise.tags)}")
     return 0
 
 

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from .keys import CHAPTERS
 
-__all__ = ["BEGIN", "END", "SOLUTIONS", "copy_templates", "solution_paths", "template"]
+__all__ = ["BEGIN", "END", "SOLUTIONS", "copy_templates", "marked_part", "solution_paths",
+           "template"]  # fmt: skip
 
 SOLUTIONS = Path(__file__).with_name("solutions")
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # nbgrader's marks
-MARKED = re.compile(rf"^( *){BEGIN}\n.*?{END}\n", re.DOTALL | re.MULTILINE)
+MARKED = re.compile(rf"^( *){BEGIN}\n(.*?) *{END}\n", re.DOTALL | re.MULTILINE)
 HOLE = r"\1# YOUR CODE HERE\n\1raise NotImplementedError\n"
 
 
@@ -32,6 +33,12 @@ def template(solution: str) -> str:
     if n_holes != 1:
         raise ValueError(f"a solution must have one marked part; this has {n_holes}")
     return text
+
+
+def marked_part(solution: str) -> str:
+    """Return the answer in the text of a solution, between its marks."""
+    match = MARKED.search(solution)
+    return match[2] if match else ""
 
 
 def solution_paths(chapters: Sequence[str] = ()) -> list[Path]:

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from .learners.encoder import TableEncoder
     from .learners.ensemble import Ensemble
     from .learners.inference import Sampling
+    from .learners.recalibrated import Conformal, Recalibrated
     from .learners.regressor import BayesianMLPRegressor
 
 __all__ = [
@@ -95,6 +96,7 @@ __all__ = [
     "CentredGaussianPrior",
     "ChEES",
     "ClosedFormKL",
+    "Conformal",
     "Constant",
     "Cosine",
     "CyclicalWarmUp",
@@ -126,6 +128,7 @@ __all__ = [
     "PACBayes",
     "PointMass",
     "PoissonLikelihood",
+    "Recalibrated",
     "Recipe",
     "Renyi",
     "Reparameterised",
@@ -178,6 +181,8 @@ LAZY = {
     "to_arviz": "evaluation.arviz_export",
     "BayesianMLPClassifier": "learners.classifier",
     "BayesianMLPRegressor": "learners.regressor",
+    "Conformal": "learners.recalibrated",
+    "Recalibrated": "learners.recalibrated",
     "TableEncoder": "learners.encoder",
     "load": "learners.checkpoint",
     "save": "learners.checkpoint",

@@ -20,6 +20,7 @@ sys.path.insert(0, str(HERE))
 from chapters import (  # noqa: E402
     bounds,
     calibration,
+    calibration_after_training,
     correlated_posteriors,
     estimators,
     has_it_converged,
@@ -56,6 +57,7 @@ CHAPTERS = (  # in the order of the book
     has_it_converged,
     model_checking,
     calibration,
+    calibration_after_training,
 )
 FIGURES = {name: draw for chapter in CHAPTERS for name, draw in chapter.FIGURES.items()}
 

@@ -15,8 +15,9 @@
 # it believes of loads that nobody tried. Afterwards every line of the program is derived and
 # checked, first for one weight, then for the network.
 #
-# **It needs** calculus and NumPy, no statistics. **It takes** an hour to read, half a minute to
-# run. Next: [02, a prior that is learned](02_mixture_prior.ipynb).
+# **It needs** calculus and NumPy, no statistics.
+# **It takes** about 60 minutes to read and 20 seconds of processor time to run.
+# Next: [02, a prior that is learned](02_mixture_prior.ipynb).
 
 # %%
 import matplotlib.pyplot as plt
@@ -104,7 +105,8 @@ verify("K24", lambda rho: (softplus(rho).sum(), sigmoid(rho)), np.array([-5.0, 0
 # ## 1. One weight: a spring
 #
 # Now the proportion. A load $x_i$ (kg) stretches the spring by $y_i$ (cm), and the catalogue says
-# 5 cm per kilogram, give or take 0.5 ([as in the book](../derivations/why.md)):
+# 5 cm per kilogram, give or take 0.5
+# ([as in the book](../derivations.md#one-weight-and-bayes-rule)):
 #
 # $$y_i = w\,x_i + \text{noise}, \qquad \text{noise} \sim N(0, \sigma_y^2), \qquad
 # w \sim N(w_0, \sigma_0^2), \quad w_0 = 5,\; \sigma_0 = 0.5 .$$

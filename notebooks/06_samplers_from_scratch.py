@@ -17,8 +17,9 @@
 # **At the end** you have written Metropolis-Hastings, HMC and NUTS, seen what some misprints in
 # Mullachery, Khera and Husain's *Bayesian Neural Networks* do to the draws, and know where a
 # variational fit is too sure of itself. **It needs** densities, NumPy, and notebook
-# [01](01_from_one_weight_to_the_network.ipynb). **It takes** an hour; its cells run in some fifteen
-# seconds. Tags such as M5 lead to the [samplers](../derivations/samplers.md) and the
+# [01](01_from_one_weight_to_the_network.ipynb).
+# **It takes** about 80 minutes to read and 20 seconds of processor time to run.
+# Tags such as M5 lead to the [samplers](../derivations/samplers.md) and the
 # [microcanonical samplers](../derivations/microcanonical.md). Before this:
 # [05, path loss](05_path_loss.ipynb).
 

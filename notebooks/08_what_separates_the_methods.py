@@ -14,7 +14,8 @@
 # Two methods, the same network of 20 ReLU units, the same 60 points of a sine with noise 0.2. One
 # bends with the data; the other calls the bends noise. Why?
 #
-# Reading takes an hour, running half a minute. You need notebooks
+# **It takes** about 50 minutes to read and 30 seconds of processor time to run.
+# You need notebooks
 # [01](01_from_one_weight_to_the_network.ipynb) (mean field),
 # [04](04_bounds_around_the_evidence.ipynb) (bounds), [06](06_samplers_from_scratch.ipynb) (HMC),
 # and [D4](../derivations/prediction.md#d4-epistemic-and-aleatoric-variance),

@@ -15,7 +15,8 @@
 # claims are proved and refuted, errors are planted, and a table shows who notices which. **No
 # method notices them all.**
 #
-# You need derivatives, fractions and NumPy. Reading takes half an hour, running five seconds.
+# You need derivatives, fractions and NumPy.
+# **It takes** about 35 minutes to read and 5 seconds of processor time to run.
 # Theory: [D9](../derivations/numbers-and-proofs.md#d9-two-oracles-for-a-gradient) (measuring),
 # [D44](../derivations/numbers-and-proofs.md#d44-a-gradient-proved-in-a-finite-field) (proving).
 # Before: [08](08_what_separates_the_methods.ipynb).
@@ -525,7 +526,8 @@ for judge in judges:
 #
 # </details>
 #
-# **Where to read on.** [docs/prove.md](../docs/prove.md): the command line and the test.
+# **Where to read on.** [10](10_from_prior_to_decision.ipynb): a table, from prior to decision.
+# [docs/prove.md](../docs/prove.md): the command line and the test.
 # [A gallery](../docs/exact-gallery.md): public gradients.
 # [What can go wrong](../derivations/numbers-and-proofs.md): the limits of `prove`.
 # [proofs.md](../proofs.md): a proof of every equation.

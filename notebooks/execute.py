@@ -8,6 +8,9 @@ What a picture shows is said in italics at the head of the text cell below it, o
 ``# alt: ...`` of its own cell, which may go on in further lines; either becomes its alternative
 text. What moves is made by `bbb_course.moving.slider`, which needs no network.
 
+Each notebook says at its start how long it takes to read, by the rate of `reading_minutes`, and how
+much processor time its cells take. The latter is measured and printed beside what is said.
+
 Usage: ``python notebooks/execute.py [--check] [NAME ...]``. Without names, all of them. With
 ``--check`` nothing is written, and the exit status is 1 when a cell raises.
 """
@@ -30,6 +33,11 @@ from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
 HERE = Path(__file__).parent
+WORDS_PER_MINUTE = 100  # that one reads of text with formulas
+LINES_PER_MINUTE = 12  # of code
+TIMES = re.compile(
+    r"\*\*It takes\*\* about (\d+) minutes to read and (\d+) seconds of processor time to run\."
+)
 ALT = re.compile(r"^# alt: (.*(?:\n# .*)*)", re.MULTILINE)
 METADATA = {
     "jupytext": {"formats": "ipynb,py:percent"},
@@ -55,6 +63,31 @@ def read_source(script: Path) -> NotebookNode:
         cell.id = hashlib.sha256(cell.source.encode()).hexdigest()[:8]
     nbformat.validate(notebook)
     return notebook
+
+
+def stated_times(notebook: NotebookNode) -> tuple[int, int]:
+    """Return the minutes of reading and the processor seconds that the first cell states."""
+    stated = TIMES.search(notebook.cells[0].source)
+    if stated is None:
+        raise ValueError(f"the first cell must say how long it takes, as {TIMES.pattern!r} does")
+    return int(stated[1]), int(stated[2])
+
+
+def reading_minutes(notebook: NotebookNode) -> float:
+    """Return the minutes that its text and code take to read."""
+    words, lines = 0, 0
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            words += len(cell.source.split())
+        else:
+            lines += sum(bool(line.strip()) for line in cell.source.splitlines())
+    return words / WORDS_PER_MINUTE + lines / LINES_PER_MINUTE
+
+
+def processor_seconds_of_children() -> float:
+    """Return the processor time of all ended children, in seconds; 0 on Windows."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def execute(notebook: NotebookNode, scratch: Path) -> NotebookNode:
@@ -119,6 +152,8 @@ def main(arguments: list[str] | None = None) -> int:
     failed = False
     for name in options.names or scripts:
         script = scripts[name]
+        _, stated = stated_times(read_source(script))
+        before = processor_seconds_of_children()
         with tempfile.TemporaryDirectory() as scratch:
             try:
                 notebook = execute(read_source(script), Path(scratch))
@@ -128,7 +163,9 @@ def main(arguments: list[str] | None = None) -> int:
                 continue
         if not options.check:
             nbformat.write(notebook, script.with_suffix(".ipynb"))
-        print(f"{script.stem}: {'runs' if options.check else 'outputs stored'}")
+        seconds = processor_seconds_of_children() - before
+        result = "runs" if options.check else "outputs stored"
+        print(f"{script.stem}: {result}; {seconds:.0f} processor seconds, {stated} are stated")
     return int(failed)
 
 

@@ -137,3 +137,74 @@ def occams_razor(heads: Any, tails: Any) -> Any:
 
 check_calibration = Check(name="check_calibration", tags=("D35",), subjects=predictions)
 powerball = Lottery(name="powerball", tags=("D37", "D35"))
+
+
+@formula(
+    low=real("B"),
+    high=real("B"),
+    y=real("B"),
+    new_low=real(),
+    new_high=real(),
+    percent=given(50, 25, 40),
+    returns="new_low new_high",
+    tags="D77",
+    edge_cases=[  # every target well inside: intervals shrink
+        (np.zeros(3), np.full(3, 4.0), np.array([1.0, 2.0, 3.0]), -1.0, 3.0, 50),
+        (np.zeros(7), np.ones(7), np.arange(7.0), 0.0, 1.0, 25),
+    ],
+    wrong={
+        "-(-percent * (len(y) + 1) // 100)": {
+            "-(-percent * len(y) // 100)": (
+                "the new row is forgotten: it is one of N + 1 rows, all ranks equally likely."
+            ),
+            "max(percent * (len(y) + 1) // 100, 1)": (
+                "the rank is rounded down: the probability falls below the coverage."
+            ),
+        },
+        "[rank - 1]": {
+            "[rank]": "the rank counts from 1, an index from 0: this is the next larger score.",
+        },
+        "np.maximum(low - y, y - high)": {
+            "np.maximum(np.maximum(low - y, y - high), 0)": (
+                "scores are cut off at 0: intervals that are too wide would not shrink."
+            ),
+            "abs(y - (low + high) / 2)": (
+                "this is the distance from the middle; the score is that beyond the nearer end."
+            ),
+            "np.minimum(low - y, y - high)": (
+                "a target is outside by the larger of the two distances, not by the smaller."
+            ),
+            "np.maximum(y - low, high - y)": (
+                "the signs: low - y is positive where y lies below the interval."
+            ),
+        },
+        "new_low - bound, new_high + bound": {
+            "new_low + bound, new_high - bound": (
+                "the signs of the bound: a positive score widens the interval."
+            ),
+            "new_low - bound / 2, new_high + bound / 2": (
+                "the bound is halved: each end moves by all of it."
+            ),
+        },
+    },
+)
+def conformal_interval(
+    low: Any, high: Any, y: Any, new_low: Any, new_high: Any, percent: Any
+) -> Any:
+    """Return an interval that holds a new target with a guaranteed probability.
+
+    Parameters
+    ----------
+    low, high : ndarray (B,)
+        Ends of the model's intervals of the held-out rows.
+    y : ndarray (B,)
+        Their targets.
+    new_low, new_high : float
+        Ends of the model's interval of the new row.
+    percent : int
+        Coverage in percent, at most 100 B / (B + 1).
+    """
+    scores = np.maximum(low - y, y - high)
+    rank = -(-percent * (len(y) + 1) // 100)  # rounded up
+    bound = np.sort(scores)[rank - 1]
+    return new_low - bound, new_high + bound

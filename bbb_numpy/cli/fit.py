@@ -76,9 +76,9 @@ def fit(args: argparse.Namespace) -> int:
     problem = read_problem(args)
     model = build_learner(args, problem.task)
     rows = rows_of_fit(problem, args.held_out, args.seed)
-    stored_rows = np.arange(len(problem.y))
-    if not rows.is_refitted:
-        stored_rows = rows.train
+    stored_rows = rows.train
+    if rows.is_refitted:
+        stored_rows = np.arange(len(problem.y))
     columns = problem.columns
     if args.fill and not rows.is_refitted:
         columns = set_fill_values(columns, problem.table.iloc[rows.train])

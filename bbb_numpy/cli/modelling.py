@@ -302,7 +302,17 @@ def method_name(args: argparse.Namespace, model: Any) -> str:
 
 
 def describe_method(args: argparse.Namespace, model: Any, n_rows: int) -> str:
-    """Return the method with which a learner was fitted to `n_rows` rows, and why it was it."""
+    """Return the method with which a learner was fitted, and the reason for it.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        Arguments of the command, of which `inference` counts.
+    model : BayesianMLPRegressor or BayesianMLPClassifier
+        The fitted learner.
+    n_rows : int
+        Number of training rows.
+    """
     name = method_name(args, model)
     if args.inference:
         return f"{name}, as --inference says"

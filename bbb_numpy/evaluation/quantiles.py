@@ -30,7 +30,7 @@ BRACKET_WIDTHS = (*(2.0 ** (2**k) for k in range(9)), 2.0**511)
 # Largest last step towards a quantile of Gaussians, in units of the smallest scale: the error
 # that it leaves is about its third power, 1e-15 of that scale
 MAX_LAST_STEP = 1e-5
-MAX_STEPS = 30  # of `_gaussian_roots`, of which nearly all mixtures need two
+MAX_ROOT_STEPS = 30  # of `_gaussian_roots`, of which nearly all mixtures need two
 GAUSSIAN_BLOCK = (
     32_768  # numbers of an array of `_gaussian_roots`, which the cache holds
 )
@@ -305,7 +305,7 @@ def _gaussian_roots(mean: Array, sd: Array, q: Array) -> Array:
 
     n_components, n_mixtures = mean.shape
     out = np.full(n_mixtures, np.nan)
-    unsolved = np.arange(n_mixtures)
+    unsolved: Array = np.arange(n_mixtures)
     score = special.ndtri(q)  # Phi^-1(q)
     ends = score * sd + mean
     low, high = ends.min(axis=0), ends.max(axis=0)
@@ -315,7 +315,7 @@ def _gaussian_roots(mean: Array, sd: Array, q: Array) -> Array:
     variance = np.square(sd).mean(axis=0) + np.square(mean - centre).mean(axis=0)
     t = np.clip(centre + score * np.sqrt(variance), low, high)
     precision = 1.0 / sd
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_ROOT_STEPS):
         z = (t - mean) * precision
         below = special.ndtr(z).mean(axis=0)  # F(t) of the mixture (D46)
         weight = np.exp(-0.5 * z * z) * precision

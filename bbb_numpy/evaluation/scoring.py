@@ -69,12 +69,12 @@ def crps_scorer(
         For a classifier.
     """
 
-    def crps(learner: Any, x: Any, targets: Array) -> Array:
+    def crps_of_rows(learner: Any, x: Any, targets: Array) -> Array:
         """Return the CRPS (B, K) of rows `x`."""
         drawn = learner.sample_y(x, n_draws).reshape(*targets.shape, n_draws)
         return crps_draws(np.moveaxis(drawn, -1, 0), targets, fair=True)
 
-    return _mean_loss(crps, "CRPS", estimator, X, y, sample_weight)
+    return _mean_loss(crps_of_rows, "CRPS", estimator, X, y, sample_weight)
 
 
 def interval_scorer(

@@ -16,7 +16,7 @@ from ..numeric.layout import Array
 
 __all__ = ["Importances", "PartialDependence", "importances", "partial_dependence"]
 
-MAX_ROWS = 500  # evenly spaced rows of X that are averaged over
+MAX_AVERAGED_ROWS = 500  # evenly spaced rows of X that are averaged over
 GRID_SIZE = 20
 OUTERMOST = 0.05  # level of the quantile at which a grid starts
 MIN_CORRELATION = 0.7  # from which on columns are also moved together
@@ -208,10 +208,11 @@ def _correlated(
 
 
 def _few_rows(X: Any) -> Any:
-    """Return at most `MAX_ROWS` evenly spaced rows of a data frame, or of an array of numbers."""
+    """Return `MAX_AVERAGED_ROWS` evenly spaced rows of a data frame or array, or all of fewer."""
     if not hasattr(X, "iloc"):
         X = np.asarray(X)
-    return _at(X, np.linspace(0, len(X) - 1, min(len(X), MAX_ROWS)).round().astype(int))
+    n_rows = min(len(X), MAX_AVERAGED_ROWS)
+    return _at(X, np.linspace(0, len(X) - 1, n_rows).round().astype(int))
 
 
 def _at(rows: Any, chosen: Array) -> Any:

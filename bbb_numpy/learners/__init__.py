@@ -7,5 +7,6 @@
 - `state`, `representation`: what a fit leaves, and how it is shown.
 - `novelty`: where the training rows lie, and which rows are unlike them.
 - `diagnosis`, `fit_measures`, `fit_report`: whether a fit describes its training rows.
+- `recalibrated`: wrappers that correct a fitted estimator by held-out rows.
 - `checkpoint`: fitted learners in files.
 """

@@ -19,9 +19,12 @@ try:  # scikit-learn is first imported by these lines, which advise how to insta
         MultiOutputMixin,
         RegressorMixin,
         TransformerMixin,
+        clone,
+        is_classifier,
     )
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.metrics import r2_score
+    from sklearn.utils import get_tags, shuffle
     from sklearn.utils.class_weight import compute_class_weight
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import (
@@ -86,12 +89,17 @@ __all__ = [
     "RegressorMixin",
     "Targets",
     "TransformerMixin",
+    "available_if",
     "available_if_trained",
     "check_feature_names",
     "check_first_classes",
     "check_is_fitted",
+    "clone",
     "compute_class_weight",
+    "get_tags",
+    "is_classifier",
     "r2_score",
+    "shuffle",
     "validate_data",
 ]
 

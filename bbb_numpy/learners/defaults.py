@@ -178,7 +178,7 @@ def n_products(hidden_layer_sizes: Any, n_rows: int, n_inputs: int) -> int:
     return n_rows * sum(d_in * d_out for d_in, d_out in pairwise(widths))
 
 
-CAPTION = """\
+DEFAULTS_CAPTION = """\
 *Defaults*. What a learner with ``inference=None`` does, by rows x weights: the product of the
 number of rows and that of the weights of a network with `hidden_layer_sizes`, by default (20,).
 Chains are `Sampling` with HMC: four, started at the members of an ensemble, with a number of
@@ -218,4 +218,4 @@ def strategy_table(markdown: bool) -> str:
     text = [
         "  ".join(map(str.ljust, cells, widths)).rstrip() for cells in [header, *lines]
     ]
-    return "\n".join([CAPTION, "", border, text[0], border, *text[1:], border])
+    return "\n".join([DEFAULTS_CAPTION, "", border, text[0], border, *text[1:], border])

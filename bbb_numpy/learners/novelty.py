@@ -16,7 +16,8 @@ __all__ = ["COMBINATION", "Novelty", "TrainingRegion", "find_region"]
 # measures, if training rows are enough (D74)
 FALSE_ALARM_RATE = 0.01
 COMBINATION = "combination of columns"
-MAX_ROWS = 20_000  # of which scales and combinations are measured; evenly spaced
+# Evenly spaced rows, of which scales and combinations of columns are measured
+MAX_MEASURED_ROWS = 20_000
 MAX_INPUTS = 256  # of which combinations are judged; their axes take d^3 operations
 MAX_SCALED = 1e4  # scaled inputs that are larger count as this
 CONSTANT = 1e3  # beside the scaled inputs
@@ -90,7 +91,7 @@ def find_region(x: Array) -> TrainingRegion:
     x : ndarray (N, d)
         Inputs of the training rows.
     """
-    few = x[:: len(x) // MAX_ROWS + 1].astype(np.float64)
+    few = x[:: len(x) // MAX_MEASURED_ROWS + 1].astype(np.float64)
     scale = _robust_scale(few)
     centre = few.mean(axis=0)
     z = _scaled(x, centre, scale)

@@ -459,7 +459,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     ) -> Targets:
         """Return targets (N, K), their likelihood, and a dict with `y_ndim_` and `n_outputs_`."""
         likelihood = plan.parts["likelihood"]
-        numbers = y.reshape(len(y), -1)  # (N, K) targets
+        numbers: Array = y.reshape(len(y), -1)  # (N, K) targets
         likelihood.check_targets(numbers, plan.parts["dtype"])
         notes = {"y_ndim_": y.ndim, "n_outputs_": numbers.shape[1]}
         target = self.target

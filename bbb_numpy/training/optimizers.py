@@ -439,14 +439,14 @@ class IVON(Optimizer):
         ends = (len(momentum), 2 * len(momentum))
         mu, rho, learned = np.split(theta, ends)
         d_mu, d_rho, d_learned = np.split(grad, ends)
-        # s = 1 / sigma^2, and by Price's identity scale sigma dF/dsigma = sigma^2 h - 1     D61
-        #   s <- s + r (h - s) + r^2 (h - s)^2 / (2 s)  with r = 1 - beta2
-        #      = s [1 + (1 + x)^2] / 2                  with x = r (sigma^2 h - 1)           D62
-        #   g <- beta1 g + (1 - beta1) scale d_mu,  mu <- mu - eta g / s
+        # p = 1 / sigma^2, and by Price's identity scale sigma dF/dsigma = sigma^2 h - 1     D61
+        #   p <- p + r (h - p) + r^2 (h - p)^2 / (2 p)  with r = 1 - beta2
+        #      = p [1 + (1 + u)^2] / 2                  with u = r (sigma^2 h - 1)           D62
+        #   g <- beta1 g + (1 - beta1) scale d_mu,  mu <- mu - eta g / p
         parts = softplus_parts(rho)
-        x = np.divide(d_rho, parts.ratio, out=d_rho)  # sigma dF/dsigma (D61)
-        x *= scale * (1.0 - self.beta2)
-        sigma = parts.softplus / np.sqrt(0.5 + 0.5 * (1.0 + x) ** 2)  # new sigma (D62)
+        u = np.divide(d_rho, parts.ratio, out=d_rho)  # sigma dF/dsigma (D61)
+        u *= scale * (1.0 - self.beta2)
+        sigma = parts.softplus / np.sqrt(0.5 + 0.5 * (1.0 + u) ** 2)  # new sigma (D62)
         rho[...] = inverse_softplus(sigma)
         momentum *= self.beta1
         d_mu *= scale * (1.0 - self.beta1)

@@ -76,7 +76,7 @@ class ScheduleRow:
 
 
 # Text above the table in the docstrings of the learners
-CAPTION = """\
+SCHEDULES_CAPTION = """\
 *Schedules*. What ``epochs=None`` stands for, by the number N of training rows: the first line that
 applies. There are as few epochs of their range as reach the least number of steps.
 *Samples* are weight samples per step; *Rate* is the learning rate of Adam's first step. If `epochs`
@@ -357,7 +357,7 @@ def schedule_table(markdown: bool) -> str:
     )
     legend = [f"- {group}: {names}" for group, names in INFERENCES.items()]
     table = [border, header_line, border, *body_lines, border]
-    return "\n".join([CAPTION, "", *table, "", "Inference:", "", *legend])
+    return "\n".join([SCHEDULES_CAPTION, "", *table, "", "Inference:", "", *legend])
 
 
 def _cells(row: ScheduleRow, markdown: bool) -> dict[str, str]:

@@ -285,7 +285,7 @@ def low_rank() -> Figure:
     right_ax.set(
         xlim=(-0.3, 16.3),
         xticks=range(0, 17, 4),
-        xlabel="rank $R$",
+        xlabel="rank $r$",
         ylabel="gap to the log evidence (nats)",
     )
     for ax, title in ((left_ax, "Last layer of the opening network"), (right_ax, "21 weights")):

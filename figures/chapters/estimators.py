@@ -167,7 +167,7 @@ def antithetic() -> Figure:
         ax.set(xlabel="noise $\\epsilon$ (no unit)", xlim=(-2.5, 2.5))
         ratio = f"{title}: variance {pair_ratio(mu):.1f} times that of two"
         ax.set_title(ratio, loc="left", fontsize="medium")
-    axes[0].set_ylabel("gradient for $\\rho$ over $s(\\rho)$")
+    axes[0].set_ylabel("gradient for $\\rho$ over $\\mathrm{sig}(\\rho)$")
     legend_of_figure(figure, axes[0], 3)
     return figure
 
@@ -272,7 +272,7 @@ def halved() -> Figure:
     axes = figure.subplots(1, 2)
     eps = np.linspace(-2.5, 2.5, 101)
     names = ("$\\mu$ (W4)", "$\\partial F / \\partial \\mu$"), (
-        "$\\rho$ (W5)", "$\\partial F / \\partial \\rho$ over $s(\\rho)$")  # fmt: skip
+        "$\\rho$ (W5)", "$\\partial F / \\partial \\rho$ over $\\mathrm{sig}(\\rho)$")  # fmt: skip
     for ax, (through, direct), (title, label) in zip(
         axes, halves(eps).values(), names, strict=True
     ):

@@ -99,7 +99,7 @@ def constants() -> Figure:
     left_ax, right_ax = figure.subplots(1, 2)
     for z, colour, mark in ((1, VERMILLION, "s--"), (3, GREY, "^-."), (9, BLUE, "o-")):
         left_ax.plot(range(len(STIRLING)), left_out(z), mark, color=colour, ms=5,
-                  label=f"$z = {z}$")  # fmt: skip
+                  label=f"$\\alpha = {z}$")  # fmt: skip
     left_ax.axhline(2.0**-53, color=BLACK, ls=":", label="double precision")
     left_ax.axvline(6, color=GREY, lw=0.7)
     left_ax.set(
@@ -112,7 +112,7 @@ def constants() -> Figure:
     right_ax.set(xscale="log", yscale="log", xlabel="degrees of freedom $\\nu$", ylim=(1e-17, 10))
     right_ax.set_ylabel("size (dimensionless)")
     titles = (
-        (left_ax, "Stirling: six terms, from $z = 9$ on"),
+        (left_ax, "Stirling: six terms, from $\\alpha = 9$ on"),
         (right_ax, "The constant of Student's t"),
     )
     for ax, title in titles:

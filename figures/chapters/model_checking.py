@@ -158,12 +158,12 @@ def annealing() -> Figure:
         mean = np.log(np.exp(log_weights).mean(axis=1))
         right_ax.plot(counts, mean, "x", color=colour, label=f"$\\log$ mean of $\\omega$: {name}")
     right_ax.axhline(0, color=BLACK, lw=1)
-    right_ax.set(xscale="log", xlabel="powers $T$", ylabel="nats above $\\log P(D)$")
+    right_ax.set(xscale="log", xlabel="powers $n$", ylabel="nats above $\\log P(D)$")
     right_ax.set_xticks(counts, [str(count) for count in counts])
     right_ax.minorticks_off()
     legend_above(right_ax, 1)
     right_ax.set_title(
-        "The mean of $\\omega$ is right for any $T$", loc="left", fontsize="medium", pad=70
+        "The mean of $\\omega$ is right for any $n$", loc="left", fontsize="medium", pad=70
     )
     return figure
 

@@ -40,7 +40,9 @@ def softplus() -> Figure:
     rho = np.linspace(-6, 4, 201)
     parts = softplus_parts(rho)
     left_ax.plot(rho, parts.softplus, color=BLUE, label="$\\sigma = \\log(1 + e^\\rho)$")
-    left_ax.plot(rho, parts.sigmoid, "--", color=VERMILLION, label="its slope $s(\\rho)$")
+    left_ax.plot(
+        rho, parts.sigmoid, "--", color=VERMILLION, label="its slope $\\mathrm{sig}(\\rho)$"
+    )
     left_ax.plot(rho, np.maximum(rho, 0), ":", color=GREY, label="max$(\\rho, 0)$")
     left_ax.set_xlabel("$\\rho$")
     left_ax.set_ylabel("standard deviation, slope (no unit)")
@@ -54,7 +56,7 @@ def softplus() -> Figure:
     right_ax.axvspan(z_far[0], z_far[finite][0], color="#E6E6E6", label="as written: infinite")
     right_ax.set(xlim=(-40, -28), ylim=(0, 2.5))
     right_ax.set_xlabel("$\\rho$")
-    right_ax.set_ylabel("$s(\\rho) / \\sigma$")
+    right_ax.set_ylabel("$\\mathrm{sig}(\\rho) / \\sigma$")
     legend_above(right_ax, 3)
     titled(right_ax, "The ratio of K30, in double precision")
     return figure
@@ -87,7 +89,7 @@ def network() -> Figure:
     z = float(np.dot(NEURON_INPUTS, NEURON_WEIGHTS) + NEURON_BIAS)
     node(left_ax, (1.5, 1), "$\\Sigma$")
     edge(left_ax, (1.5, 2), (1.5, 1), f"+ {NEURON_BIAS:g}", away=(0.25, 0.25))
-    node(left_ax, (2.9, 1), "$s$", "s")
+    node(left_ax, (2.9, 1), "$\\mathrm{sig}$", "s")
     edge(left_ax, (1.5, 1), (2.9, 1), f"$z = {z:g}$", away=(0, 0.16))
     edge(left_ax, (2.9, 1), (4.2, 1), "")
     left_ax.text(4.25, 1, f"{neuron('sigmoid'):.3f}", ha="left", va="center")

@@ -157,7 +157,9 @@ def noise_to_weights() -> Figure:
     rho = np.linspace(-5, 5, 201)
     parts = softplus_parts(rho)
     right_ax.plot(rho, parts.softplus, color=BLACK, label="$\\sigma = \\log(1 + e^\\rho)$")
-    right_ax.plot(rho, parts.sigmoid, "--", color=VERMILLION, label="its slope $s(\\rho)$")
+    right_ax.plot(
+        rho, parts.sigmoid, "--", color=VERMILLION, label="its slope $\\mathrm{sig}(\\rho)$"
+    )
     right_ax.plot(
         rho[rho < 1.6], np.exp(rho[rho < 1.6]), ":", color=GREY, lw=1.6, label="$e^\\rho$"
     )

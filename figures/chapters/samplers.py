@@ -272,7 +272,7 @@ def lengths() -> Figure:
     ax = figure.subplots()
     ax.plot(length, (1 - np.cos(length)) / 2, ":", color=GREY, lw=1.8, label="squared jump / 4")
     ax.plot(length, np.sin(length) ** 2, "--", color=BLUE, label="ChEES, every path $T$")
-    ax.plot(length, forgotten(length), color=VERMILLION, label="ChEES, paths $hT$")
+    ax.plot(length, forgotten(length), color=VERMILLION, label="ChEES, paths $\\xi T$")
     ax.plot(2.247, forgotten(2.247), "o", color=VERMILLION)
     ax.set_xticks([0, pi / 2, pi, 3 * pi / 2, 2 * pi], ["0", "π/2", "π", "3π/2", "2π"])
     ax.set(xlabel="length $T$ of the path (a period is $2 \\pi$)", ylabel="expected change")

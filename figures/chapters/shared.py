@@ -17,7 +17,7 @@ from bbb_numpy.plots.style import BLACK, SKY, legend_above
 from bbb_numpy.sampling.mcmc.leapfrog import Phase, leapfrog
 from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
 
-SPRING = (5.25, 8.0)  # mean and precision of the posterior of the spring, see derivations/why.md
+SPRING = (5.25, 8.0)  # mean and precision of the posterior of the spring, see derivations.md
 
 
 LOG_EVIDENCE = -0.5 * log(2 * pi * 2.0) - (11 - 10) ** 2 / (2 * 2.0)  # N(11; 10, 4 * 0.25 + 1)

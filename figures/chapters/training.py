@@ -362,7 +362,7 @@ def copies() -> Figure:
     left_ax, right_ax = figure.subplots(1, 2)
     looks = (GREY, ":"), (GREEN, "-."), (BLACK, "-"), (BLUE, "--")
     for times, (colour, dash) in zip((0, 0.5, 1, 2), looks, strict=True):
-        left_ax.plot(*counted(times), dash, color=colour, lw=1.8, label=f"$v = {times:g}$")
+        left_ax.plot(*counted(times), dash, color=colour, lw=1.8, label=f"$n = {times:g}$")
     left_ax.set(xlim=(4, 7), ylim=(0, 1.7), xlabel="$w$ (cm per kg)")
     left_ax.set_ylabel("posterior density (kg per cm)")
     v = np.linspace(0, 4, 41)
@@ -373,10 +373,10 @@ def copies() -> Figure:
     stands = [(20 + 22 + 26 * n) / (8 + 4 * n) for n in range(5)]
     right_ax.plot(range(5), stands, "o", color=VERMILLION, ms=6, label="so many copies")
     right_ax.axhline(6.5, color=GREY, lw=0.8, ls=":")
-    right_ax.set(xlim=(-0.1, 4.1), ylim=(4.7, 6.6), xlabel="weight $v$ of the second reading")
+    right_ax.set(xlim=(-0.1, 4.1), ylim=(4.7, 6.6), xlabel="weight $n$ of the second reading")
     right_ax.set_ylabel("$w$ (cm per kg)")
     for ax, title in (
-        (left_ax, "Readings 11 cm, and 13 cm counted $v$ times"),
+        (left_ax, "Readings 11 cm, and 13 cm counted $n$ times"),
         (right_ax, "A weight and a number of copies"),
     ):
         legend_above(ax, 2)

@@ -142,15 +142,18 @@ def mean_field() -> Figure:
     left_ax.set_xlabel("first weight, in posterior standard deviations")
     left_ax.set_ylabel("second weight")
     legend_above(left_ax, 2)
-    titled(left_ax, "Correlation $r = 0.9$: 1 and 2 standard deviations")
+    titled(left_ax, "Correlation 0.9: 1 and 2 standard deviations")
     fine = np.linspace(0, 0.995, 200)
     chosen = np.array([0, 0.3, 0.5, 0.7, 0.9, 0.99])
     right_ax.plot(
-        fine, -np.log(1 - fine**2) / 2, color=BLACK, label="$-\\frac{1}{2} \\log(1 - r^2)$"
+        fine,
+        -np.log(1 - fine**2) / 2,
+        color=BLACK,
+        label="$-\\frac{1}{2} \\log(1 - \\mathrm{Cor}^2)$",
     )
     right_ax.plot(chosen, gaps(chosen), "o", color=BLUE, label="from the determinants of D8")
     right_ax.set(xlim=(-0.02, 1.02), ylim=(-0.05, 2.4))
-    right_ax.set_xlabel("correlation $r$ of the two weights")
+    right_ax.set_xlabel("correlation $\\mathrm{Cor}$ of the two weights")
     right_ax.set_ylabel("gap to the log evidence (nats)")
     legend_above(right_ax, 2)
     titled(right_ax, "What the best mean field misses")

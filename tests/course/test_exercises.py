@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bbb_course import cards, judge
+from bbb_course import cards, effort, judge
 from bbb_course.keys import CHAPTERS, exercises, find, name_of
 from bbb_course.sandbox import grade_file
 from bbb_course.templates import BEGIN, END, SOLUTIONS, copy_templates, solution_paths, template
@@ -33,10 +33,43 @@ def test_every_exercise_has_its_file_in_the_order_of_the_book(capsys):
     assert main(["grade", "--list"]) == 0
     listed = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert listed == [
-        [path.relative_to(SOLUTIONS).with_suffix("").as_posix(), *find(name).tags]
+        [
+            path.relative_to(SOLUTIONS).with_suffix("").as_posix(),
+            f"{effort(name).minutes}",
+            "min",
+            effort(name).level,
+            *find(name).tags,
+        ]
         for name, path in SOLUTION_OF.items()
     ]
     assert set(SOLUTION_OF.values()) == set(SOLUTIONS.rglob("*.py"))
+
+
+def test_times_and_difficulties_follow_the_rule_of_the_page():
+    rule = " ".join(README[README.index("## Time and difficulty") :].split())
+    word, operation, result, derivative, mistake, scored = map(float, re.search(
+        r"([\d.]+) for each word .* ([\d.]+) for each operation .* ([\d.]+) for each result, "
+        r"([\d.]+) more .* ([\d.]+) for each known mistake, and ([\d.]+) for a scored", rule,
+    ).groups())  # fmt: skip
+    easy, medium = map(float, re.search(r"below ([\d.]+) is easy, below ([\d.]+) m", rule).groups())
+    for name, path in SOLUTION_OF.items():
+        exercise, found = find(name), effort(name)
+        is_scored = not hasattr(exercise, "returns")
+        minutes = (
+            word * len(ast.get_docstring(ast.parse(path.read_text("utf-8"))).split())
+            + operation * found.operations + result * len(getattr(exercise, "returns", ()))
+            + derivative * found.derivatives + mistake * len(getattr(exercise, "wrong", ()))
+            + scored * is_scored
+        )  # fmt: skip
+        assert abs(found.minutes - max(minutes, 5)) <= 2.5
+        points = found.derivatives + found.operations / 10 + 3 * is_scored
+        level = "easy" if points < easy else "medium" if points < medium else "hard"
+        assert found.level == level, name
+    # counted by hand
+    assert effort("softplus").operations == 2
+    assert effort("step_of_descent").operations == 4
+    assert effort("which_detector_sees_it").operations == 49  # detectors named
+    assert effort("value_and_gradient")[5:] == (2, 30)
 
 
 @pytest.mark.parametrize("name", SOLUTION_OF)
@@ -101,8 +134,8 @@ def test_the_readme_shows_what_the_grader_says():
 
 
 def test_the_texts_count_right():
-    assert len(exercises()) == len(SOLUTION_OF) == 70
+    assert len(exercises()) == len(SOLUTION_OF) == 71
     assert 500 < sum(len(getattr(one, "wrong", ())) for one in exercises().values()) < 600
-    assert "70 exercises in the order of the book" in (ROOT / "README.md").read_text("utf-8")
-    assert "70 exercises in twelve chapters" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert "71 exercises in the order of the book" in (ROOT / "README.md").read_text("utf-8")
+    assert "71 exercises in twelve chapters" in (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert re.findall(r"bbb_course/solutions/(\d\w+)\) \|", README) == list(CHAPTERS)

@@ -1,4 +1,4 @@
-"""D1 to D17, D29, D31 to D46, D60 to D63, D67, D68, D73 to D75: parts, rules, by algebra.
+"""D1 to D17, D29, D31 to D46, D60 to D63, D67, D68, D73 to D77: parts, rules, by algebra.
 
 D18 to D28, D30, D54, D55 and D56 are in test_our_estimator_proofs.py.
 """
@@ -1335,3 +1335,65 @@ def test_the_share_of_a_column_in_the_variance_of_predictions():
         for i, j, k in product(range(2), range(3), range(2))
     )
     equal(left_open, exchanged / 2)
+
+
+@pytest.mark.equation("D76")
+def test_temperature_and_the_factor_on_standard_deviations():
+    beta, ell = reals("beta"), reals("ell:2")
+    powers = [exp(beta * each) for each in ell]
+    p = [power / sum(powers) for power in powers]
+    nll = log(sum(powers)) - beta * ell[0]
+    mean = sum(p[k] * ell[k] for k in range(2))
+    slope = diff(nll, beta)
+    equal(slope, mean - ell[0])
+    equal(diff(p[1], beta), p[1] * (ell[1] - mean))
+    equal(diff(slope, beta), sum(p[k] * (ell[k] - mean) ** 2 for k in range(2)))
+    # the order of two classes stays
+    equal(log(p[0] / p[1]), beta * (ell[0] - ell[1]))
+    # real targets: c^2 is the mean of z^2, and the gain
+    c, z_square = positives("c z2")
+    change = log_gaussian(y, mu, c * s) - log_gaussian(y, mu, s)
+    z = (y - mu) / s
+    equal(change, -log(c) - z**2 / 2 * (c**-2 - 1))
+    mean_change = -log(c) - z_square / 2 * (c**-2 - 1)
+    assert sympy.solve(diff(mean_change, c), c) == [sqrt(z_square)]
+    gain = (c**2 - 1) / 2 - log(c)
+    equal(mean_change.subs(z_square, c**2), gain)
+    assert sympy.solve(diff(gain, c), c) == [1]  # where the gain is 0, its smallest value
+    assert gain.subs(c, 1) == 0
+    # half of the rows half as wide as they are, the other half twice
+    assert (Integer(4) + Rational(1, 4)) / 2 == Rational(17, 8)
+    # log c has the variance 1 / (2 N): that of z^2 is 2, and log c = log(mean z^2) / 2
+    equal((expectation(x**4, x) - expectation(x**2, x) ** 2) / 4, HALF)
+
+
+@pytest.mark.equation("D77")
+def test_a_conformal_bound_holds_the_share_that_it_says():
+    # every order of N + 1 scores, the last one new: the share is k / (N + 1), not about
+    for n in range(1, 6):
+        orders = list(permutations(range(n + 1)))
+        for k in range(1, n + 1):
+            inside = sum(order[-1] <= sorted(order[:-1])[k - 1] for order in orders)
+            assert Rational(inside, len(orders)) == Rational(k, n + 1)
+    # any scores, ties included: at least as many
+    for scores in product(range(3), repeat=4):
+        for k in range(1, 4):
+            inside = sum(
+                scores[new] <= sorted(scores[:new] + scores[new + 1 :])[k - 1] for new in range(4)
+            )
+            assert inside >= k
+    # rounding up adds less than 1 / (N + 1)
+    for n, percent in product(range(1, 40), range(1, 100)):
+        level = Rational(percent, 100)
+        share = Rational(sympy.ceiling(level * (n + 1)), n + 1)
+        assert level <= share < level + Rational(1, n + 1)
+        assert (share <= Rational(n, n + 1)) == (n >= 1 / (1 - level) - 1)
+    # the k-th smallest of N uniform numbers: its distribution function is that of the Beta law
+    u, n, k = sympy.Symbol("u"), 5, 4
+    at_least_k = sum(comb(n, j) * u**j * (1 - u) ** (n - j) for j in range(k, n + 1))
+    density = sympy.expand(diff(at_least_k, u))
+    equal(density, k * comb(n, k) * u ** (k - 1) * (1 - u) ** (n - k))
+    moments = [sympy.integrate(u**power * density, (u, 0, 1)) for power in (1, 2)]
+    assert moments[0] == Rational(k, n + 1)
+    variance = Rational(k * (n + 1 - k), (n + 1) ** 2 * (n + 2))
+    assert moments[1] - moments[0] ** 2 == variance

@@ -109,10 +109,10 @@ def test_usual_mixtures_of_gaussians_need_no_bracketing(monkeypatch):
     random = np.random.default_rng(2)
     mean = 0.2 * random.standard_normal((100, 50))
     sd = np.exp(0.3 * random.standard_normal((100, 50)))
-    monkeypatch.setattr(module, "MAX_STEPS", 2)
+    monkeypatch.setattr(module, "MAX_ROOT_STEPS", 2)
     roots = module._gaussian_roots(mean, sd, np.full(50, 0.05))
     assert np.isfinite(roots).sum() >= 40
-    monkeypatch.setattr(module, "MAX_STEPS", 4)
+    monkeypatch.setattr(module, "MAX_ROOT_STEPS", 4)
     monkeypatch.delattr(module, "_smallest")
     levels = np.array([0.05, 0.95])
     roots = module._gaussian_quantiles(GaussianLikelihood(), [mean, sd], levels)

@@ -264,6 +264,13 @@ def chapters(text: str) -> list[str]:
     return list(dict.fromkeys(target.partition("#")[0] for target in named))
 
 
+PATH = (  # from nothing to a choice of method: these pages need no other
+    "derivations/ten-minutes.md",
+    "derivations.md",
+    "derivations/prediction.md",
+    "derivations/has-it-converged.md",
+    "docs/choosing.md",
+)
 TEXT = DOCUMENT.read_text("utf-8")
 PAGES = {  # with links from the root
     page: from_root((ROOT / page).read_text("utf-8"), page)

@@ -1,7 +1,7 @@
 """Write what follows from the code: ``make generated`` after a change of a part or an equation.
 
 signatures.txt, proofs.md, the names in docs/parts.md and those that docstrings list, the table of
-schedules in docs/speed.md. A test compares each.
+schedules in docs/speed.md, that of times in exercises/README.md. A test compares each.
 """
 
 import re
@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from bbb_course.workload import effort_table  # noqa: E402
 from bbb_numpy.learners.defaults import strategy_table  # noqa: E402
 from bbb_numpy.learners.inference import inferences  # noqa: E402
 from bbb_numpy.registry import FAMILIES  # noqa: E402
@@ -80,7 +81,15 @@ def with_strategies(text):
     return f"{head}<!-- defaults -->\n{table}\n<!-- end of defaults -->{foot}"
 
 
+def with_efforts(text):
+    """Return exercises/README.md with the table of times and difficulties between its two marks."""
+    head, tail = text.split("<!-- effort -->\n")
+    foot = tail.partition("<!-- end of effort -->")[2]
+    return f"{head}<!-- effort -->\n{effort_table()}\n<!-- end of effort -->{foot}"
+
+
 GENERATED = {
+    "exercises/README.md": with_efforts,
     "docs/choosing.md": with_strategies,
     "docs/parts.md": with_parts,
     "docs/speed.md": with_schedules,

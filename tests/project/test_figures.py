@@ -25,6 +25,7 @@ TRAINING = (ROOT / "derivations" / "training.md").read_text("utf-8")
 CORRELATED = (ROOT / "derivations" / "correlated-posteriors.md").read_text("utf-8")
 NUMBERS_AND_PROOFS = (ROOT / "derivations" / "numbers-and-proofs.md").read_text("utf-8")
 PREDICTION = (ROOT / "derivations" / "prediction.md").read_text("utf-8")
+FURTHER_QUESTIONS = (ROOT / "derivations" / "further-questions.md").read_text("utf-8")
 IMAGE = re.compile(r"!\[([^\]]*)\]\(([^()\s]+)\)")
 SHORTEST_DESCRIPTION = 60  # characters: what is to be seen, and not only the name of it
 
@@ -349,7 +350,9 @@ def test_two_of_three_drawn_answers_hold_what_they_say_and_one_is_the_shortest(f
 
 @pytest.mark.equation("D57")
 def test_the_drawn_certificates_are_those_of_the_table(figures):
-    rows = re.findall(r"^\|[^|]*\| ([\d.]+) % \| ([\d.]+) \| \**([\d.]+) %", PREDICTION, re.M)
+    rows = re.findall(
+        r"^\|[^|]*\| ([\d.]+) % \| ([\d.]+) \| \**([\d.]+) %", FURTHER_QUESTIONS, re.M
+    )
     said = [[float(number) for number in row] for row in rows]
     drawn = [[wrong, kl if kl > 1e-4 else 0, bound] for _, wrong, kl, bound, _ in figures.CERTIFIED]
     assert said == drawn
@@ -1159,3 +1162,21 @@ def test_the_drawn_halves_are_the_derivative_through_the_weight_and_the_direct_o
     found = figures.halves(eps)
     assert np.allclose(found["mu"], (through, directly[0]), rtol=1e-5)
     assert np.allclose(found["rho"], (through * eps, directly[1]), rtol=1e-5, atol=1e-8)
+
+
+def test_calibration_after_training_has_the_numbers_of_its_page(figures):
+    page = " ".join((ROOT / "derivations" / "calibration-after-training.md").read_text().split())
+    held_out = figures.stated_classes(200, 0)
+    new_rows = figures.stated_classes(20_000, 1)
+    found, best = figures.fit_temperature(*held_out), figures.TOO_LARGE
+    losses = [figures.loss(*new_rows, 1 / t) for t in (1.0, found, best)]
+    assert f"$`T = {found:.2f}`$ is found" in page
+    assert "from {:.3f} to {:.3f} nats; the best $`T`$, 2.5, has {:.3f}".format(*losses) in page
+    others = [figures.fit_temperature(*figures.stated_classes(200, seed)) for seed in range(100)]
+    assert f"over such sets is {np.std(others):.2f}" in page
+    at = [0.0, 2.0, 3.0]
+    equal, by_sd = (figures.coverage_at(np.array(at), score) for score in ("absolute", "sd"))
+    assert [round(100 * share) for share in equal] == [100, 71, 24]
+    assert [round(100 * share) for share in by_sd] == [90, 90, 58]
+    assert "100 % of those at 0 and 71 % of those at 2 kg" in page
+    assert "equal width hold 24 %, those with the right noise 58 %" in page

@@ -121,6 +121,14 @@ def test_the_committed_notebook_is_what_its_script_makes(script):
 
 
 @each_notebook
+def test_a_notebook_says_how_long_it_takes(script):
+    notebook = execute.read_source(script)
+    minutes, seconds = execute.stated_times(notebook)
+    assert abs(minutes - execute.reading_minutes(notebook)) <= 5
+    assert 1 <= seconds <= 60
+
+
+@each_notebook
 def test_the_committed_outputs_are_complete_and_clean(script):
     assert problems(committed(script)) == []
 

@@ -13,7 +13,7 @@ Return N log 2 B, and its slopes for nll and for kl.
 Hint: the slope for nll would be 1 if there were no k. The slope for kl divided by that for nll is
 the weight that the KL term has in this objective; for the free energy it is 1.
 
-Read: D58 and D57 in derivations/prediction.md.
+Read: D58 and D57 in derivations/further-questions.md.
 """
 
 import numpy as np

@@ -15,7 +15,7 @@ Return kl(r || R), its slope for R, and the R after one step.
 
 Hint: at R = r the slope is 0, and no step can be taken.
 
-Read: D57 in derivations/prediction.md.
+Read: D57 in derivations/further-questions.md.
 """
 
 import numpy as np

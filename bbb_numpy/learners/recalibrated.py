@@ -1,0 +1,500 @@
+"""Fitted estimators corrected by held-out rows: `Recalibrated` and `Conformal`."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..evaluation.recalibration import (
+    conformal_quantile,
+    fit_sd_factor,
+    fit_temperature,
+    temper,
+)
+from ..numeric.layout import Array
+from ..numeric.validation import proper_fraction
+from .base import (  # they come from scikit-learn; without it, base says how to install it
+    BaseEstimator,
+    available_if,
+    check_is_fitted,
+    clone,
+    get_tags,
+    is_classifier,
+    shuffle,
+)
+
+__all__ = ["Conformal", "Recalibrated"]
+
+SCORES = ("interval", "sd", "absolute")
+TINY = float(np.finfo(np.float64).tiny)
+
+
+def _is_regressor(wrapper: HeldOutCalibration) -> bool:
+    """Return whether the wrapped estimator predicts numbers; raise AttributeError if not."""
+    if is_classifier(wrapper.estimator):
+        raise AttributeError("the wrapped estimator is a classifier")
+    return True
+
+
+def _is_classifier(wrapper: HeldOutCalibration) -> bool:
+    """Return whether the wrapped estimator predicts classes; raise AttributeError if not."""
+    if not is_classifier(wrapper.estimator):
+        raise AttributeError("the wrapped estimator predicts numbers, not classes")
+    return True
+
+
+for_numbers = available_if(_is_regressor)
+for_classes = available_if(_is_classifier)
+
+
+class HeldOutCalibration(BaseEstimator):
+    """Base class: an estimator, and rows that it has not seen.
+
+    `fit` trains a clone of the estimator and holds rows out; `calibrate` takes rows that the
+    estimator, already fitted, has not seen.
+    """
+
+    def __init__(
+        self, estimator: Any, held_out: float = 0.25, random_state: Any = None
+    ) -> None:
+        self.estimator = estimator
+        self.held_out = held_out
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: those of the wrapped estimator."""
+        return get_tags(self.estimator)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether `fit` or `calibrate` was called."""
+        return hasattr(self, "n_calibration_rows_")
+
+    @property
+    def classes_(self) -> Array:
+        """Labels (C,) of the fitted estimator."""
+        labels: Array = self.estimator_.classes_
+        return labels
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Hold rows out at random, fit a clone of the estimator to the others, and calibrate it.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs.
+        y : array-like (N,) or (N, K)
+            Targets, or labels of classes.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If too few rows are held out, or the estimator cannot be fitted to the others.
+        """
+        share = proper_fraction("held_out", self.held_out)
+        X, y = shuffle(X, y, random_state=self.random_state)
+        n_held_out = ceil(share * len(y))
+        self._check(n_held_out)
+        self.estimator_ = clone(self.estimator).fit(X[n_held_out:], y[n_held_out:])
+        return self._calibrate(X[:n_held_out], y[:n_held_out])
+
+    def _check(self, n_rows: int) -> None:
+        """Raise ValueError unless the arguments are valid and `n_rows` held-out rows are enough."""
+
+    def _calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Calibrate `estimator_` by held-out rows."""
+        if hasattr(self.estimator_, "exposure_scale_"):
+            raise ValueError(
+                "the estimator was fitted with an exposure, which is not supported here; model "
+                "y / exposure, with sample_weight=exposure"
+            )
+        self._check(len(y))
+        self._measure(X, y, sample_weight)
+        self.n_calibration_rows_ = len(y)
+        return self
+
+    def _measure(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Set the learned numbers, from held-out rows."""
+        raise NotImplementedError
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the score of the estimator: R^2, or the share of right labels.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs.
+        y : array-like (N,) or (N, K)
+            Targets, or labels of classes.
+        """
+        check_is_fitted(self)
+        return float(self.estimator_.score(X, y))
+
+    @for_classes
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities (N, C) of the estimator.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs.
+        """
+        check_is_fitted(self)
+        proba: Array = self.estimator_.predict_proba(X)
+        return proba
+
+    def _codes(self, y: Any) -> NDArray[np.intp]:
+        """Return the positions (N,) of labels in `classes_`; raise ValueError for unknown ones."""
+        labels = np.asarray(y)
+        codes = np.minimum(
+            np.searchsorted(self.classes_, labels), len(self.classes_) - 1
+        )
+        unknown = labels[self.classes_[codes] != labels]
+        if len(unknown):
+            raise ValueError(
+                f"held-out rows have the class {unknown.tolist()[0]!r}, which the estimator "
+                "was not fitted to; hold out other rows, by random_state"
+            )
+        return codes
+
+
+class Recalibrated(HeldOutCalibration):
+    """An estimator whose sureness is corrected by one number, from held-out rows (D76).
+
+    For classes it is a temperature: probabilities p become ``p^(1/T)``, divided by their sum. For
+    real targets it is a factor, for each output, by which predictive distributions are stretched
+    around their means. Neither changes what `predict` returns.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Learner, or another estimator with ``predict(X, return_std=True)`` or `predict_proba`.
+    held_out : float, default=0.25
+        Share of the rows that `fit` holds out, above 0 and below 1.
+    random_state : int, RandomState or None, default=None
+        Seed of the choice of held-out rows.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator.
+    temperature_ : float
+        Only of a classifier: T; above 1 where it was too sure.
+    sd_factor_ : ndarray (K,)
+        Only of a regressor: factor of each output; above 1 where it was too sure.
+    n_calibration_rows_ : int
+        Number of held-out rows.
+    """
+
+    def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Recalibrated:
+        """Calibrate the estimator, which is fitted already, by rows that it has not seen.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs.
+        y : array-like (N,) or (N, K)
+            Targets, or labels of classes.
+        sample_weight : array-like (N,), optional
+            Number of times that each row counts, >= 0.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If no temperature or factor is best, if predictions are of no normal scale (counts,
+            ``target_="log"``, infinite standard deviations), or after a fit with an exposure.
+        """
+        check_is_fitted(self.estimator)
+        self.estimator_ = self.estimator
+        return self._calibrate(X, y, sample_weight)
+
+    def _measure(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Set the temperature, or the factors."""
+        if is_classifier(self.estimator_):
+            log_proba = self._log_proba(X)
+            self.temperature_ = fit_temperature(
+                log_proba, self._codes(y), sample_weight
+            )
+            return
+        fitted = getattr(self.estimator_, "estimator_", None)
+        likelihood = getattr(getattr(fitted, "model", None), "likelihood", None)
+        is_log = getattr(self.estimator_, "target_", "identity") == "log"
+        if is_log or getattr(likelihood, "target_kind", "real") != "real":
+            raise ValueError(
+                "a factor on standard deviations suits real targets on their own scale; for counts "
+                "and target='log' use Conformal"
+            )
+        mean, sd = self.estimator_.predict(X, return_std=True)
+        if not np.isfinite(sd).all():
+            raise ValueError(
+                "the predictive standard deviation is infinite (Student's t); use Conformal"
+            )
+        n_rows = len(mean)
+        self.sd_factor_ = fit_sd_factor(
+            mean.reshape(n_rows, -1),
+            sd.reshape(n_rows, -1),
+            np.reshape(y, (n_rows, -1)),
+            sample_weight,
+        )
+
+    def _log_proba(self, X: Any) -> Array:
+        """Return log probabilities (N, C) of the estimator; those of 0 as the smallest float."""
+        if hasattr(self.estimator_, "predict_log_proba"):
+            log_proba = self.estimator_.predict_log_proba(X)
+            return np.maximum(log_proba, np.log(TINY))
+        return np.log(np.maximum(self.estimator_.predict_proba(X), TINY))
+
+    @for_classes
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities (N, C) at the temperature `temperature_`.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs.
+        """
+        check_is_fitted(self)
+        return temper(self._log_proba(X), self.temperature_)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the estimator's labels or means, and with `return_std` standard deviations.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs.
+        return_std : bool
+            Whether to return the corrected standard deviations of y too; of a regressor only.
+        """
+        check_is_fitted(self)
+        if not return_std:
+            return self.estimator_.predict(X)
+        mean, sd = self.estimator_.predict(X, return_std=True)
+        return mean, sd * self._factor(mean)
+
+    @for_numbers
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
+        """Return the estimator's intervals, stretched around the mean by `sd_factor_`.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs.
+        coverage : float
+            Probability of the intervals.
+
+        Returns
+        -------
+        ndarray (N, 2) or (N, K, 2)
+            Lower and upper ends, in units of y.
+        """
+        check_is_fitted(self)
+        ends = self.estimator_.predict_interval(X, coverage)
+        mean = self.estimator_.predict(X)
+        factor = np.broadcast_to(self._factor(mean), mean.shape)[..., None]
+        stretched: Array = mean[..., None] + factor * (ends - mean[..., None])
+        return stretched
+
+    def log_predictive_density(self, X: Any, y: Any) -> Array:
+        """Return the log density (N,) of targets, in nats; for classes log probabilities.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs.
+        y : array-like (N,) or (N, K)
+            Targets, or labels of classes.
+        """
+        check_is_fitted(self)
+        if is_classifier(self.estimator_):
+            codes = self._codes(y)
+            proba = self.predict_proba(X)
+            return np.log(proba[np.arange(len(codes)), codes])
+        mean = self.estimator_.predict(X)
+        factor = self._factor(mean)
+        # density of the unstretched y times its slope, 1 / factor (D76)
+        log_density = self.estimator_.log_predictive_density(
+            X, mean + (y - mean) / factor
+        )
+        corrected: Array = log_density - np.log(self.sd_factor_).sum()
+        return corrected
+
+    def _factor(self, mean: Array) -> Any:
+        """Return the factors as they multiply arrays of the shape of `mean`, (N,) or (N, K)."""
+        return self.sd_factor_ if mean.ndim > 1 else self.sd_factor_[0]
+
+
+class Conformal(HeldOutCalibration):
+    """An estimator with intervals, or sets of classes, that hold what they say (D77).
+
+    If held-out rows and new ones are exchangeable, a new target is inside with a probability of at
+    least `coverage`, whatever the estimator and the law of the data; without ties of less than
+    ``coverage + 1 / (N + 1)``. It is an average over rows: among those of one kind the share may be
+    another, and rows of another law have no guarantee.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Learner, or another estimator with the method that `conformity_score` needs.
+    coverage : float, default=0.9
+        Probability that a target is inside; N >= coverage / (1 - coverage) rows are needed.
+    conformity_score : {'interval', 'sd', 'absolute'}, default='interval'
+        How far a target is from its prediction. 'interval' is the distance beyond the end of
+        ``predict_interval(X, coverage)``, negative inside: all intervals grow by one length
+        (conformalised quantile regression). 'sd' is ``|y - mean| / sd``: all grow by one factor.
+        'absolute' is ``|y - mean|``: all are equally wide. Of classes it is 1 - p of the label.
+    held_out : float, default=0.25
+        Share of the rows that `fit` holds out, above 0 and below 1.
+    random_state : int, RandomState or None, default=None
+        Seed of the choice of held-out rows.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator.
+    bound_ : ndarray () or (K,)
+        Largest score of a target that is inside, for each output.
+    n_calibration_rows_ : int
+        Number N of held-out rows.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        coverage: float = 0.9,
+        conformity_score: str = "interval",
+        held_out: float = 0.25,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(estimator, held_out, random_state)
+        self.coverage = coverage
+        self.conformity_score = conformity_score
+
+    def calibrate(self, X: Any, y: Any) -> Conformal:
+        """Calibrate the estimator, which is fitted already, by rows that it has not seen.
+
+        Rows have no weights: the guarantee is for rows as they are drawn.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs.
+        y : array-like (N,) or (N, K)
+            Targets, or labels of classes. Of several outputs each has its own guarantee.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there are too few rows for `coverage`, or after a fit with an exposure.
+        """
+        check_is_fitted(self.estimator)
+        self.estimator_ = self.estimator
+        return self._calibrate(X, y)
+
+    def _check(self, n_rows: int) -> None:
+        """Raise ValueError unless the arguments are valid and `n_rows` held-out rows are enough."""
+        if self.conformity_score not in SCORES:
+            raise ValueError(
+                f"conformity_score must be one of {', '.join(map(repr, SCORES))}; got "
+                f"{self.conformity_score!r}"
+            )
+        conformal_quantile(np.zeros(n_rows), self.coverage)
+
+    def _measure(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Set the bound of the scores."""
+        if is_classifier(self.estimator_):
+            codes = self._codes(y)
+            proba = self.estimator_.predict_proba(X)
+            scores = 1.0 - proba[np.arange(len(codes)), codes]
+        else:
+            low, high, unit = self._prediction(X)
+            if low.shape != np.shape(y):
+                raise ValueError(
+                    f"y must have the shape of the predictions, {low.shape}; got {np.shape(y)}"
+                )
+            targets = np.asarray(y, float)
+            scores = np.maximum(low - targets, targets - high) / unit  # D77
+        self.bound_ = conformal_quantile(scores, self.coverage)
+
+    def _prediction(self, X: Any) -> tuple[Array, Array, Any]:
+        """Return ends of intervals of the estimator, (N,) or (N, K), and the unit of the score."""
+        if self.conformity_score == "interval":
+            ends = self.estimator_.predict_interval(X, self.coverage)
+            return ends[..., 0], ends[..., 1], 1.0
+        if self.conformity_score == "sd":
+            mean, sd = self.estimator_.predict(X, return_std=True)
+            if not (np.isfinite(sd).all() and (sd > 0).all()):
+                raise ValueError(
+                    "conformity_score='sd' needs finite standard deviations > 0; use 'interval'"
+                )
+            return mean, mean, sd
+        mean = self.estimator_.predict(X)
+        return mean, mean, 1.0
+
+    def predict(self, X: Any, **options: Any) -> Any:
+        """Return the predictions of the estimator: means or labels, which calibration leaves.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs.
+        **options : Any
+            Other arguments of the estimator's `predict`.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict(X, **options)
+
+    @for_numbers
+    def predict_interval(self, X: Any) -> Array:
+        """Return intervals of the probability `coverage` for new targets, in units of y.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs.
+
+        Returns
+        -------
+        ndarray (N, 2) or (N, K, 2)
+            Lower and upper ends.
+        """
+        check_is_fitted(self)
+        low, high, unit = self._prediction(X)
+        low, high = low - self.bound_ * unit, high + self.bound_ * unit
+        # an interval that shrinks by more than its width is a point
+        middle = 0.5 * (low + high)
+        return np.stack([np.minimum(low, middle), np.maximum(high, middle)], axis=-1)
+
+    @for_classes
+    def predict_set(self, X: Any) -> NDArray[np.bool_]:
+        """Return the sets of classes that hold the label with the probability `coverage`.
+
+        Parameters
+        ----------
+        X : array-like (N, d_in) or DataFrame
+            Inputs.
+
+        Returns
+        -------
+        ndarray of bool (N, C)
+            Whether each class of `classes_` is in the set of the row. A set may be empty: no class
+            is as probable as those of held-out rows.
+        """
+        check_is_fitted(self)
+        proba = self.estimator_.predict_proba(X)
+        inside: NDArray[np.bool_] = 1.0 - proba <= self.bound_
+        return inside

@@ -1,0 +1,43 @@
+"""The path: five pages that need no other, marked in every list."""
+
+from itertools import pairwise
+
+import pytest
+from project.book import PATH, ROOT, from_root, links
+
+LARGEST_PATH = 25_000  # words, as `words` counts them
+LISTS = ("derivations.md", "README.md", "docs/using.md", "site/index.md", "exercises/README.md")
+
+
+def text(page: str) -> str:
+    return from_root((ROOT / page).read_text("utf-8"), page)
+
+
+def title(page: str) -> str:
+    return text(page)[2:].splitlines()[0]
+
+
+def words(markdown: str) -> int:
+    """Return how many words `wc -w` counts: of prose, tables, formulas, code, descriptions."""
+    return len(markdown.split())
+
+
+def test_the_path_is_read_in_an_afternoon() -> None:
+    assert sum(words(text(page)) for page in PATH) <= LARGEST_PATH
+
+
+@pytest.mark.parametrize("page", LISTS)
+def test_a_list_of_contents_marks_the_path(page: str) -> None:
+    """One paragraph or list that begins with **The path** leads to its five pages, in order."""
+    _, after = text(page).split("**The path**", 1)
+    targets = [link.target.partition("#")[0] or page for link in links(after)]
+    found = [target for target in dict.fromkeys(targets) if target in PATH]
+    expected = [step for step in PATH if step in found]
+    assert found == expected
+    assert len(expected) == len(PATH)
+
+
+def test_each_step_of_the_path_ends_with_a_link_to_the_next() -> None:
+    for page, after in pairwise(PATH):
+        last = " ".join(text(page).split("\n\n")[-1].split())
+        assert f"next on the path: [{title(after)}]({after})" in last, page
