@@ -70,8 +70,9 @@ mutation: $(VENV)/.test  ## grade the tests by changes planted in the code; hour
 notebooks: $(VENV)/.test  ## run the notebooks again and store their outputs
 	$(BIN)/python notebooks/execute.py
 
-figures: $(VENV)/.base  ## draw the figures of the derivations and the README's moving one again
+figures: $(VENV)/.base  ## draw the figures of the derivations, the README's moving one and those of the slides again
 	$(BIN)/python figures/derivations.py
+	$(BIN)/python figures/slides.py
 
 generated: $(VENV)/.test  ## signatures.txt, proofs.md and lists of parts, after adding a part or an equation
 	$(BIN)/python tests/project/generated.py
