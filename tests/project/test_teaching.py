@@ -8,6 +8,7 @@ from project.book import ROOT
 
 from bbb_course.keys import find, name_of
 from bbb_course.templates import SOLUTIONS, solution_paths
+from bbb_course.workload import effort
 
 TEXT = teaching.PAGE.read_text("utf-8")
 TABLES = teaching.tables(TEXT)
@@ -88,12 +89,14 @@ def test_an_hour_of_practice_leaves_each_row_the_time_that_it_takes(table):
         assert needed <= end - start, f"{row[0]}: {needed} minutes"
 
 
-def test_the_files_to_grade_are_the_homework_of_the_week():
-    commands = re.findall(r"^\*\*Grade\*\* with `(.*)`|\. \*\*Grade\*\* with `(.*?)`", TEXT, re.M)
+def test_the_files_to_grade_are_the_homework_of_the_week_and_its_points_are_right():
+    commands = re.findall(r"\*\*Grade\*\* with `(.*?)`: (\d+) points", TEXT)
     assert len(commands) == 4
-    for globs, homework in zip(commands, column(FOUR_WEEKS, "homework"), strict=True):
-        graded = {path for glob in "".join(globs).split() for path in SOLUTIONS.glob(glob)}
+    for (globs, points), homework in zip(commands, column(FOUR_WEEKS, "homework"), strict=True):
+        graded = {path for glob in globs.split() for path in SOLUTIONS.glob(glob)}
         assert graded == set(teaching.exercise_paths(homework))
+        hard = [path for path in graded if effort(name_of(path)).level == "hard"]
+        assert int(points) == len(graded) + len(hard)
 
 
 def test_the_practice_is_what_the_plan_sets_in_class():
