@@ -137,7 +137,7 @@ def landing() -> Figure:
 
 
 def one_rho(mu: float, eps: Any) -> Any:
-    """Return the gradient for rho over s(rho) (K30) of the spring at the best sigma."""
+    """Return the gradient for rho over sig(rho) (K30) of the spring at the best sigma."""
     return SPRING[1] * (mu + WIDTH * eps - MEAN) * eps - 1 / WIDTH
 
 
@@ -260,7 +260,7 @@ ON_THE_WAY = (4.6, 0.2)  # mean and standard deviation of q
 
 
 def halves(eps: Any) -> dict[str, tuple[Any, Any]]:
-    """Return both halves of the spring's gradient for mu and, over s(rho), for rho (W4, W5)."""
+    """Return both halves of the spring's gradient for mu and, over sig(rho), for rho (W4, W5)."""
     mu, sigma = ON_THE_WAY
     through = SPRING[1] * (mu + sigma * eps - MEAN) - eps / sigma  # df/dw
     return {"mu": (through, eps / sigma), "rho": (through * eps, (eps**2 - 1) / sigma)}

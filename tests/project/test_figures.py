@@ -1180,3 +1180,80 @@ def test_calibration_after_training_has_the_numbers_of_its_page(figures):
     assert [round(100 * share) for share in by_sd] == [90, 90, 58]
     assert "100 % of those at 0 and 71 % of those at 2 kg" in page
     assert "equal width hold 24 %, those with the right noise 58 %" in page
+
+
+APPROXIMATIONS = (ROOT / "derivations" / "approximations.md").read_text("utf-8")
+
+
+def row_of(name):
+    """Return the numbers in a row of the table of approximations."""
+    (row,) = re.findall(rf"^\| {re.escape(name)} \|(.*)\|$", APPROXIMATIONS, re.M)
+    return np.array([float(cell.strip(" *")) for cell in row.split("|")])
+
+
+@pytest.mark.equation("D79")
+def test_dropout_believes_in_the_same_width_whatever_the_rows(figures):
+    at = np.array([[2.0]])
+    exact = [figures.exact_spread(n, at)[0] for n in (10, 10_000)]
+    believed = [figures.dropout_spread(10_000, p, at)[0] for p in (0.1, 0.02)]
+    said = numbers(
+        r"falls from ([\d.]+) mm at 10 rows to ([\d.]+) at 10,000; dropout stays at ([\d.]+) mm "
+        r"with p = 0.1 and ([\d.]+) with",
+        APPROXIMATIONS,
+    )
+    assert np.allclose([*exact, *believed], said, rtol=0.02)
+    few = [figures.dropout_spread(10, p, at)[0] for p in (0.1, 0.02)]
+    assert np.allclose(few, believed, rtol=0.1)
+
+
+@pytest.mark.equation("D80")
+def test_the_cloud_of_sgd_in_the_figure_has_the_variance_of_its_line(figures):
+    curvatures = np.array([20.0, 300.0, 3000.0])
+    for step in (0.01, 0.04):
+        law = figures.sgd_variance(curvatures, step, 10)
+        rates = step * curvatures / figures.ROWS
+        path = figures.sgd_path(curvatures, step, 10, 30_000, 3)[2000:]
+        error = np.sqrt(2 / (len(path) * np.minimum(rates, 1)))
+        assert (abs(path.var(axis=0) / law - 1) < 4 * error).all()
+        right = 2 * 10 * figures.ROWS / (step * (figures.ROWS + 10))
+        assert f"{right:,.0f} for" in APPROXIMATIONS
+        assert figures.sgd_variance(right, step, 10) == pytest.approx(1 / right)
+    steps = 2 * 10 / (figures.ROWS + 10) * figures.ROWS / curvatures
+    ratio = curvatures * figures.sgd_path(curvatures, steps, 10, 30_000).var(axis=0)
+    assert np.allclose(ratio, 1, atol=0.1)
+    # the variance of ten snapshots, five steps apart
+    rate = 0.04 * 300 / figures.ROWS
+    paths = np.stack([figures.sgd_path(np.full(400, 300.0), 0.04, 10, 200, 5)[-46::5]])[0]
+    r = (1 - rate) ** 5
+    share = 1 - 2 / 90 * sum((10 - t) * r**t for t in range(1, 10))
+    drawn = paths.var(axis=0, ddof=1).mean() / figures.sgd_variance(300.0, 0.04, 10)
+    assert drawn == pytest.approx(share, abs=4 * share * np.sqrt(2 / 9 / 400))
+
+
+@pytest.mark.slow
+@pytest.mark.equation("D78", "D79", "D80")
+def test_the_table_of_approximations_is_what_the_calls_give(figures):
+    at = np.array([[0.0], [2.0], [6.0]])
+
+    def both(weights):
+        return np.concatenate(
+            [figures.spread(linear, weights(linear), at) for linear in (True, False)]
+        )
+
+    exact = np.concatenate(
+        [figures.exact_spread(100, at), figures.spread(False, figures.exact_draws(), at)]
+    )
+    said = row_of("exact; HMC")
+    assert np.allclose(exact[:3], said[:3], rtol=0.02)
+    assert np.allclose(exact[3:], said[3:], rtol=0.25)  # of chains
+    for name, weights in {
+        "ensemble, plain": lambda linear: figures.members(linear, False),
+        "ensemble, anchored": lambda linear: figures.members(linear, True),
+        "dropout, $`p = 0.02`$": lambda linear: figures.dropout_draws(linear, 0.02),
+        "dropout, $`p = 0.1`$": lambda linear: figures.dropout_draws(linear, 0.1),
+        r"SWAG, $`\eta = 0.002`$": lambda linear: figures.swag_draws(linear, 0.002),
+        r"SWAG, $`\eta = 0.02`$": lambda linear: figures.swag_draws(linear, 0.02),
+    }.items():
+        assert np.allclose(both(weights), row_of(name), rtol=0.05, atol=0.006), name
+    of_line = figures.spread(True, figures.dropout_draws(True, 0.1), at)
+    assert np.allclose(of_line, figures.dropout_spread(100, 0.1, at), rtol=0.05, atol=1e-6)
