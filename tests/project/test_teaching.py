@@ -1,6 +1,11 @@
 """docs/teaching.md: its hours are those of slides, exercises and pages; what it cites exists."""
 
+import json
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 
 import pytest
 from project import teaching
@@ -120,3 +125,20 @@ def test_every_preset_that_it_shows_exists():
     for page, preset in presets:
         script = (ROOT / "site/playground" / pages[page]).read_text("utf-8")
         assert re.search(rf"^  {preset}: \{{$", script, re.MULTILINE), preset
+
+
+@pytest.mark.slow
+def test_the_loop_that_grades_a_class_writes_a_file_for_each_student(tmp_path):
+    (loop,) = re.findall(r"^```sh\n(mkdir -p marks\n.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    exercises = sorted(SOLUTIONS.glob("02_*/[56]_*.py"))
+    handed_in = {"anna maria": exercises, "ben": exercises[:1]}
+    for student, paths in handed_in.items():
+        for path in paths:
+            copy = tmp_path / "handed-in" / student / path.relative_to(SOLUTIONS)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
+    command = f'bbb-numpy() {{ {shlex.quote(sys.executable)} -m bbb_numpy "$@"; }}\n'
+    subprocess.run(["bash", "-c", command + loop], cwd=tmp_path, check=True, timeout=120)
+    for student, paths in handed_in.items():
+        marks = json.loads((tmp_path / "marks" / f"{student}.json").read_text("utf-8"))
+        assert marks["passed"] == marks["of"] == len(paths)
