@@ -577,8 +577,9 @@ def test_a_printed_lecture_has_a_page_for_each_slide(built, browser, deck, query
         n_slides -= source.count(" min, only in the long version.")
     browser.get(f"{(built / 'slides' / deck).as_uri()}.html?{query}")
     browser.execute_async_script(
-        "const done = arguments[0];"
-        "Reveal.isReady() ? done() : Reveal.addEventListener('pdf-ready', done)"
+        "const done = arguments[0], pages = () => document.querySelector('.pdf-page');"
+        "const wait = () => pages() ? done() : setTimeout(wait, 50);"
+        "wait();"
     )
     options = {"printBackground": True, "preferCSSPageSize": True}
     printed = b64decode(browser.execute_cdp_cmd("Page.printToPDF", options)["data"])
