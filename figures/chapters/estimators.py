@@ -98,7 +98,7 @@ def straying() -> Figure:
         for row, values in enumerate(strayed(mu, sigma, rng.standard_normal((150, 2))).values()):
             ax.plot(values, row + rng.uniform(-0.28, 0.28, 150), "o", color=BLUE, ms=2.5, alpha=0.5,
                     mew=0, label=None if row else "an estimate from two samples")  # fmt: skip
-        ax.set(xlim=(-40, 30), ylim=(5.5, -0.5))
+        ax.set(xlim=(-40, 30), ylim=(5.5, -0.5), xticks=(-20, 0, 20))
         ax.set_xlabel("estimate of $\\partial F / \\partial \\mu$ (nats per cm/kg)")
         ax.set_title(title, loc="left", fontsize="medium")
     axes[0].set_yticks(range(6), ESTIMATORS)
@@ -111,7 +111,7 @@ def straying() -> Figure:
 
 def landing() -> Figure:
     """Draw the standard deviation of both gradients for mu against sigma of q."""
-    figure = Figure(figsize=(6.4, 3.9), layout="constrained")
+    figure = Figure(figsize=(4.8, 3.9), layout="constrained")
     ax = figure.subplots()
     sigma = np.geomspace(0.004, 1, 800)
     stiff = SPRING[1]
