@@ -55,7 +55,7 @@ def tables(text):
 
 
 def slides(deck):
-    """Return the titles of a lecture's slides, and their minutes, in their order."""
+    """Return the titles of a lecture's slides, and their minutes in its short version, in order."""
     text = (ROOT / f"site/slides/{deck}.md").read_text("utf-8")
     minutes = {}
     for slide in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
