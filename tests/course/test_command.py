@@ -168,8 +168,10 @@ def graded(tmp_path, monkeypatch, capsys):
 
 
 def test_the_page_for_teachers_names_the_fields_that_there_are_and_their_types(graded):
-    types = {"string": str, "strings": str, "boolean": bool, "integer": int, "integers": int,
-             "number": (int, float), "numbers": (int, float), "list": list, "object": dict}  # fmt: skip
+    types = {
+        "string": str, "strings": str, "boolean": bool, "integer": int, "integers": int,
+        "number": (int, float), "numbers": (int, float), "list": list, "object": dict,
+    }  # fmt: skip
     whole, each = [
         {
             name: types[row.split("|")[2].strip()]
