@@ -29,7 +29,7 @@ function look() {
     }
   };
   const right = [...document.querySelectorAll("article, article *")]
-    .filter(element => element.checkVisibility() && !element.closest("svg, math, script"))
+    .filter(element => element.checkVisibility() && !element.closest("svg, math, script, .piece > img"))
     .filter(element => !inside(element))
     .map(element => element.getBoundingClientRect().right);
   return {
