@@ -9,10 +9,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from PIL import Image
 
 from bbb_numpy.evaluation.calibration import crps_gaussian
 from bbb_numpy.evaluation.convergence import convergence
+from bbb_numpy.plots import style
 from bbb_studies.kebude import regression
 from exactgrad import prove_same
 
@@ -80,12 +84,61 @@ def test_every_figure_that_can_be_drawn_is_in_the_book_once(figures):
     assert sorted(linked) == sorted([*drawn, ROOT / "figures" / "training.png"])
 
 
+SITE_CSS = (ROOT / "site/static/site.css").read_text("utf-8")
+NIGHT = (19, 20, 22)  # of the site; that of GitHub is (13, 17, 23)
+
+
+def luminance(colours):
+    """Return the relative luminance of colours (..., 3) of 0 to 255, as WCAG defines it."""
+    share = np.asarray(colours, float) / 255
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+def contrast(colours, ground):
+    """Return the contrasts of colours (..., 3) to a ground, from 1 to 21."""
+    light, dark = luminance(colours) + 0.05, luminance(ground) + 0.05
+    return np.maximum(light, dark) / np.minimum(light, dark)
+
+
 def contrasts(colours):
     """Return the smaller of the contrasts of colours (K, 3) to a white and to a dark page."""
-    linear = np.concatenate([colours, [(255, 255, 255), (13, 17, 23)]]) / 255
-    linear = np.where(linear <= 0.04045, linear / 12.92, ((linear + 0.055) / 1.055) ** 2.4)
-    *light, white, dark = 0.05 + linear @ [0.2126, 0.7152, 0.0722]
-    return np.minimum(white / np.array(light), np.array(light) / dark)
+    return np.minimum(contrast(colours, (255, 255, 255)), contrast(colours, (13, 17, 23)))
+
+
+def brightness(selector):
+    """Return the factor of the style sheet's filter on pictures without a ground."""
+    rule = rf"^{re.escape(selector)}img\.figure {{ filter: brightness\(([\d.]+)\); }}$"
+    return float(re.search(rule, SITE_CSS, re.MULTILINE)[1])
+
+
+# By day and by night: the page, and what the filter multiplies red, green and blue by
+GROUNDS = (
+    ((255, 255, 255), brightness("")),
+    (NIGHT, brightness('body[data-theme="dark"] ')),
+)
+
+
+def contrasts_on_the_site(colours):
+    """Return the smaller of the contrasts of colours (K, 3) by day and by night, as filtered."""
+    filtered = ((np.minimum(factor * np.asarray(colours, float), 255), g) for g, factor in GROUNDS)
+    return np.minimum(*(contrast(seen, ground) for seen, ground in filtered))
+
+
+def test_every_colour_of_the_palette_reads_by_day_and_by_night_on_the_site(figures):
+    palette = [value for name, value in vars(style).items() if name.isupper()]
+    assert len(palette) > 8
+    grounds = importlib.import_module("chapters.grounds")
+    for colour in palette:
+        faint = (*to_rgba(colour)[:3], 0.3)
+        *line, opacity = grounds.on_both(Line2D([], []), "color", faint)
+        text = grounds.on_both(Text(), "color", colour)[:3]
+        assert contrasts_on_the_site([255 * np.array(text)]).min() >= 4.5, colour
+        for ground, factor in GROUNDS:
+            filtered = np.minimum(factor * 255 * np.array(line), 255)
+            seen = opacity * filtered + (1 - opacity) * np.array(ground)
+            assert contrast(seen, ground) >= 3.0, colour
+    assert contrasts_on_the_site([255 * np.array(to_rgba(grounds.INK)[:3])]).min() >= 4.5
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("figures/*.png")), ids=lambda path: path.stem)
@@ -96,10 +149,13 @@ def test_a_picture_reads_on_a_white_and_on_a_dark_page(path):
     found, counts = np.unique(pixels[pixels[:, 3] == 255].view(np.uint32), return_counts=True)
     colours = found.view(np.uint8).reshape(-1, 4)[:, :3]
     text = np.ptp(colours, axis=1) < 3
-    assert contrasts(colours[text][np.argsort(counts[text])[-2:]]).max() > 4.0
+    inks = colours[text][np.argsort(counts[text])[-2:]]
+    assert contrasts(inks).max() > 4.0
+    assert contrasts_on_the_site(inks).max() >= 4.5
     often = (counts > 3e-4 * len(pixels)) & (colours.min(axis=1) < 255)  # a white mark has a rim
     if path.stem != "shadows":  # a map
         assert contrasts(colours[often]).min() > 2.9
+        assert contrasts_on_the_site(colours[often]).min() >= 3.0
 
 
 @pytest.fixture(scope="module")
