@@ -105,6 +105,9 @@ def layer_by_layer(model: Model, x: Sequence[float], n_draws: int, seed: int = 0
     return z[:, :, 0]
 
 
+N_DRAWS = 15_000
+
+
 def gp_limit() -> Figure:
     """Draw the covariance with f(1), and the excess kurtosis by width."""
     figure = Figure(figsize=(9.6, 3.9), layout="constrained")
@@ -115,19 +118,19 @@ def gp_limit() -> Figure:
         kernel = gp_kernel(model, INPUTS, [[1.0]])[:, 0]
         layers = "1 hidden layer" if depth == 1 else f"{depth} layers"
         left_ax.plot(INPUTS, kernel, dash, color=colour, label=layers)
-        f = layer_by_layer(model, (*places, 1.0), 4000)
+        f = layer_by_layer(model, (*places, 1.0), N_DRAWS)
         left_ax.plot(places, f[:, :-1].T @ f[:, -1] / len(f), "o", color=colour, ms=4)
     left_ax.set(xlabel="x (dimensionless)", ylabel="covariance of f(x) and f(1)", xlim=(-3, 3))
     legend_above(left_ax, 3)
-    titled(left_ax, "Kernel, and 4,000 networks of width 100")
+    titled(left_ax, "The limit, and networks of width 100")
     widths = np.array([5, 10, 30, 100, 300, 1000])
     for depth, colour, dash in ((1, BLUE, "-"), (3, GREEN, "--"), (10, VERMILLION, "-.")):
         excess = [kurtosis(n, depth) for n in widths]
         layers = "1 hidden layer" if depth == 1 else f"{depth} layers"
         right_ax.plot(widths, excess, dash, color=colour, label=layers)
         for n in (5, 10, 30, 100):
-            if excess[list(widths).index(n)] < 10:
-                f = layer_by_layer(prior_model(n, depth), (1.0,), 40_000)[:, 0]
+            if excess[list(widths).index(n)] < 2:
+                f = layer_by_layer(prior_model(n, depth), (1.0,), 100_000)[:, 0]
                 drawn = np.mean(f**4) / np.mean(f**2) ** 2 - 3
                 right_ax.plot(n, drawn, "o", color=colour, ms=4)
     right_ax.set(xscale="log", yscale="log", xlabel="units of a hidden layer, $H$")
@@ -187,9 +190,9 @@ def depths() -> Figure:
     plain_numbers(left_ax.yaxis)
     legend_above(left_ax, 4)
     titled(left_ax, "ReLU: all inputs become one")
-    for gain, colour, dash in ((0.8, BLUE, "-"), (1.5, GREY, "--"), (4.0, VERMILLION, "-.")):
+    for gain, colour, dash in ((1.0, BLUE, "-"), (2.0, GREY, "--"), (4.0, VERMILLION, "-.")):
         found = tanh_correlations(gain, 0.9, 30)
-        right_ax.plot(found, dash, color=colour, label=f"$H s^2$ = {gain:g}")
+        right_ax.plot(found, dash, color=colour, label=f"$H s^2 = {gain:g}$")
     right_ax.set(xlim=(0, 30), ylim=(-0.05, 1.05), xlabel="hidden layers $l$")
     right_ax.set_ylabel("correlation of f(x) and f(x')")
     legend_above(right_ax, 3)
