@@ -1,4 +1,7 @@
-"""What a prior on the weights means for functions: the Gaussian process of wide networks (D81)."""
+"""What a prior on the weights means for functions: the Gaussian process of wide networks (D81).
+
+`gp_kernel` is its covariance, `excess_kurtosis` says how far from it a ReLU network is (D82).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from ..numeric.validation import InstanceOf, Numbers, accepts
 from ..parts.activations import ACTIVATIONS
 from ..parts.priors import GaussianPrior, LayerwiseGaussianPrior
 
-__all__ = ["gp_kernel"]
+__all__ = ["excess_kurtosis", "gp_kernel"]
 
 # The trapezoidal rule for N(0, 1), in each of two directions. Its error falls exponentially in the
 # ratio of the width of the activation's bend to that of a step.
@@ -87,6 +90,57 @@ def gp_kernel(model: Model, x: Any, others: Any = None) -> Array:
     return kernel
 
 
+@accepts(model=InstanceOf(Model))
+def excess_kurtosis(model: Model, x: Any) -> Array:
+    """Return how heavy the tails of a ReLU network's outputs are under its prior (D82).
+
+    It is 0 for a Gaussian, and falls in proportion to depth / width: where it is small, `gp_kernel`
+    describes the functions that the network itself draws.
+
+    Parameters
+    ----------
+    model : Model
+        ReLU network with a `GaussianPrior` or `LayerwiseGaussianPrior` of fixed scales, whose mean
+        is 0. Its likelihood is not used.
+    x : array-like (N, d_in)
+        Rows, as the network reads them.
+
+    Returns
+    -------
+    ndarray (N,)
+        E f^4 / (E f^2)^2 - 3 of an output at each row, exactly.
+
+    Raises
+    ------
+    ValueError
+        If the prior is another, its scales are learned, or the activation is not ReLU.
+
+    Examples
+    --------
+    >>> from bbb_numpy import MLP, LayerwiseGaussianPrior, Model
+    >>> from bbb_numpy.evaluation.function_space import excess_kurtosis
+    >>> for sizes in [(1, 5, 1), (1, 100, 1), (1, 100, 100, 100, 1)]:
+    ...     print(excess_kurtosis(Model(MLP(sizes), LayerwiseGaussianPrior()), [[1.0]]).round(2))
+    [2.08]
+    [0.15]
+    [0.45]
+    """
+    scales = _scales(model)
+    if model.network.activation != "relu":
+        raise ValueError(
+            f"the activation must be 'relu'; got {model.network.activation!r}"
+        )
+    rows = Numbers((None, model.network.sizes[0]))("x", x).astype(float)
+    # of the variance of f given all layers before: its mean and its mean square
+    mean = scales[0] ** 2 * (np.sum(rows * rows, axis=1) + 1)
+    square = mean**2
+    for scale, n_units in zip(scales[1:], model.network.sizes[1:-1], strict=True):
+        of_sum = n_units * (n_units + 5) / 4 * square + n_units * mean
+        square = scale**4 * (of_sum + 1)  # D82
+        mean = scale**2 * (n_units * mean / 2 + 1)
+    return 3 * (square / mean**2 - 1)
+
+
 def _scales(model: Model) -> tuple[float, ...]:
     """Return the standard deviation of the weights of each layer; raise ValueError without one."""
     prior: Any = model.prior
@@ -131,7 +185,9 @@ def _expected_products(
     correlation = np.clip(kernel / (row_sd * column_sd), -1.0, 1.0)
     if activation == "relu":
         angle = np.arccos(correlation)
-        shape = np.sin(angle) + (pi - angle) * correlation
+        shape = (
+            np.sin(angle) + (pi - angle) * correlation
+        )  # pi times the next one (D83)
         return row_sd * column_sd * shape / (2 * pi)  # the arc-cosine kernel (D81)
     nodes, weights = _nodes()
     of_rows = _activated(activation, row_sd * nodes)  # (N, Q)

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from bbb_numpy import MLP, LayerwiseGaussianPrior, Model
-from bbb_numpy.evaluation.function_space import gp_kernel
+from bbb_numpy.evaluation.function_space import excess_kurtosis, gp_kernel
 from bbb_numpy.plots.style import (
     BLACK,
     BLUE,
@@ -21,7 +21,7 @@ from bbb_numpy.plots.style import (
 )
 from chapters.shared import titled
 
-INPUTS = np.linspace(-3, 3, 121)[:, None]
+PRIOR_INPUTS = np.linspace(-3, 3, 121)[:, None]
 GAINS = {"relu": 2.0, "tanh": 1.0}  # H s^2: ReLU then keeps the size from layer to layer
 
 
@@ -33,15 +33,15 @@ def prior_model(width: int, depth: int, activation: str = "relu", first: float =
 
 
 def drawn_from(model: Model, n_draws: int, seed: int = 0) -> Any:
-    """Return functions (n_draws, G) of a model at `INPUTS`, drawn from its prior."""
+    """Return functions (n_draws, G) of a model at `PRIOR_INPUTS`, drawn from its prior."""
     rng = np.random.default_rng(seed)
     w = model.prior.draw(rng, {}, (n_draws, model.layout.size))
-    return model.predict(w, INPUTS)[:, :, 0].copy()
+    return model.predict(w, PRIOR_INPUTS)[:, :, 0].copy()
 
 
 def drawn_from_limit(model: Model, n_draws: int, seed: int = 0) -> Any:
-    """Return functions (n_draws, G) of the Gaussian process of a model at `INPUTS`."""
-    kernel = gp_kernel(model, INPUTS)
+    """Return functions (n_draws, G) of the Gaussian process of a model at `PRIOR_INPUTS`."""
+    kernel = gp_kernel(model, PRIOR_INPUTS)
     values, vectors = np.linalg.eigh(kernel)
     root = vectors * np.sqrt(np.maximum(values, 0))
     return np.random.default_rng(seed).standard_normal((n_draws, len(kernel))) @ root.T
@@ -63,7 +63,7 @@ def prior_draws() -> Figure:
     axes = figure.subplots(2, 3, sharex=True)
     for ax, (title, draw) in zip(axes.flat, PANELS, strict=True):
         for f, dash in zip(draw(), ("-", "--", "-.", ":", "-", "--"), strict=True):
-            ax.plot(INPUTS, f, dash, color=ORANGE, lw=1.3)
+            ax.plot(PRIOR_INPUTS, f, dash, color=ORANGE, lw=1.3)
         ax.set_title(title, loc="left", fontsize="medium")
         ax.set(xlim=(-3, 3), ylabel="f(x) (dimensionless)")
     for ax in axes[1]:
@@ -75,14 +75,8 @@ def prior_draws() -> Figure:
 
 
 def kurtosis(width: int, depth: int, x: float = 1.0) -> float:
-    """Return E f^4 / (E f^2)^2 - 3 of a ReLU network at x, by the recursion of D82."""
-    scales = prior_model(width, depth).prior.scales  # type: ignore[attr-defined]
-    mean = scales[0] ** 2 * (x**2 + 1)
-    square = mean**2
-    for s in scales[1:]:
-        square = s**4 * (width * (width + 5) / 4 * square + width * mean + 1)
-        mean = s**2 * (width * mean / 2 + 1)
-    return float(3 * square / mean**2 - 3)
+    """Return E f^4 / (E f^2)^2 - 3 of a ReLU network at x (D82)."""
+    return float(excess_kurtosis(prior_model(width, depth), [[x]])[0])
 
 
 def layer_by_layer(model: Model, x: Sequence[float], n_draws: int, seed: int = 0) -> Any:
@@ -115,9 +109,9 @@ def gp_limit() -> Figure:
     places = (-3.0, -2.0, -1.0, 0.0, 2.0, 3.0)
     for depth, colour, dash in ((1, BLUE, "-"), (3, GREEN, "--"), (10, VERMILLION, "-.")):
         model = prior_model(100, depth)
-        kernel = gp_kernel(model, INPUTS, [[1.0]])[:, 0]
+        kernel = gp_kernel(model, PRIOR_INPUTS, [[1.0]])[:, 0]
         layers = "1 hidden layer" if depth == 1 else f"{depth} layers"
-        left_ax.plot(INPUTS, kernel, dash, color=colour, label=layers)
+        left_ax.plot(PRIOR_INPUTS, kernel, dash, color=colour, label=layers)
         f = layer_by_layer(model, (*places, 1.0), N_DRAWS)
         left_ax.plot(places, f[:, :-1].T @ f[:, -1] / len(f), "o", color=colour, ms=4)
     left_ax.set(xlabel="x (dimensionless)", ylabel="covariance of f(x) and f(1)", xlim=(-3, 3))

@@ -15,7 +15,7 @@ from bbb_numpy import (
     Model,
 )
 from bbb_numpy.evaluation import function_space
-from bbb_numpy.evaluation.function_space import gp_kernel
+from bbb_numpy.evaluation.function_space import excess_kurtosis, gp_kernel
 
 X = np.array([[0.3, -1.0], [0.3, -1.0], [2.0, 0.5], [0.0, 0.0], [-2.0, -0.5]])
 
@@ -114,9 +114,37 @@ def test_the_error_of_the_rule_is_what_the_notes_say(activation):
     ],
     ids=["Laplace", "learned", "a centre"],
 )
-def test_other_priors_are_refused(prior, words):
+@pytest.mark.parametrize("call", [gp_kernel, excess_kurtosis])
+def test_other_priors_are_refused(call, prior, words):
     with pytest.raises(ValueError, match=words):
-        gp_kernel(Model(MLP((2, 3, 1)), prior), X)
+        call(Model(MLP((2, 3, 1)), prior), X)
+
+
+@pytest.mark.equation("D82")
+@given(scale=st.floats(0.1, 3.0), n=st.integers(1, 40), x=st.floats(-3.0, 3.0))
+def test_the_kurtosis_of_one_hidden_layer_is_that_of_its_closed_form(scale, n, x):
+    """3 Var(V) / (E V)^2, with V = s^2 (sum a^2 + 1): Var(a^2) is 5/4 of the squared variance."""
+    v = scale**2 * (x**2 + 1)
+    expected = 3 * n * 1.25 * v**2 / (n * v / 2 + 1) ** 2
+    found = excess_kurtosis(Model(MLP((1, n, 1)), GaussianPrior(scale)), [[x]])
+    np.testing.assert_allclose(found, [expected], rtol=1e-9, atol=1e-12)
+    none = excess_kurtosis(Model(MLP((1, 1)), GaussianPrior(scale)), [[x]])
+    np.testing.assert_allclose(none, [0], atol=1e-12)
+
+
+@pytest.mark.equation("D82")
+def test_the_kurtosis_of_a_small_network_is_that_of_its_draws():
+    model = Model(MLP((2, 30, 20, 1)), GaussianPrior(0.5))
+    w = model.prior.draw(np.random.default_rng(0), {}, (40_000, model.layout.size))
+    f = model.predict(w, X[:1])[:, 0, 0]
+    found = np.mean(f**4) / np.mean(f**2) ** 2 - 3
+    error = np.std(f**4) / np.mean(f**2) ** 2 / np.sqrt(len(f))
+    assert abs(found - excess_kurtosis(model, X[:1])[0]) < 4 * error
+
+
+def test_the_kurtosis_of_other_activations_is_refused():
+    with pytest.raises(ValueError, match="must be 'relu'; got 'tanh'"):
+        excess_kurtosis(Model(MLP((2, 3, 1), "tanh")), X)
 
 
 def test_rows_have_as_many_columns_as_the_network_reads():

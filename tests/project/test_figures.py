@@ -1297,7 +1297,7 @@ def test_the_table_of_approximations_is_what_the_calls_give(figures):
         )
 
     exact = np.concatenate(
-        [figures.exact_spread(100, at), figures.spread(False, figures.exact_draws(), at)]
+        [figures.exact_spread(100, at), figures.spread(False, figures.network_draws(), at)]
     )
     said = row_of("exact; HMC")
     assert np.allclose(exact[:3], said[:3], rtol=0.02)
@@ -1319,10 +1319,13 @@ def test_the_table_of_approximations_is_what_the_calls_give(figures):
 def test_the_tails_of_functions_are_those_of_the_page(figures):
     page = (ROOT / "derivations" / "function-priors.md").read_text("utf-8")
     said = numbers(
-        r"at 100 units it is ([\d.]+) with one layer, ([\d.]+) with three and ([\d.]+) with ten", page
+        r"at 100 units it is ([\d.]+) with one layer, ([\d.]+) with three and ([\d.]+) with ten",
+        page,
     )
     assert np.allclose([figures.kurtosis(100, n) for n in (1, 3, 10)], said, rtol=0.03)
-    alone = numbers(r"nearly Gaussian in one layer \(([\d.]+)\), and far from it in ten\n\(([\d.]+)\)", page)
+    alone = numbers(
+        r"nearly Gaussian in one layer \(([\d.]+)\), and far from it in ten\n\(([\d.]+)\)", page
+    )
     assert np.allclose([3 * (1.05**n - 1) for n in (1, 10)], alone, rtol=0.02)
     z = np.random.default_rng(0).standard_normal(200_000)
     for sd in (0.1, 1.0, 3.0):  # of tanh
@@ -1378,5 +1381,5 @@ def test_the_limit_is_drawn_with_its_kernel(figures):
     model = figures.prior_model(300, 1)
     f = figures.drawn_from_limit(model, 4000)
     error = 5 * np.sqrt(2 / 4000)
-    kernel = np.diag(figures.gp_kernel(model, figures.INPUTS))
+    kernel = np.diag(figures.gp_kernel(model, figures.PRIOR_INPUTS))
     assert np.allclose(f.var(axis=0) / kernel, 1, atol=error)
