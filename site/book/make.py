@@ -94,10 +94,6 @@ def build_pages(source: Path, out: Path) -> None:
          "-c", HERE, "-d", source.parent / "doctrees", source, out],
         check=True,
     )  # fmt: skip
-    import formulas
-
-    (out / "_static").mkdir(exist_ok=True)
-    formulas.write_font(out / "_static")
     for path in (out / "_images").glob("*.png"):
         with Image.open(path) as picture:
             if getattr(picture, "is_animated", False):  # paper has the end of a film
