@@ -12,7 +12,9 @@ GREEK = {
     *("Gamma", "Delta", "Theta", "Lambda", "Xi", "Sigma", "Phi", "Psi", "Omega"),
 }
 FORMULA = re.compile(r"^```math\n(.*?)^```|\$`(.+?)`\$", re.DOTALL | re.MULTILINE)
-PRINTED = re.compile(r"<details>.*?</details>", re.DOTALL)  # in the letters of the source
+PRINTED = re.compile(
+    r"<details><summary>As printed.*?</details>", re.DOTALL
+)  # in the letters of the source
 WORD = re.compile(r"\\(?:begin|end|text|mathrm|texttt)\s*\{[^{}]*\}|\\quad|\\qquad")
 INDEX = re.compile(r"_\s*(?:\{(?:[^{}]|\{[^{}]*\})*\}|\\[A-Za-z]+(?:\{[^{}]*\})?|.)")
 COUNTED = re.compile(r"\[[a-z](?:,\s*[a-z])*\]|\^\{?\\top\}?|\^\{?\([^()]*\)\}?")  # z[b, h], x^(i)
