@@ -115,7 +115,8 @@ def index() -> str:
         place = place_of(term, TERMS[term])
         target = posixpath.relpath(place.page, posixpath.dirname(PAGE))
         target += f"#{place.anchor}" if place.anchor else ""
-        by_initial.setdefault(term[0].upper(), []).append(f"[{term}]({target}) {place.label}")
+        label = place.label if re.fullmatch(r"[A-Z]\d+", place.label) else f"({place.label})"
+        by_initial.setdefault(term[0].upper(), []).append(f"[{term}]({target}) {label}")
     return "\n".join(f"- {' · '.join(entries)}" for entries in by_initial.values())
 
 
