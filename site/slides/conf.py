@@ -16,6 +16,7 @@ MOVING = "training.png"
 sys.path.insert(0, str(HERE.parent))
 
 import formulas  # noqa: E402
+import pictures  # noqa: E402
 
 project = "bbb_numpy"
 extensions = ["myst_parser", "sphinx_revealjs"]
@@ -50,8 +51,9 @@ def share(app, failed) -> None:
         if path.is_file() and not re.search(rf"({LOADED})$", path.as_posix()):
             path.unlink()
     for page in own.glob("*.html"):
-        text = page.read_text("utf-8").replace(f'"_images/{MOVING}', f'"../_images/{MOVING}')
-        page.write_text(text, "utf-8")
+        shared = f'"../_images/{Path(MOVING).stem}.webp'  # as pictures.py stores it
+        page.write_text(page.read_text("utf-8").replace(f'"_images/{MOVING}', shared), "utf-8")
+    pictures.shrink(own)
 
 
 def setup(app) -> None:

@@ -967,7 +967,7 @@ def test_the_exact_posterior_is_less_sure_outside_and_not_inside_as_the_book_say
     at = np.array([[0.0], [2.0], [6.0], [-3.0], [-2.0], [-1.5], [1.5], [3.0]])
     draws = figures.exact_draws(seed=2)  # others than those of the picture
     found = figures.exact_epistemic(draws, at)
-    said = r"\(HMC\), is about\s([\d.]+), ([\d.]+) and ([\d.]+) there"
+    said = r"HMC\), is about\s([\d.]+), ([\d.]+) and ([\d.]+) there"
     # four standard errors of 300 effective draws or more, beside the rounding
     assert found[:3] == pytest.approx(numbers(said, BOOK), rel=4 / 600**0.5, abs=0.02)
     assert "in the middle and beyond |x| = 2.5, above it in between" in BOOK

@@ -34,6 +34,7 @@ from project.book import (
 from bbb_course import effort
 from bbb_course.keys import name_of
 from bbb_course.templates import BEGIN, END, SOLUTIONS, solution_paths, template
+from bbb_course.variants import n_variants
 
 SITE = ROOT / "site"
 BROWSER = (ROOT / "tests/project/browser.js").read_text("utf-8")
@@ -172,6 +173,7 @@ def test_an_exercise_has_a_page_that_says_how_to_grade_it_and_not_how_to_solve_i
     assert f"[{book_title(files, chapter)}](index.md)" in page
     effort_of = effort(name_of(path))
     assert f"{effort_of.minutes} min, {effort_of.level}" in page
+    assert ("--variant SEED" in page) == (n_variants(name_of(path)) > 0)
     hole = template(path.read_text("utf-8"))
     assert files[f"extra/exercises/{chapter}/{path.name}"] == hole
     solved = path.read_text("utf-8").split(BEGIN)[1].split(END)[0]
@@ -316,6 +318,10 @@ def test_githubs_markdown_becomes_mysts():
     moved = pages.convert(page, "derivations/p.md", "tags/k1.md")
     assert "[K1](../derivations/a.md#one)" in moved
     assert "[c](../c.md)" in moved
+
+
+def test_a_line_that_begins_with_per_cent_is_no_comment():
+    assert pages.convert("The 5\n% quantile.\n", "derivations/p.md") == "The 5\n\\% quantile.\n"
 
 
 def test_a_link_to_code_leads_to_the_line_of_its_definition():
