@@ -8,7 +8,8 @@ from project.book import outside_fences, slug, without_foot
 GREEK = {
     *("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "kappa"),
     *("lambda", "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "varphi", "chi", "psi"),
-    *("omega", "ell", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Sigma", "Phi", "Psi", "Omega"),
+    *("omega", "ell", "iota", "upsilon", "vartheta", "varrho", "varsigma", "varpi", "Upsilon"),
+    *("Gamma", "Delta", "Theta", "Lambda", "Xi", "Sigma", "Phi", "Psi", "Omega"),
 }
 FORMULA = re.compile(r"^```math\n(.*?)^```|\$`(.+?)`\$", re.DOTALL | re.MULTILINE)
 PRINTED = re.compile(
