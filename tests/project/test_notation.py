@@ -96,7 +96,8 @@ def test_a_number_of_things_is_introduced_before_it_is_used(letter: str) -> None
 def test_letters_are_read_without_subscripts_words_indices_and_printed_formulas() -> None:
     formula = r"\hat y_{sb} = \sum_{j=1}^{\mathsf P} W_l[h, k]\, \mathrm{sig}(z)^{\top} x^{(i)} dw"
     assert set(letters(formula)) == {"y", r"\mathsf P", "W", "z", "x", "d", "w"}
-    text = "$`a`$\n\n## One: two\n\n<details>\n\n$`b`$\n\n</details>\n\n```math\nc\n```\n"
+    printed = "<details><summary>As printed</summary>\n\n$`b`$\n\n</details>"
+    text = f"$`a`$\n\n## One: two\n\n{printed}\n\n```math\nc\n```\n"
     assert letters_by_section(text) == {"": {"a"}, "one-two": {"c"}}
 
 
