@@ -526,7 +526,8 @@ for judge in judges:
 #
 # </details>
 #
-# **Where to read on.** [docs/prove.md](../docs/prove.md): the command line and the test.
+# **Where to read on.** [10](10_from_prior_to_decision.ipynb): a table, from prior to decision.
+# [docs/prove.md](../docs/prove.md): the command line and the test.
 # [A gallery](../docs/exact-gallery.md): public gradients.
 # [What can go wrong](../derivations/numbers-and-proofs.md): the limits of `prove`.
 # [proofs.md](../proofs.md): a proof of every equation.

@@ -13,6 +13,8 @@ import formulas  # noqa: E402
 import numpy as np  # noqa: E402
 import pages  # noqa: E402
 import pictures  # noqa: E402
+import sidebars  # noqa: E402
+import slim  # noqa: E402
 
 from bbb_numpy import __version__  # noqa: E402
 
@@ -38,7 +40,8 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 _short = ["sidebar/brand.html", "sidebar/search.html"]  # contents are on the pages of the book
-html_sidebars = {"tags/*": _short, "api/*.*": _short}
+_part = [*_short, "sidebar/scroll-start.html", "sidebar/part.html", "sidebar/scroll-end.html"]
+html_sidebars = {"tags/*": _short, "api/*.*": _part, "exercises/*/*": _part}
 html_theme_options = {"navigation_with_keys": True}
 
 html_math_renderer = "mathml"
@@ -134,11 +137,12 @@ def begin(app, config) -> None:
 
 
 def finish(app, failed) -> None:
-    """Copy the playground and the font of formulas, and make pictures smaller."""
+    """Copy the playground and the font of formulas, and make pictures and pages smaller."""
     if not failed and app.builder.name == "html":
         pages.carry_playground(Path(app.outdir))
         formulas.write_font(Path(app.outdir) / "_static")
         pictures.shrink(Path(app.outdir))
+        slim.slim_pages(Path(app.outdir))
 
 
 def setup(app) -> None:
@@ -146,6 +150,7 @@ def setup(app) -> None:
     app.add_html_math_renderer("mathml", (formulas.show, None), (formulas.show, None))
     app.connect("config-inited", begin)
     app.connect("builder-inited", finding.disable_sphinx_search)
+    app.connect("html-page-context", sidebars.add_sidebar)
     app.connect("build-finished", finding.write_index)
     app.connect("build-finished", finish)
     app.connect("autodoc-skip-member", skip)

@@ -20,35 +20,18 @@ for _folder in (HERE, HERE.parent, HERE.parent / "tests"):
     if str(_folder) not in sys.path:
         sys.path.insert(0, str(_folder))
 
+import course  # noqa: E402
 import pages as text  # noqa: E402
 from project import book  # noqa: E402
 from project import proofs as proving  # noqa: E402
 
 ROOT = HERE.parent
 START_PAGES = (
-    "README.md", "docs/using.md", "docs/own-loop.md", "docs/prove.md", "docs/reading.md",
-    "docs/frameworks.md", "docs/stability.md",
-    "exercises/README.md", "derivations.md", "proofs.md", "CONTRIBUTING.md", "CHANGELOG.md",
-    "SECURITY.md", "site/index.md",
-    "docs/choosing.md", "site/symptoms.md", "benchmarks/uci.md", "benchmarks/README.md",
+    "README.md", "exercises/README.md", "derivations.md", "proofs.md", "CONTRIBUTING.md",
+    "CHANGELOG.md", "SECURITY.md", "site/index.md", "site/symptoms.md", "benchmarks/uci.md",
+    "benchmarks/README.md", *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md")),
 )  # fmt: skip
-QUESTIONS = tuple(
-    f"docs/{name}.md"
-    for name in (
-        *("parts", "table", "sampling", "samplers", "data-frames", "counts", "fit-report"),
-        *(
-            "model-checks",
-            "conformal",
-            "novelty",
-            "what-matters",
-            "saving",
-            "speed",
-            "uci",
-            "certificate",
-        ),
-        "data",
-    )
-)
+USING = "docs/using.md"  # its table is the order of the pages for users
 DEFINED = frozenset(book.DEFINED)
 FLOORS = (  # in reading order
     "plain", "numeric", "parts", "model", "gradients", "training", "sampling",
@@ -75,8 +58,9 @@ def crawl() -> Reachable:
     ]
     while waiting:
         path = waiting.pop()
-        is_own_page = path.startswith(text.OWN)
-        if is_own_page or not (ROOT / path).exists() or any(path in paths for paths in reachable):
+        has_other_page = path.startswith(text.OWN) or text.exercise_address(path)
+        is_known = any(path in paths for paths in reachable)
+        if has_other_page or is_known or not (ROOT / path).exists():
             continue
         if path.endswith(".md"):
             reachable.pages.add(path)
@@ -97,7 +81,17 @@ def crawl() -> Reachable:
     reachable.sources.update(p.relative_to(ROOT).as_posix() for p in book.package_files())
     reachable.sources.update(path for tests in tests_of().values() for path, _ in tests)
     reachable.sources.update(p.path for proofs_of_tag in proofs().values() for p in proofs_of_tag)
+    for path in list(reachable.sources):
+        reachable.sources.update(folder.as_posix() for folder in list(Path(path).parents)[:-1])
     return reachable
+
+
+def linked_pages(page: str) -> list[str]:
+    """Return the pages to which a page leads, in its order."""
+    markdown = (ROOT / page).read_text("utf-8")
+    targets = [match[2] for match in text.LINK.finditer(markdown)]
+    paths = [text.resolve(target, page)[0] for target in targets if not text.is_web(target)]
+    return list(dict.fromkeys(path for path in paths if path.endswith(".md")))
 
 
 @cache
@@ -118,7 +112,6 @@ def tests_of() -> dict[str, list[tuple[str, str]]]:
     return tests
 
 
-ORPHAN_PAGE = "---\norphan: true\nhide-toc: true\n---\n\n"  # a page that no table of contents lists
 FIRST_PAGE = "---\nhide-toc: true\n---\n\n"
 
 
@@ -201,7 +194,7 @@ def tag_page(entry: book.Entry) -> str:
             navigation.append(f"{word}: [{book.DEFINED[index]}]({book.DEFINED[index].lower()}.md)")
     entry_markdown = text.entry_text((ROOT / entry.page).read_text("utf-8"), tag)
     lines = [
-        ORPHAN_PAGE + f"# {tag}: {title}\n",
+        text.ORPHAN_PAGE + f"# {tag}: {title}\n",
         " · ".join(navigation) + "\n",
         '<div class="columns">\n<div class="column">\n' + heading("Derivation"),
         text.convert(entry_markdown, entry.page, out),
@@ -259,6 +252,17 @@ def modules() -> dict[str, list[str]]:
     return {name: names_by_module[name] for name in sorted(names_by_module, key=reading_order)}
 
 
+def section_of(module: str) -> str:
+    """Return the section of the reference that lists a module: a folder or another package."""
+    package, folder, *_ = module.split(".")
+    return folder if package == "bbb_numpy" else package
+
+
+def has_page(module: str) -> bool:
+    """Return whether the reference describes a module; others are read where they stand."""
+    return module.split(".")[0] not in ("bbb_studies", "bbb_course")
+
+
 def exported() -> list[str]:
     """Return the public names of the package, each with the module that defines it."""
     from bbb_numpy import __all__  # with the parts that are registered
@@ -276,13 +280,12 @@ def api() -> dict[str, str]:
     rows += [f"   ~{name}" for name in exported()]
     folder = ""
     for module, names in modules().items():
-        package, inner, *_ = module.split(".")
-        section = inner if package == "bbb_numpy" else package
+        section = section_of(module)
         if folder != section:
             folder = section
             rows += ["", f"``{folder}``", "-" * (len(folder) + 4), ""]
         listed = ", ".join(names)
-        if package in ("bbb_studies", "bbb_course"):  # read where they stand
+        if not has_page(module):
             file = text.source_page(text.module_file(module))
             rows.append(f"* `{module} <../{file}.html#L-1>`__: {listed}")
             continue
@@ -302,17 +305,14 @@ def contents(reachable: Reachable) -> str:
         "The path": [*book.PATH],
         "Behind it": [page for page in book.PAGES if page not in book.PATH],
         "Try it": ["exercises/README.md", "docs/teaching.md", *sorted(reachable.notebooks)],
-        "Use it": [
-            *("README.md", "docs/using.md", *QUESTIONS, "docs/own-loop.md", "docs/prove.md"),
-            *("docs/frameworks.md", "docs/stability.md"),
-            *("site/symptoms.md", "benchmarks/uci.md"),
-        ],
+        "Use it": ["README.md", USING, "benchmarks/uci.md"],
         "Look it up": [
             *("docs/notation.md", "tags/index", "proofs.md", "api/index", "docs/reading.md"),
         ],
     }
     listed = {page for group in groups.values() for page in group} | {"site/index.md"}
-    groups["More"] = sorted(reachable.pages - listed)
+    groups["Use it"][2:2] = [page for page in linked_pages(USING) if page not in listed]
+    groups["More"] = sorted(reachable.pages - listed - set(groups["Use it"]))
     trees = []
     for caption, group in groups.items():
         rows = "\n".join("/" + re.sub(r"\.(md|ipynb)$", "", page) for page in group)
@@ -334,13 +334,17 @@ def written() -> dict[str, str]:
         FIRST_PAGE + contents_by_path["index.md"] + "\n" + contents(reachable)
     )
     for page in sorted(reachable.notebooks):
-        contents_by_path[page] = text.notebook((ROOT / page).read_text("utf-8"), page)
-    for path in sorted(reachable.sources):
-        contents_by_path[f"extra/{text.source_page(path)}.html"] = text.file_page(path, DEFINED)
+        stored = (ROOT / page).read_text("utf-8")
+        contents_by_path[page] = text.notebook(stored, page)
+        contents_by_path[f"extra/{page}"] = text.without_outputs(stored)
+    sources = frozenset(reachable.sources)
+    for path in sorted(sources):
+        out = f"extra/{text.source_page(path)}.html"
+        contents_by_path[out] = text.file_page(path, DEFINED, sources)
     for entry in book.ENTRIES:
         contents_by_path[f"tags/{entry.tag.lower()}.md"] = tag_page(entry)
     contents_by_path["tags/index.md"] = tag_index()
-    return {**contents_by_path, **api()}
+    return {**contents_by_path, **course.course_pages(), **api()}
 
 
 def write(files: dict[str, str], folder: Path) -> None:

@@ -17,8 +17,6 @@ from pathlib import Path
 
 from project import book
 
-from bbb_course.templates import template
-
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\[\]]*\])*\])\(([^()\s]+)\)")
 INLINE = re.compile(r"\$`([^`\n]+)`\$")
@@ -27,13 +25,16 @@ ANCHOR = re.compile(r'<a id="([a-z]\d+)"></a>')
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 PICTURES = {".png", ".svg", ".jpg", ".gif"}
 PLAYGROUND = "site/playground/"
-EXERCISES = "bbb_course/solutions/"
+EXERCISES = "bbb_course/solutions"  # their pages on the site are made by course.py
 OWN = PLAYGROUND, "site/slides/"  # pages of the site that are no pages of the book
 PRESET = re.compile(r"\[([^\[\]]+)\]\(src:([^()\s]*playground/\w+)#(preset=[^()\s]+)\)")
 TOKEN = re.compile(
     r'(?P<i>"""[\s\S]*?"""|#.*)|(?P<quoted>"[^"\n]*"|\'[^\'\n]*\')|'
     rf"(?P<b>\b(?:{'|'.join(keyword.kwlist)})\b)"
 )
+ORPHAN_PAGE = "---\norphan: true\nhide-toc: true\n---\n\n"  # a page that no table of contents lists
+# The lines of a file that links may lead to: of a definition, a decorator, the module itself
+NAMED_LINE = re.compile(r"\s*(?:<b>(?:def|class|async)</b>|@)|\w")
 # What GitHub shows on its own site and the project's pages say nothing of
 LONGEST = 70  # lines of a definition that is shown whole; of longer ones the tagged lines
 AROUND = 6  # lines around each of them
@@ -131,6 +132,7 @@ def new_link(label: str, target: str, page: str, out: str) -> str:
     if is_web(target):
         return f"{label}({target})"
     path, name = resolve(target, page)
+    path = exercise_address(path) or path
     if label.startswith("[∎"):  # an entry's mark leads to its code and its proof
         path, name = f"tags/{name}.md", ""
     if re.fullmatch(r"[a-z]\d+", name):  # an anchor that MyST does not know
@@ -140,7 +142,7 @@ def new_link(label: str, target: str, page: str, out: str) -> str:
         return f"{label}(src:{address}#{name})"
     if path.endswith((".md", ".ipynb")):
         name = book.slug(name)  # a notebook's heading is linked by the name that Jupyter gives it
-        path_to = "" if path == out else relative(path, out)
+        path_to = "" if path == out and name else relative(path, out)
         anchor = f"#{name}" if name else ""
         return f"{label}({path_to}{anchor})"
     if posixpath.splitext(path)[1] in PICTURES:
@@ -220,13 +222,30 @@ def entry_text(markdown: str, tag: str) -> str:
 
 
 def notebook(text: str, page: str) -> str:
-    """Return a notebook with the links of its text converted."""
+    """Return a notebook with the links of its text converted, and one to download it."""
     content = json.loads(text)
     for cell in content["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
             cell["source"] = convert(source, page)
+    name = posixpath.basename(page)
+    download = (
+        f'<a href="{name}" download>Download this notebook</a>, without its outputs. To open it in '
+        f"the project's folder: `pip install '.[notebooks]'`, then `jupyter lab {page}`; elsewhere "
+        "it opens in any Jupyter that has `bbb_numpy`."
+    )
+    cell = {"cell_type": "markdown", "id": "download", "metadata": {}, "source": download}
+    content["cells"].insert(1, cell)
     return json.dumps(content, ensure_ascii=False)
+
+
+def without_outputs(text: str) -> str:
+    """Return a notebook without what its cells have printed and drawn."""
+    content = json.loads(text)
+    for cell in content["cells"]:
+        if cell["cell_type"] == "code":
+            cell |= {"outputs": [], "execution_count": None}
+    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
 def notebook_links(text: str, page: str) -> set[str]:
@@ -236,17 +255,14 @@ def notebook_links(text: str, page: str) -> set[str]:
     return set().union(*(links(cell_text, page) for cell_text in texts))
 
 
-def is_exercise(path: str) -> bool:
-    """Return whether a file holds an exercise with its solution."""
-    return path.startswith(EXERCISES) and path.endswith(".py")
-
-
-def shown(path: str) -> str:
-    """Return the text of a file; of an exercise as students get it, without its solution."""
-    text = (ROOT / path).read_text("utf-8")
-    if is_exercise(path):
-        return template(text)
-    return text
+def exercise_address(path: str) -> str | None:
+    """Return the page that the site has in the place of a solution, or of a folder of them."""
+    if path == EXERCISES:
+        return "exercises/README.md"
+    if not path.startswith(f"{EXERCISES}/") or path.endswith(".md"):
+        return None
+    stem, suffix = posixpath.splitext(path.removeprefix("bbb_course/solutions/"))
+    return f"exercises/{stem}.md" if suffix else f"exercises/{stem}/index.md"
 
 
 @lru_cache(maxsize=1024)
@@ -261,7 +277,7 @@ def coloured(path: str) -> list[str]:
             f"<{element}>{x}</{element}>" if x.strip() else x for x in token[0].split("\n")
         )
 
-    text = html.escape(shown(path), quote=False)
+    text = html.escape((ROOT / path).read_text("utf-8"), quote=False)
     if path.endswith(".py"):
         text = TOKEN.sub(mark_up, text)
     return text.splitlines()
@@ -298,35 +314,55 @@ FILE = """<!doctype html>
 <title>{path}</title>
 <link rel="stylesheet" href="{up}/_static/source.css">
 <script>document.documentElement.dataset.theme = localStorage.getItem("theme")</script>
-<h1><a href="{up}/index.html">bbb_numpy</a> / {path}</h1>
+<h1><a href="{up}/index.html">bbb_numpy</a> / {way}</h1>
 {body}
 </html>
 """
 
 
-def file_page(path: str, defined_tags: frozenset[str]) -> str:
-    """Return the page of a file, each line with its anchor, or of a folder with what is in it."""
+def file_page(path: str, defined_tags: frozenset[str], shown: frozenset[str]) -> str:
+    """Return the page of a file, or of a folder with what is in it of the files that are `shown`.
+
+    A line has its number from the style sheet; an anchor it has where something may be defined.
+    """
     out = source_page(path)
     if (ROOT / path).is_dir():
-        body = f'<ul id="L-1">{"".join(map(item, sorted((ROOT / path).iterdir())))}</ul>'
+        rows = [item(file, shown) for file in sorted((ROOT / path).iterdir())]
+        body = f'<ul id="L-1">{"".join(rows)}</ul>'
     else:
-        lines = (tagged(line, out, defined_tags) for line in coloured(path))
-        rows = [f"<li id=L-{number}>{line}\n" for number, line in enumerate(lines, 1)]
-        note = "<p>As <code>bbb-numpy grade --copy</code> writes it.</p>" * is_exercise(path)
-        body = f"{note}<ol>{''.join(rows)}</ol>"
-    return FILE.format(path=path, up=posixpath.relpath(".", posixpath.dirname(out)), body=body)
+        rows = []
+        for number, line in enumerate(coloured(path), 1):
+            anchor = f" id=L-{number}" * (number == 1 or bool(NAMED_LINE.match(line)))
+            rows.append(f"<li{anchor}>{tagged(line, out, defined_tags)}\n")
+        body = f"<ol>{''.join(rows)}</ol>"
+    up = posixpath.relpath(".", posixpath.dirname(out))
+    return FILE.format(path=path, up=up, way=way_to(path, out), body=body)
 
 
-def item(file: Path) -> str:
-    """Return the line of a folder's page for a Python file or a folder of such files, or ''."""
-    if file.suffix == ".py":
-        summary = (ast.get_docstring(parsed(file.relative_to(ROOT).as_posix())) or "").split("\n")[
-            0
-        ]
-        return f'<li><a href="{file.name}.html#L-1">{file.name}</a> {html.escape(summary)}</li>'
-    if file.is_dir() and list(file.glob("*.py")):
+def way_to(path: str, out: str) -> str:
+    """Return the path of a file as links to its folders."""
+    *folders, name = path.split("/")
+    parts = []
+    for depth, folder in enumerate(folders, 1):
+        address = relative(f"{source_page('/'.join(folders[:depth]))}.html", out)
+        parts.append(f'<a href="{address}#L-1">{folder}</a>')
+    return " / ".join([*parts, name])
+
+
+def item(file: Path, shown: frozenset[str]) -> str:
+    """Return the line of a folder's page for a file or a folder, or '' if the site has none."""
+    path = file.relative_to(ROOT).as_posix()
+    if path == EXERCISES:
+        address = relative("exercises/README.html", source_page(posixpath.dirname(path)))
+        return f'<li><a href="{address}">{file.name}/</a> The exercises.</li>'
+    if path not in shown:
+        return ""
+    if file.is_dir():
         return f'<li><a href="{file.name}/index.html#L-1">{file.name}/</a></li>'
-    return ""
+    summary = ""
+    if file.suffix == ".py":
+        summary = (ast.get_docstring(parsed(path)) or "").split("\n")[0]
+    return f'<li><a href="{file.name}.html#L-1">{file.name}</a> {html.escape(summary)}</li>'
 
 
 def raw(text: str) -> str:

@@ -14,6 +14,7 @@ const shown = (value, digits = 3) => {
 // Return round numbers from `low` to `high`, about `count` of them; powers of ten on a log axis.
 function ticks(low, high, count, log) {
   const found = [];
+  if (!(high > low) || log && !(low > 0)) return found;  // as numbers run away
   if (log) {
     const decades = Math.log10(high / low), digits = decades > 2.5 ? [1] : [1, 3];
     for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
@@ -65,9 +66,20 @@ class Plot {
     pen.save();
     pen.translate(7, (this.top + height - this.bottom) / 2);
     pen.rotate(-Math.PI / 2);
-    pen.fillText(this.yName, 0, 0);
+    pen.fillText(this.nameOfY(), 0, 0);
     pen.restore();
     return this;
+  }
+
+  // The name of y, a shorter one where the canvas is too low for it.
+  nameOfY() {
+    const room = 2 * Math.min(this.top + this.up / 2, this.bottom + this.up / 2) - 2;
+    return this.pen.measureText(this.yName).width > room ? this.yShort ?? this.yName : this.yName;
+  }
+
+  // Whether a pointer is within the axes: what is put beside them would not be seen.
+  holds([x, y]) {
+    return x >= this.x[0] && x <= this.x[1] && y >= this.y[0] && y <= this.y[1];
   }
 
   // Draw `body` within the axes only.
@@ -156,10 +168,14 @@ class Plot {
 }
 
 // Take the theme that was chosen on the site.
-try {
-  const theme = localStorage.getItem("theme");
-  if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
-} catch { /* a page that may store nothing follows the system */ }
+function takeTheme() {
+  try {
+    const theme = localStorage.getItem("theme");
+    if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
+    else delete document.documentElement.dataset.theme;
+  } catch { /* a page that may store nothing follows the system */ }
+}
+takeTheme();
 
 // Return what stands behind # or ?: names without a value are "true". A % that encodes nothing
 // stays as it is.
@@ -180,12 +196,32 @@ function slider(place, {name, title, choices, value, say = shown, changed}) {
     output.innerHTML = say(choices[at]);
     input.setAttribute("aria-valuetext", output.textContent);
   };
-  const nearest = wanted => choices.reduce(
-    (best, each, at) => Math.abs(each - wanted) < Math.abs(choices[best] - wanted) ? at : best, 0);
+  const nearest = number => {
+    const wanted = Math.max(choices[0], Math.min(choices.at(-1), number));
+    return choices.reduce(
+      (best, each, at) => Math.abs(each - wanted) < Math.abs(choices[best] - wanted) ? at : best, 0);
+  };
   show(nearest(value));
   input.addEventListener("input", () => { show(+input.value); changed(choices[+input.value]); });
   place.append(label);
   return {set: wanted => { show(nearest(wanted)); return choices[+input.value]; }, input};
+}
+
+// Set a slider to what an address asks for, else to `plain`; say in `notes` what is not on it.
+function setAsAsked({set}, title, wanted, plain, notes) {
+  const number = wanted?.trim() ? +wanted : NaN;
+  const value = set(Number.isFinite(number) ? number : plain);
+  if (wanted !== undefined && number !== value) {
+    notes.push(`${title}: ${wanted.slice(0, 30)} is none of its values; it is ${value}.`);
+  }
+  return value;
+}
+
+// Say which of the address's wishes could not be granted.
+function tellNotes(notes) {
+  const at = document.getElementById("notice");
+  at.textContent = notes.join(" ");
+  at.hidden = !notes.length;
 }
 
 // Make a button for each lesson.
@@ -223,6 +259,7 @@ function onLook(draw) {
   const again = () => { for (const name of Object.keys(colours)) delete colours[name]; draw(); };
   new ResizeObserver(again).observe(document.querySelector("canvas.tall"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  window.addEventListener("storage", () => { takeTheme(); again(); });  // the page around a frame
 }
 
 // Write into an element only what is new there.

@@ -8,6 +8,7 @@ let settings, points, net, theta, random, epochs, past, chosen, running, lost, u
 let held = false;   // whether the reader has pressed Pause
 let cursor = null;  // of the keyboard
 let frames = 0;
+let next = 0;       // the frame that is asked for: there is one at a time
 const sliders = {}, kept = {};
 
 // Noise that stays, so that what is drawn moves only as theta does.
@@ -90,11 +91,21 @@ function predicted(grid, draws) {
 }
 
 const fit = new Plot($("fit"), {
-  x: [-4.5, 4.5], y: [-4, 14], xName: "load x (kg)", yName: "stretch beyond proportion, y (mm)"});
+  x: [-4.5, 4.5], y: [-4, 14], xName: "load x (kg)", yName: "stretch beyond proportion, y (mm)",
+  yShort: "stretch, y (mm)"});
 const energy = new Plot($("energy"), {xName: "epochs", yName: "nats", left: 54});
 const map = new Plot($("weights"), {log: "y", xName: "mean μ of a weight", yName: "σ"});
 const density = new Plot($("density"), {xName: "weight w", yName: "density"});
 const LOOKS = [["blue", []], ["green", [7, 4]], ["purple", [2, 3]]];
+
+// What is left of the picture when the numbers have run away: the points.
+function drawPoints() {
+  fit.begin().inside(() => {
+    fit.line(GRID, GRID.map(x => x * x), colour("grey"), 1.5, [6, 5]);
+    fit.dots(points, colour("ink"), 2.5);
+    if (cursor) fit.cross(...cursor, colour("vermillion"));
+  });
+}
 
 function drawFit() {
   const found = predicted(GRID, 100), {mean, epistemic, total, functions} = found;
@@ -247,8 +258,9 @@ function inside({mean, total}) {
 
 function tell(found) {
   if (lost) {
-    $("said").textContent = `After ${epochs} epochs the steps grow without bound: the rate is too
-      large for this noise and these rows. Make it smaller, and start again.`;
+    $("said").textContent = `After ${epochs} epochs the steps grew without bound: the rate is too
+      large for this noise and these rows. The network is lost, and so its band. Make the rate
+      smaller, or start again; a point that you add starts again too.`;
     return;
   }
   const P = theta.length / 2, sigma = theta.subarray(P).map(bbb.softplus).sort();
@@ -263,7 +275,12 @@ function tell(found) {
 }
 
 function draw() {
-  if (lost) { tell(); return; }
+  if (lost) {
+    drawPoints();
+    drawEnergy();
+    tell();
+    return;
+  }
   const found = drawFit();
   if (!running || frames % 6 === 0) tell(found);
   if (document.body.classList.contains("bare") || running && frames % 2) return;
@@ -280,25 +297,38 @@ function frame() {
   measure();
   if (epochs >= until) { stop(); return; }
   draw();
-  requestAnimationFrame(frame);
+  next = requestAnimationFrame(frame);
+}
+
+// The rate to start again with, where the steps have grown without bound.
+function smallerRate() {
+  const {choices} = SLIDERS.find(({name}) => name === "eta");
+  return choices.findLast(each => each <= settings.eta / 2) ?? settings.eta;
 }
 
 function go() {
-  if (running || lost) return;
+  if (running) return;
+  if (lost) {
+    settings.eta = sliders.eta.set(smallerRate());
+    address();
+    start();
+  }
   if (epochs >= until) until = epochs + 1000;
   running = true;
   $("go").textContent = "Pause";
-  requestAnimationFrame(frame);
+  cancelAnimationFrame(next);
+  next = requestAnimationFrame(frame);
 }
 
 function stop() {
   running = false;
-  $("go").textContent = epochs ? "Go on" : "Start";
+  $("go").textContent = lost ? `Start again at rate ${smallerRate()}` : epochs ? "Go on" : "Start";
   draw();
 }
 
 // What was changed is answered, unless the reader has pressed Pause.
 function answer() {
+  if (lost) start();
   until = Math.max(until, epochs + 1000);
   measure();
   draw();
@@ -307,6 +337,7 @@ function answer() {
 
 // Add a point, or take the one away that is near.
 function toggle([x, y]) {
+  if (!fit.holds([x, y])) return;
   const apart = ([a, b]) => Math.hypot(fit.X(a) - fit.X(x), fit.Y(b) - fit.Y(y));
   const [close] = points.filter(each => apart(each) < 12).sort((a, b) => apart(a) - apart(b));
   points = close ? points.filter(each => each !== close) : [...points, [x, y]];
@@ -331,6 +362,7 @@ function address() {
 
 function set(name, value) {
   settings[name] = value;
+  tellNotes([]);
   if (name === "data") points = DATA[value].points;
   address();
   if (["hidden", "rho"].includes(name) || lost) start();
@@ -339,14 +371,24 @@ function set(name, value) {
 
 // Set everything as a preset has it, and as the address says besides.
 function load({preset, bare, ...others}) {
-  if (!Object.hasOwn(PRESETS, preset)) preset = "band";
+  const notes = [];
+  if (!Object.hasOwn(PRESETS, preset)) {
+    if (preset) notes.push(`No lesson is called ${preset.slice(0, 30)}; this is the first.`);
+    preset = "band";
+  }
   const lesson = PRESETS[preset];
   settings = {preset};
   for (const [name, plain] of Object.entries(START)) {
-    const wanted = others[name] ?? lesson[name] ?? plain;
-    const all = {data: DATA, mistake: MISTAKES}[name];
-    if (all) settings[name] = $(name).value = Object.hasOwn(all, wanted) ? wanted : plain;
-    else settings[name] = sliders[name].set(Number.isFinite(+wanted) ? +wanted : plain);
+    const wanted = Object.hasOwn(others, name) ? others[name] : undefined;
+    const own = lesson[name] ?? plain, all = {data: DATA, mistake: MISTAKES}[name];
+    if (!all) {
+      const {title} = SLIDERS.find(each => each.name === name);
+      settings[name] = setAsAsked(sliders[name], title, wanted, own, notes);
+      continue;
+    }
+    const known = wanted !== undefined && Object.hasOwn(all, wanted);
+    if (wanted !== undefined && !known) notes.push(`${name}: ${wanted.slice(0, 30)} is not known.`);
+    settings[name] = $(name).value = known ? wanted : own;
   }
   points = DATA[settings.data].points;
   until = lesson.until;
@@ -354,6 +396,7 @@ function load({preset, bare, ...others}) {
   held = running = false;
   scales = [0, 0];
   present(PRESETS, preset, "index.html", bare === "true");
+  tellNotes(notes);
   for (const label of $("sliders").children) {
     label.classList.toggle("whole", label.htmlFor !== lesson.turn);
   }
@@ -374,6 +417,7 @@ makeTerms();
 $("go").addEventListener("click", () => { held = running; running ? stop() : go(); });
 $("again").addEventListener("click", () => { held = false; start(); go(); });
 $("step").addEventListener("click", () => {
+  if (lost) start();
   until = Math.max(until, epochs + 1);
   train(1);
   measure();

@@ -14,6 +14,7 @@ const HILLS = {  // round hills: where they are, and their width
   own: [[], 0.35],
 };
 const MOST = 3000;  // draws
+const MOST_HILLS = 150;
 const START = {
   target: "tilted", step: 0.1, steps: 15, position: [-1.5, -1.5], momentum: [1.5, 0.3],
 };
@@ -66,7 +67,7 @@ const SLIDERS = [
 ];
 const plane = new Plot($("plane"), {
   x: [-4, 4], y: [-3, 3], xName: "first weight (dimensionless)",
-  yName: "second weight (dimensionless)"});
+  yName: "second weight (dimensionless)", yShort: "second weight"});
 const energy = new Plot($("energy"), {xName: "steps", yName: "nats", left: 54});
 const trace = new Plot($("trace"), {y: [-4, 4], xName: "draws", yName: "first weight"});
 const sliders = {};
@@ -74,6 +75,9 @@ const sliders = {};
 let settings, target, centres, found, chain, draws, counts, random, land;
 let running = false, brush = false, held = null;
 let rolled = null;  // the step at which the ball is, while it rolls
+let next = 0;       // the frame that is asked for: there is one at a time
+
+const isFlat = () => settings.target === "own" && !centres.length;
 
 function useTarget() {
   const {target: name} = settings, width = HILLS[name]?.[1];
@@ -101,7 +105,7 @@ function drawLand() {
         heights.push(target([place((column + 0.5) / image.width, plane.x), y])[0]);
       }
     }
-    const flat = settings.target === "own" && !centres.length;
+    const flat = isFlat();
     const top = heights.reduce((most, each) => Math.max(most, each), -Infinity);
     heights.forEach((each, at) => {
       const level = flat ? 0 : Math.max(0, 6 - Math.floor(top - each));
@@ -184,6 +188,12 @@ function tell() {
     : `After ${found.phases.length - 1} steps H is off by ${shown(change, 2)} nats; accepted with
        probability ${chance}.`;
   const turned = found.turned < 0 || diverged ? "" : ` It turns back at step ${found.turned}.`;
+  if (isFlat()) {
+    $("said").textContent = `On flat land nothing turns the ball. There is no chain here either: a
+      density that is the same everywhere has no integral, so it is no distribution, and there is
+      nothing to draw from. Draw a hill first.`;
+    return;
+  }
   const share = Math.round(100 * counts.accepted / draws.length);
   const chained = draws.length
     ? ` Chain: ${draws.length} draws, ${share} % accepted, ${counts.divergent} diverged.` : "";
@@ -220,15 +230,17 @@ function frame() {
   }
   if (draws.length >= MOST) stop();
   draw();
-  requestAnimationFrame(frame);
+  next = requestAnimationFrame(frame);
 }
 
 function go() {
+  if (isFlat()) { tell(); return; }
   if (draws.length >= MOST) forget();
   running = true;
   rolled = null;
   $("go").textContent = "Pause";
-  requestAnimationFrame(frame);
+  cancelAnimationFrame(next);
+  next = requestAnimationFrame(frame);
 }
 
 function stop() {
@@ -246,9 +258,10 @@ function roll() {
     rolled = Math.floor(++ticks / 4);
     if (rolled >= found.phases.length - 1) rolled = null;
     draw();
-    requestAnimationFrame(on);
+    next = requestAnimationFrame(on);
   };
-  requestAnimationFrame(on);
+  cancelAnimationFrame(next);
+  next = requestAnimationFrame(on);
 }
 
 // Put a hill where the finger is; the first one on land that was not drawn begins a new one.
@@ -256,7 +269,10 @@ function paint([x, y]) {
   if (settings.target in TARGETS) flatten();
   settings.target = "own";
   const far = centres.every(([a, b]) => Math.hypot(a - x, b - y) > 0.2);
-  if (far && centres.length < 150) centres.push([x, y]);
+  if (far && centres.length < MOST_HILLS) {
+    centres.push([x, y]);
+    forget();  // its draws were those of other land
+  }
   useTarget();
   changed();
 }
@@ -264,6 +280,7 @@ function paint([x, y]) {
 function flatten() {
   settings.target = "own";
   centres = [];
+  stop();
   useTarget();
   forget();
 }
@@ -281,7 +298,10 @@ function place(at) {
 }
 
 function drag(at) {
-  if (held === "brush") { paint(at); return; }
+  if (held === "brush") {
+    if (plane.holds(at)) paint(at);
+    return;
+  }
   if (held === "start") place(at);
   else settings.momentum = at.map((each, d) => (each - settings.position[d]) / 0.6);
   changed();
@@ -289,6 +309,7 @@ function drag(at) {
 
 plane.canvas.addEventListener("pointerdown", event => {
   const at = plane.at(event);
+  if (brush && !plane.holds(at)) return;
   const apart = ([x, y]) => Math.hypot(plane.X(x) - plane.X(at[0]), plane.Y(y) - plane.Y(at[1]));
   const start = apart(settings.position);
   if (brush) held = "brush";
@@ -311,12 +332,16 @@ plane.canvas.addEventListener("keydown", event => {
 });
 
 function load({preset, bare, ...others}) {
-  if (!Object.hasOwn(PRESETS, preset)) preset = "ball";
+  const notes = [];
+  if (!Object.hasOwn(PRESETS, preset)) {
+    if (preset) notes.push(`No lesson is called ${preset.slice(0, 30)}; this is the first.`);
+    preset = "ball";
+  }
   settings = {...START};
   for (const name of Object.keys(START)) settings[name] = PRESETS[preset][name] ?? START[name];
-  for (const {name} of SLIDERS) {
-    const wanted = +(others[name] ?? settings[name]);
-    settings[name] = sliders[name].set(Number.isFinite(wanted) ? wanted : settings[name]);
+  for (const {name, title} of SLIDERS) {
+    const wanted = Object.hasOwn(others, name) ? others[name] : undefined;
+    settings[name] = setAsAsked(sliders[name], title, wanted, settings[name], notes);
   }
   centres = (HILLS[settings.target]?.[0] ?? []).slice();
   random = bbb.uniforms(3);
@@ -325,6 +350,7 @@ function load({preset, bare, ...others}) {
   useTarget();
   forget();
   present(PRESETS, preset, "samplers.html", bare === "true");
+  tellNotes(notes);
   changed();
 }
 
@@ -335,7 +361,12 @@ presets(PRESETS, preset => {
 for (const options of SLIDERS) {
   const {name} = options;
   sliders[name] = slider($("sliders"), {
-    ...options, value: START[name], changed: value => { settings[name] = value; changed(); }});
+    ...options, value: START[name], changed: value => {
+      settings[name] = value;
+      tellNotes([]);
+      forget();  // what share is accepted is said of one step size
+      changed();
+    }});
 }
 $("go").addEventListener("click", () => running ? stop() : go());
 $("roll").addEventListener("click", roll);

@@ -30,6 +30,10 @@ from project.book import (
 )  # fmt: skip
 from project.proofs import titles
 
+from bbb_course.keys import chapters as exercise_chapters
+
+NO_CHAPTERS = ("derivations/errata.md",)  # tables to look something up
+
 
 def test_every_equation_has_exactly_one_entry_and_the_report_is_one_page_in_its_order() -> None:
     for family, count in FAMILIES.items():
@@ -62,6 +66,25 @@ def test_a_page_is_read_in_one_sitting_and_leads_to_the_next() -> None:
         assert f"next: [{PAGES[after][2:].splitlines()[0]}]({after})" in " ".join(
             PAGES[page].split()
         ), page
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in NO_CHAPTERS])
+def test_a_chapter_begins_with_three_goals_and_ends_with_five_lines(page: str) -> None:
+    """The goals stand before the first picture and heading, the five lines below the last rule."""
+    text = "\n".join(outside_fences(PAGES[page]))
+    opening = re.split(r"^(?:!\[|## )", text, maxsplit=1, flags=re.M)[0]
+    goals = opening.partition("\n**After this chapter you can**\n\n")[2].split("\n\n")[0]
+    assert len(re.findall(r"^- ", goals, re.M)) == 3, "**After this chapter you can** and 3 bullets"
+    foot = text.rpartition("\n---\n")[2].lstrip()
+    lines = foot.partition("**In five lines**\n\n")[2].split("\n\n")[0]
+    assert re.findall(r"^(\d)\. ", lines, re.M) == list("12345"), "**In five lines** and 1. to 5."
+    assert foot.startswith("**In five lines**")
+    numbers = {
+        f"{chapter[:2]}/{number}"
+        for chapter, exercises in exercise_chapters().items()
+        for number in range(1, len(exercises) + 1)
+    }
+    assert set(re.findall(r"\d\d/\d+", goals)) <= numbers
 
 
 def test_a_chapter_and_its_exercises_lead_to_each_other() -> None:

@@ -245,13 +245,13 @@ def test_a_link_to_a_lesson_leads_to_one_and_every_lesson_has_its_entry():
         assert not [name for page, name in linked if name not in known[page]], path
 
 
-def settings(page, addresses):
-    """Return what is set after each address, or the error; by node, where it is installed."""
+def settings(page, addresses, expression="settings"):
+    """Return what `expression` is after each address, or the error; by node, where it is there."""
     program = shutil.which("node")
     if not program:
         pytest.skip("node is not installed")
     scripts = re.findall(r'<script src="(\w+\.js)">', (FOLDER / page).read_text("utf-8"))
-    asked = json.dumps([[str(FOLDER / name) for name in scripts], addresses])
+    asked = json.dumps([[str(FOLDER / name) for name in scripts], addresses, expression])
     command = [program, str(Path(__file__).with_name("without_browser.js")), asked]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
@@ -272,6 +272,95 @@ def test_an_address_says_the_lesson_and_what_is_set_besides():
     assert found[1]["hidden"] == 5
 
 
+IN_VAIN = {  # what an address asks for, and what the page says of it
+    "index.html": {
+        "#preset=band&prior=2&rho=-1.25&eta=1e-3&data=gap&mistake=k18": "",
+        "#hidden=200": "hidden units: 200 is none of its values; it is 50.",
+        "#noise=-1": "noise: -1 is none of its values; it is 0.1.",
+        "#eta=NaN": "learning rate: NaN is none of its values; it is 0.002.",
+        "#rows=Infinity": "rows a step: Infinity is none of its values; it is 10.",
+        "#hidden=%20": "it is 20.",
+        "#samples=1e400": "it is 1.",
+        f"#prior={10**300}": f"1{'0' * 29} is none of its values; it is 10.",
+        "#data=<b>": "data: <b> is not known.",
+        "#mistake=constructor": "mistake: constructor is not known.",
+        "#preset=gone": "No lesson is called gone; this is the first.",
+    },
+    "samplers.html": {
+        "#preset=funnel&step=0.3": "",
+        "#step=-5": "step size ε: -5 is none of its values; it is 0.02.",
+        "#preset=1": "No lesson is called 1; this is the first.",
+    },
+}
+
+
+@pytest.mark.parametrize("page", IN_VAIN)
+def test_what_an_address_asks_for_in_vain_is_said(page):
+    found = settings(page, list(IN_VAIN[page]), "notice")
+    for notice, said in zip(found, IN_VAIN[page].values(), strict=True):
+        assert said in notice
+        assert bool(said) == bool(notice)
+
+
+def test_on_flat_land_no_chain_runs_and_other_land_begins_another():
+    flat, run, painted, moved = settings(
+        "samplers.html",
+        [""],
+        """(() => {
+          const said = () => document.getElementById("said").textContent.replace(/\\s+/g, " ");
+          for (let each = 0; each < 9; each++) { go(); frame(); }
+          const before = draws.length;
+          paint([0, 0]);
+          const after = draws.length;
+          flatten(); changed(); go(); frame();
+          return [said(), draws.length, [before, after], running];
+        })()""",
+    )[0]
+    assert "no integral" in flat
+    assert "accepted" not in flat
+    assert run == 0
+    assert painted[0] > painted[1] == 0
+    assert moved is False
+
+
+def test_after_steps_without_bound_each_way_on_begins_again():
+    restarted, eta, added, label = settings(
+        "index.html",
+        ["#preset=away&noise=0.1"],
+        """(() => {
+          const lose = () => { settings.eta = 0.01; start(); until = 300; train(1e6); };
+          performance.now = () => 0;
+          lose(); const wasLost = lost; go();
+          const restarted = [wasLost, lost, epochs], eta = settings.eta;
+          stop(); held = true; lose(); toggle([-4.4, 13]);
+          const added = [lost, epochs, points.length];
+          lose(); stop();
+          return [restarted, eta, added, document.getElementById("go").textContent];
+        })()""",
+    )[0]
+    assert restarted == [True, False, 0]
+    assert eta == 0.005
+    assert added == [False, 0, 101]
+    assert label == "Start again at rate 0.005"
+
+
+def test_points_beside_the_axes_are_not_added_and_axes_of_no_range_have_no_ticks():
+    (found,) = settings(
+        "index.html",
+        [""],
+        """(() => {
+          held = true;
+          const counts = [];
+          for (const at of [[0, 1e9], [9, 0], [NaN, 0], [-4.4, 13]]) {
+            toggle(at);
+            counts.push(points.length);
+          }
+          return [counts, ticks(0, 1, 3, true), ticks(1, 1, 3), ticks(-Infinity, Infinity, 3)];
+        })()""",
+    )
+    assert found == [[100, 100, 100, 101], [], [], []]
+
+
 def test_the_playground_asks_nothing_of_a_network():
     for path in FOLDER.iterdir():
         text = path.read_text("utf-8")
@@ -288,6 +377,11 @@ LOOK = """run("stop()");
     wide: Math.max(it.document.documentElement.scrollWidth, ...right), said,
     over: it.document.documentElement.scrollHeight - it.innerHeight,
     shown: all("canvas").filter(each => each.checkVisibility()).length,
+    cut: run(`(plot => {
+      const high = plot.pen.measureText(plot.nameOfY()).width;
+      const broad = plot.pen.measureText(plot.xName).width;
+      return high > 2 * (plot.top + plot.up / 2) || broad > plot.left + plot.across;
+    })(typeof fit === "undefined" ? plane : fit)`),
     nameless: all("canvas, button, input, select").filter(each => !named(each))
       .map(each => each.id),
     pressed: all(".presets [aria-pressed=true]").map(each => each.dataset.preset),
@@ -300,8 +394,11 @@ LOOK = """run("stop()");
 def test_a_page_fits_its_screen_whole_and_bare_and_complains_of_nothing(page, preset, width):
     whole = browsed(LOOK, page, f"preset={preset}", width)
     framed = browsed(LOOK, page, f"preset={preset}&bare", width, 528 if width == PHONE else 432)
+    low = browsed(LOOK, page, f"preset={preset}&bare", width, 360)
+    assert not low["cut"]
     for found in (whole, framed):
         assert found["wide"] <= width
+        assert not found["cut"]
         assert (found["said"], found["nameless"], found["pressed"]) == ([], [], [preset])
     assert (whole["shown"], framed["shown"]) == (4 if page == "index.html" else 3, 1)
     assert framed["over"] == 0

@@ -6,6 +6,7 @@ What needs a browser and Sphinx is marked `long`, and skipped where they are not
 import ast
 import html
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
@@ -27,10 +28,14 @@ from project.book import (
     textbook_tags,
 )
 
+from bbb_course import effort
+from bbb_course.keys import name_of
+from bbb_course.templates import BEGIN, END, SOLUTIONS, solution_paths, template
+
 SITE = ROOT / "site"
 BROWSER = (ROOT / "tests/project/browser.js").read_text("utf-8")
 PHONE, DESK = 360, 1440  # pixels
-MOST = 25e6  # bytes of the whole site
+MOST = 27e6  # bytes of the whole site
 
 
 def load(name):
@@ -144,17 +149,108 @@ def test_a_file_has_a_line_for_each_of_its_lines_whose_tags_lead_to_their_pages(
     bare = re.sub(r"<[^>]*>", "", shown.split("<ol>")[1].split("</ol>")[0])
     source = (ROOT / "bbb_numpy/plain.py").read_text("utf-8")
     assert html.unescape(bare) == source
-    assert [int(n) for n in re.findall(r"<li id=L-(\d+)>", shown)] == list(
-        range(1, len(source.splitlines()) + 1)
-    )
+    lines = source.splitlines()
+    assert len(re.findall("<li[ >]", shown)) == len(lines)
+    anchors = {int(number) for number in re.findall(r"<li id=L-(\d+)>", shown)}
+    named = {at for at, line in enumerate(lines, 1) if re.match(r" *(def|class) |@", line)}
+    assert {1} | named <= anchors <= set(range(1, len(lines) + 1))
     assert '<a href="../../tags/k30.html">K30</a>' in shown
 
 
-def test_an_exercise_is_shown_as_students_get_it_without_its_solution(files):
-    page = files["extra/source/bbb_course/solutions/02_free_energy/1_softplus.py.html"]
-    assert "raise</b> NotImplementedError" in page
-    assert "np.log1p" not in page
+SOLVED = solution_paths()
+
+
+@pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
+def test_an_exercise_has_a_page_that_says_how_to_grade_it_and_not_how_to_solve_it(files, path):
+    chapter = path.parent.name
+    page = files[f"exercises/{chapter}/{path.stem}.md"]
+    assert f"bbb-numpy grade exercises/{chapter}/{path.name}\n" in page
+    assert f"bbb-numpy grade --copy exercises {chapter[:2]} " in page
+    assert f"[{book_title(files, chapter)}](index.md)" in page
+    effort_of = effort(name_of(path))
+    assert f"{effort_of.minutes} min, {effort_of.level}" in page
+    hole = template(path.read_text("utf-8"))
+    assert files[f"extra/exercises/{chapter}/{path.name}"] == hole
+    solved = path.read_text("utf-8").split(BEGIN)[1].split(END)[0]
+    lines = {line.strip() for line in solved.splitlines()} - {x.strip() for x in hole.splitlines()}
+    assert not [line for line in lines if len(line) > 12 and line in page]
+    assert f"]({path.stem}.md)" in files[f"exercises/{chapter}/index.md"]
+
+
+def book_title(files, chapter):
+    """Return the title of a chapter's page."""
+    return re.search(r"^# (.*)$", files[f"exercises/{chapter}/index.md"], re.MULTILINE)[1]
+
+
+def test_the_overview_of_exercises_leads_to_their_pages_and_no_solution_is_on_the_site(files):
+    overview = files["exercises/README.md"]
+    for chapter in {path.parent.name for path in SOLVED}:
+        assert f"({chapter}/index.md)" in overview
+        assert chapter[:2] == book_title(files, chapter)[:2]
+    assert not [name for name in files if "solutions/" in name and not name.endswith(".md")]
+    folder = files["extra/source/bbb_course/index.html"]
+    assert '<a href="../../exercises/README.html">solutions/</a>' in folder
     assert "as_dict" in files["extra/source/bbb_course/exercise.py.html"]
+
+
+def test_statements_are_plain_text_whose_entries_and_pages_are_links():
+    course = load("course")
+    line = "Take w_i *once*, `a_b`, x * y, [1] and K5 to K7 in derivations/why.md."
+    assert course.with_links(line, "exercises/02_free_energy/p.md") == (
+        "Take w\\_i *once*, `a_b`, x \\* y, \\[1\\] and [K5](../../tags/k5.md) to "
+        "[K7](../../tags/k7.md) in [Why a distribution over weights](../../derivations/why.md)."
+    )
+
+
+def test_the_sidebar_of_a_module_has_its_part_and_that_of_an_exercise_its_chapter():
+    sidebars = load("sidebars")
+    of_module = sidebars.of_module("bbb_numpy.numeric.layout", str)
+    assert of_module.back.address == "api/index"
+    assert [item.title for item in of_module.items if item.is_current] == ["layout"]
+    (names,) = [item.items for item in of_module.items if item.is_current]
+    assert ("Layout", "#bbb_numpy.numeric.layout.Layout") in [item[:2] for item in names]
+    assert "parts" in [item.title for item in of_module.others]
+    pages_of = sidebars.course.exercise_pages()
+    page = pages_of["exercises/02_free_energy/5_value_and_gradient.md"]
+    (chapter,) = sidebars.of_exercise(page, str).items
+    assert [item.title for item in chapter.items if item.is_current] == ["5 value and gradient"]
+    assert len(chapter.items) == len(list((SOLUTIONS / page.chapter).glob("*.py")))
+
+
+def test_every_page_for_users_is_in_the_contents_in_the_order_of_the_table(files):
+    listed = re.findall(r"^/(docs/[\w-]+)$", files["index.md"], re.MULTILINE)
+    assert len(set(listed)) == len(listed)
+    assert {f"docs/{path.stem}" for path in ROOT.glob("docs/*.md")} == set(listed)
+    using = re.findall(r"\]\(([\w-]+)\.md\)", (ROOT / "docs/using.md").read_text("utf-8"))
+    part = files["index.md"].split(":caption: Use it")[1].split("```")[0]
+    order = [name for name in dict.fromkeys(using) if f"/docs/{name}\n" in part]
+    assert order == [name for name in re.findall(r"/docs/([\w-]+)", part) if name in order]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("notebooks/*.ipynb")), ids=lambda p: p.stem)
+def test_a_notebook_is_offered_for_download_without_its_outputs(files, path):
+    page = f"notebooks/{path.name}"
+    offered, stored = (json.loads(text) for text in (files[f"extra/{page}"], path.read_text()))
+    assert [cell["source"] for cell in offered["cells"]] == [c["source"] for c in stored["cells"]]
+    assert not any(cell.get("outputs") for cell in offered["cells"])
+    said = json.loads(files[page])["cells"][1]["source"]
+    assert f'<a href="{path.name}" download>' in said
+    assert f"jupyter lab {page}`" in said
+
+
+def test_slim_pages_say_the_same_and_stay_as_they_are():
+    slim = load("slim")
+    page = (
+        '<html>\n   <body>\n\n <article role="main">\n<pre>a\n    b\n\nc</pre>'
+        '<code class="docutils literal notranslate"><span class="pre">x</span> '
+        '<span class="pre">y</span></code>'
+        "</article>\n\n  <footer>"
+    )
+    smaller = slim.slim(page)
+    assert "<pre>a\n    b\n\nc</pre>" in smaller
+    assert '<code class="literal">x y</code>' in smaller
+    assert smaller.startswith("<html>\n<body>\n<article")
+    assert slim.slim(smaller) == smaller
 
 
 def test_the_playground_is_shown_below_a_paragraph_that_leads_to_a_preset():
