@@ -11,8 +11,10 @@ from bbb_numpy.cli.options import Commands, above_zero, add_command, at_least_on
 from bbb_numpy.cli.outputs import check_folder
 
 from .exports import FORMATS, export
+from .gradebook import gradebook
 from .keys import chapters, find, name_of
 from .templates import copy_templates, solution_paths
+from .variants import check_seed, chosen, index_of, n_variants
 from .workload import effort
 
 __all__ = ["add_parsers", "grade"]
@@ -22,10 +24,12 @@ def grade(args: argparse.Namespace) -> int:
     """Grade answers to the exercises: prove them, or say what is wrong."""
     from .sandbox import grade_files
 
+    if args.variant:
+        check_seed(args.variant)
     if args.list:
-        return _list()
+        return _list(args.variant)
     if args.copy:
-        return _copy(Path(args.copy), args.answers)
+        return _copy(Path(args.copy), args.answers, args.variant)
     if not args.answers and not args.export:
         raise ValueError(
             "name a file or a folder of answers; "
@@ -36,12 +40,14 @@ def grade(args: argparse.Namespace) -> int:
         find(name_of(path))
     if args.export:
         folder = check_folder(f"{args.export}_export" if args.out is None else args.out)
-        for written in export(args.export, paths, folder):
+        for written in export(args.export, paths, folder, args.variant):
             print(f"wrote {written}")
         return 0
     verdicts = []
     for path, verdict in zip(
-        paths, grade_files(paths, args.seconds, args.megabytes), strict=True
+        paths,
+        grade_files(paths, args.seconds, args.megabytes, args.variant),
+        strict=True,
     ):
         verdicts.append(verdict)
         if not args.json:
@@ -49,39 +55,55 @@ def grade(args: argparse.Namespace) -> int:
             print(text, flush=True)
     passed = sum(graded.passed for graded in verdicts)
     if args.json:
-        rows = [
-            {"file": str(path), **graded.as_dict()}
-            for path, graded in zip(paths, verdicts, strict=True)
-        ]
-        print(
-            json.dumps({"passed": passed, "of": len(rows), "answers": rows}, indent=1)
-        )
+        print(json.dumps(gradebook(paths, verdicts, args.variant), indent=1))
     else:
         print(f"{passed} of {len(verdicts)} pass")
     return 0 if passed == len(verdicts) else 1
 
 
-def _list() -> int:
+def _list(seed: str) -> int:
     for chapter, exercises in chapters().items():
         for number, exercise in enumerate(exercises, 1):
             minutes, level, *_ = effort(exercise.name)
             path = f"{chapter}/{number}_{exercise.name}"
-            print(f"{path:<60} {minutes:>3} min  {level:<8}{' '.join(exercise.tags)}")
+            note = " ".join(exercise.tags)
+            if seed:
+                note = _variant(exercise.name, seed)
+            print(f"{path:<60} {minutes:>3} min  {level:<8}{note}")
     return 0
 
 
-def _copy(folder: Path, names: list[str]) -> int:
+def _variant(name: str, seed: str) -> str:
+    """Return which of its variants an exercise is, and what it asks."""
+    if not n_variants(name):
+        return "no variant"
+    asks = " ".join(variation.asks for variation in chosen(name, seed))
+    return f"variant {index_of(name, seed) + 1} of {n_variants(name)}: {asks}"
+
+
+def _copy(folder: Path, names: list[str], seed: str) -> int:
     """Write templates, and print how many are new, how many existed, and what to do next."""
-    written = copy_templates(folder, names)
+    written = copy_templates(folder, names, seed)
     for chapter in dict.fromkeys(path.parent for path in written):
         new = [is_new for path, is_new in written.items() if path.parent == chapter]
         note = ""
         if False in new:
             note = f"; existing files kept: {new.count(False)}"
         print(f"{chapter}: templates written: {new.count(True)}{note}")
+    without = [
+        name_of(path)
+        for path in solution_paths(names)
+        if seed and not n_variants(name_of(path))
+    ]
+    if without:
+        print(f"left out, since they have no variant: {', '.join(without)}")
+    if not written:
+        raise ValueError("none of these exercises has a variant")
     if len(names) == 1:
         folder = next(iter(written)).parent
-    print(f"Fill in the hole of each, then: bbb-numpy grade {shlex.quote(str(folder))}")
+    option = f" --variant {seed}" if seed else ""
+    command = f"bbb-numpy grade{option} {shlex.quote(str(folder))}"
+    print(f"Fill in the hole of each, then: {command}")
     return 0
 
 
@@ -131,6 +153,11 @@ def add_parsers(commands: Commands) -> None:
     modes.add_argument(
         "--json", action="store_true", help="print verdicts for programs"
     )
+    text = (
+        "seed of other exercises of the same kind: with --copy, --export and --list those are "
+        "written and shown; in grading, an answer to another variant does not pass"
+    )
+    parser.add_argument("--variant", metavar="SEED", default="", help=text)
     text = "time limit for each answer"
     parser.add_argument("--seconds", type=above_zero, default=20.0, help=text)
     text = "memory limit for each answer"

@@ -260,6 +260,10 @@ class Verdict:
         Numbers of an exercise that is scored.
     printed : tuple of str
         The last lines that the answer printed, where it ran in a process of its own.
+    variant : str
+        Seed of the variant that was graded; '' for the exercise of the book.
+    seconds : float
+        Time that grading a file took.
     """
 
     exercise: str
@@ -270,6 +274,8 @@ class Verdict:
     cases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     score: Mapping[str, float] = field(default_factory=dict)
     printed: tuple[str, ...] = ()
+    variant: str = ""
+    seconds: float = 0.0
 
     def __str__(self) -> str:
         result = "PASSED" if self.passed else "not yet"
@@ -328,10 +334,17 @@ class Formula(Exercise):
     edge_cases: tuple[tuple[Any, ...], ...] = ()
     # size below which lost digits count in absolute terms, as for logarithms that pass through 0
     floor: float = 0.0
+    seed: str = ""  # of a variant; '' for the exercise of the book
+    # of a variant: the right answer's source, and right answers to other variants, each with
+    # what is said of it
+    written: str = ""
+    elsewhere: tuple[tuple[str, Answer], ...] = ()
 
     @cached_property
     def source(self) -> str:
         """The right answer's source, from its ``def`` on."""
+        if self.written:
+            return self.written
         text = textwrap.dedent(inspect.getsource(self.right))
         return text[text.index("def ") :]
 
@@ -342,10 +355,14 @@ class Formula(Exercise):
             if text.count(mistake.old) != 1:
                 return None
             text = text.replace(mistake.old, mistake.new)
+        return self.compiled(text)
+
+    def compiled(self, text: str) -> Answer:
+        """Return the function that a source defines among the names of the right answer."""
         scope = dict(self.right.__globals__)
         exec(compile(text, f"<{self.name}>", "exec"), scope)
-        edited: Answer = scope[self.right.__name__]
-        return edited
+        function: Answer = scope[self.name]
+        return function
 
     @property
     def letters(self) -> list[str]:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from .keys import name_of
-from .templates import BEGIN, END, SOLUTIONS
+from .templates import BEGIN, END, SOLUTIONS, solution_text
+from .variants import n_variants
 
 __all__ = ["FORMATS", "export"]
 
@@ -34,18 +35,20 @@ def test_{name}(env):
     from bbb_course import judge
 
     assert "{name}" in env, "{name} is not defined"
-    verdict = judge("{name}", env["{name}"])
+    verdict = judge("{name}", env["{name}"]{variant})
     assert verdict.passed, str(verdict)
 """
 
 TESTS = """from bbb_course import judge
 
-verdict = judge("{name}", {name})
+verdict = judge("{name}", {name}{variant})
 assert verdict.passed, str(verdict)
 print(verdict)"""
 
 
-def export(form: str, paths: Sequence[Path], folder: Path) -> list[Path]:
+def export(
+    form: str, paths: Sequence[Path], folder: Path, seed: str = ""
+) -> list[Path]:
     """Write the tests of exercises for another grader, and return the files.
 
     Parameters
@@ -56,6 +59,9 @@ def export(form: str, paths: Sequence[Path], folder: Path) -> list[Path]:
         Files named as their exercises; for nbgrader with a marked solution.
     folder : Path
         Made if missing.
+    seed : str
+        Seed of the variants; '' for the exercises of the book. Exercises without a variant are
+        left out.
 
     Raises
     ------
@@ -63,23 +69,29 @@ def export(form: str, paths: Sequence[Path], folder: Path) -> list[Path]:
         If a file has no marked solution, for nbgrader, which makes the students' notebooks itself.
     """
     written = []
+    variant = f', variant="{seed}"' if seed else ""
     for path in paths:
         name = name_of(path)
+        if seed and not n_variants(name):
+            continue
         if form == "otter":
-            target, text = folder / "tests" / f"{name}.py", OTTER.format(name=name)
+            target = folder / "tests" / f"{name}.py"
+            text = OTTER.format(name=name, variant=variant)
         else:
             chapter = path.resolve().parent.name
             target = folder / "source" / chapter / f"{path.stem}.ipynb"
-            text = json.dumps(_notebook(path, name), indent=1) + "\n"
+            tests = TESTS.format(name=name, variant=variant)
+            notebook = _notebook(path, solution_text(path, seed), tests)
+            text = json.dumps(notebook, indent=1) + "\n"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
         written.append(target)
     return written
 
 
-def _notebook(path: Path, name: str) -> dict[str, Any]:
-    """Return a source notebook of nbgrader."""
-    text = path.read_text(encoding="utf-8")
+def _notebook(path: Path, text: str, tests_code: str) -> dict[str, Any]:
+    """Return a source notebook of nbgrader, of the text of a solution and its tests."""
+    name = name_of(path)
     if BEGIN not in text or END not in text:
         raise ValueError(
             f"{path} has no solution between its marks; nbgrader makes the students' version of "
@@ -106,7 +118,7 @@ def _notebook(path: Path, name: str) -> dict[str, Any]:
     cells = [
         _cell("markdown", f"statement-{name}", statement, {}),
         _cell("code", f"answer-{name}", code, answer),
-        _cell("code", f"tests-{name}", TESTS.format(name=name), {**tests, "points": 1}),
+        _cell("code", f"tests-{name}", tests_code, {**tests, "points": 1}),
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return {

@@ -42,8 +42,8 @@ from .exercise import (
     Verdict,
     ask,
 )
-from .keys import find
 from .processes import Ended
+from .variants import find_variant
 
 __all__ = ["FLOAT_SEEDS", "agrees", "judge", "judge_formula", "right_in_floats"]
 
@@ -135,7 +135,7 @@ class Failure(Enum):
     SHAPE = "it raises, or has another shape"
 
 
-def judge(name: str, answer: Any) -> Verdict:
+def judge(name: str, answer: Any, variant: str = "") -> Verdict:
     """Grade the answer to an exercise, in this process.
 
     Parameters
@@ -144,6 +144,9 @@ def judge(name: str, answer: Any) -> Verdict:
         Name of the exercise, such as 'softplus'.
     answer : callable or mapping
         What the student wrote; a mapping for the exercise ``which_detector_sees_it``.
+    variant : str
+        Seed of the exercise's variant; '' for the exercise of the book. An exercise that has no
+        variant is graded as in the book.
 
     Returns
     -------
@@ -155,7 +158,7 @@ def judge(name: str, answer: Any) -> Verdict:
     ValueError
         If there is no such exercise.
     """
-    exercise = find(name)
+    exercise = find_variant(name, variant)
     try:
         if isinstance(exercise, Formula):
             verdict = judge_formula(exercise, answer)
@@ -165,6 +168,8 @@ def judge(name: str, answer: Any) -> Verdict:
         verdict = Verdict(name, False, "not answered", "it is not answered yet")
     except Unusable as error:
         verdict = Verdict(name, False, "unusable", str(error))
+    graded_seed = getattr(exercise, "seed", "")
+    verdict = replace(verdict, variant=graded_seed)
     replaced = _replaced()
     if not replaced:
         return verdict
@@ -870,13 +875,13 @@ def _diagnosis(exercise: Formula, answer: Answer, block: int) -> str:
         (message, _after(exercise, change, block))
         for message, change in _generic(exercise)
     )
-    for message, variant in itertools.chain(
-        _edited(exercise, 1), general, _edited(exercise, 2)
+    for message, candidate in itertools.chain(
+        exercise.elsewhere, _edited(exercise, 1), general, _edited(exercise, 2)
     ):
         try:
-            if not _compare(exercise, answer, variant, block).same:
+            if not _compare(exercise, answer, candidate, block).same:
                 continue
-            if not _compare(exercise, variant, exercise.right, block).same:
+            if not _compare(exercise, candidate, exercise.right, block).same:
                 return (
                     message  # else the answer is right there, and wrong for other sizes
                 )
@@ -888,9 +893,9 @@ def _diagnosis(exercise: Formula, answer: Answer, block: int) -> str:
 def _edited(exercise: Formula, number: int) -> Iterator[tuple[str, Answer]]:
     """Yield the sentence and the answer of every combination of `number` known mistakes."""
     for mistakes in itertools.combinations(exercise.wrong, number):
-        variant = exercise.edited(*mistakes)
-        if variant is not None:
-            yield " And: ".join(mistake.says for mistake in mistakes), variant
+        candidate = exercise.edited(*mistakes)
+        if candidate is not None:
+            yield " And: ".join(mistake.says for mistake in mistakes), candidate
 
 
 def _generic(exercise: Formula) -> Iterator[tuple[str, Callable[[Any], Any]]]:

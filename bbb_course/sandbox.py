@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -26,6 +27,7 @@ from .exercise import VERDICTS, Exercise, Finding, Formula, Raised, Unusable, Ve
 from .judging import judge, right_in_floats
 from .keys import find, name_of
 from .processes import Ended, Process, printable
+from .variants import find_variant, n_variants, seed_of
 
 __all__ = ["grade_file", "grade_files", "work"]
 
@@ -37,7 +39,10 @@ NO_MESSAGE = "it writes what is no message where its answer is read"
 
 
 def grade_files(
-    paths: Sequence[Path], seconds: float = 20.0, megabytes: int = 1024
+    paths: Sequence[Path],
+    seconds: float = 20.0,
+    megabytes: int = 1024,
+    variant: str = "",
 ) -> Iterator[Verdict]:
     """Grade files, each in processes of its own, and yield the verdicts in order.
 
@@ -49,6 +54,9 @@ def grade_files(
         Time limit of each; exercises that run an answer often multiply it (`Exercise.patience`).
     megabytes : int
         Memory limit of each, beyond what the grader itself holds, where the system has one.
+    variant : str
+        Seed of the variants that are graded: an answer to another one, or to the exercise of
+        the book, does not pass. By default each file is graded as the variant that it names.
 
     Yields
     ------
@@ -57,7 +65,16 @@ def grade_files(
     running: set[Process] = set()
 
     def graded(path: Path) -> Verdict:
-        return _graded(path, seconds * find(name_of(path)).patience, megabytes, running)
+        start = time.monotonic()
+        name = name_of(path)
+        seed = seed_of(path)
+        if variant and n_variants(name) and seed != variant:
+            verdict = Verdict(name, False, "unusable", _of_another(seed, variant))
+        else:
+            limit = seconds * find(name).patience
+            seed = seed if n_variants(name) else ""
+            verdict = _graded(path, seed, limit, megabytes, running)
+        return replace(verdict, variant=seed, seconds=time.monotonic() - start)
 
     pool = ThreadPoolExecutor(os.cpu_count())
     try:
@@ -68,11 +85,22 @@ def grade_files(
             process.end()
 
 
+def _of_another(seed: str, variant: str) -> str:
+    """Return the sentence about a file of another variant than the one that is graded."""
+    named = (
+        f"its statement is that of variant {seed}" if seed else "it names no variant"
+    )
+    return (
+        f"{named}, and variant {variant} is graded; `bbb-numpy grade --copy FOLDER --variant "
+        f"{variant}` writes that"
+    )
+
+
 def _graded(
-    path: Path, seconds: float, megabytes: int, running: set[Process]
+    path: Path, seed: str, seconds: float, megabytes: int, running: set[Process]
 ) -> Verdict:
     """Return the verdict on a file, whose name is that of its exercise."""
-    exercise = find(name_of(path))
+    exercise = find_variant(name_of(path), seed)
     limits = [str(path), f"{seconds}", f"{megabytes}"]
 
     def run(command: list[str], verdict_of: Callable[[Process], Verdict]) -> Verdict:
@@ -90,7 +118,9 @@ def _graded(
         return run(
             answer_alone, lambda process: judge(exercise.name, _answer_of(process))
         )
-    verdict = run(WORK, lambda process: _verdict_of(exercise, process.receive()))
+    verdict = run(
+        [*WORK, seed], lambda process: _verdict_of(exercise, process.receive())
+    )
     if not verdict.passed:
         return verdict
 
@@ -217,13 +247,13 @@ def _called(
 
 def work() -> None:
     """Grade the file of the command line within its limits, and print the verdict as JSON."""
-    path, seconds, megabytes = sys.argv[1:]
+    seed, path, seconds, megabytes = sys.argv[1:]
     _, replies = alone.take_channels()
     alone.limit(float(seconds), int(megabytes))
     try:
-        find(name_of(Path(path)))  # all keys are there
+        find_variant(name_of(Path(path)), seed)  # all keys are there
         alone.hide()
-        verdict = grade_file(Path(path))
+        verdict = grade_file(Path(path), seed)
     except BaseException as error:  # of the grader, or one that nobody expects
         headline = f"grading it failed: {type(error).__name__}: {error}"
         verdict = Verdict(name_of(Path(path)), False, "stopped", headline)
@@ -231,11 +261,21 @@ def work() -> None:
     os.write(replies, json.dumps(verdict.as_dict()).encode() + b"\n")
 
 
-def grade_file(path: Path) -> Verdict:
-    """Grade one file in this process, without limits: a function, or a table, of its name."""
+def grade_file(path: Path, variant: str = "") -> Verdict:
+    """Grade one file in this process, without limits: a function, or a table, of its name.
+
+    Parameters
+    ----------
+    path : Path
+        File named as its exercise.
+    variant : str
+        Seed of the variant that it answers; '' for the exercise of the book.
+    """
     name = name_of(path)
     find(name)
-    return _verdict_or_reason(name, lambda: judge(name, alone.define(name, path)))
+    return _verdict_or_reason(
+        name, lambda: judge(name, alone.define(name, path), variant)
+    )
 
 
 def _verdict_or_reason(name: str, verdict_of: Callable[[], Verdict]) -> Verdict:

@@ -6,39 +6,17 @@ to answer. An exercise is changed there, and only there.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from .keys import CHAPTERS
+from .keys import CHAPTERS, name_of
+from .marks import BEGIN, END, template
+from .variants import n_variants, solution_of
 
-__all__ = ["BEGIN", "END", "SOLUTIONS", "copy_templates", "marked_part", "solution_paths",
+__all__ = ["BEGIN", "END", "SOLUTIONS", "copy_templates", "solution_paths", "solution_text",
            "template"]  # fmt: skip
 
 SOLUTIONS = Path(__file__).with_name("solutions")
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # nbgrader's marks
-MARKED = re.compile(rf"^( *){BEGIN}\n(.*?) *{END}\n", re.DOTALL | re.MULTILINE)
-HOLE = r"\1# YOUR CODE HERE\n\1raise NotImplementedError\n"
-
-
-def template(solution: str) -> str:
-    """Return the text of a solution with a hole in the place of its marked part.
-
-    Raises
-    ------
-    ValueError
-        If the text does not have exactly one marked part.
-    """
-    text, n_holes = MARKED.subn(HOLE, solution)
-    if n_holes != 1:
-        raise ValueError(f"a solution must have one marked part; this has {n_holes}")
-    return text
-
-
-def marked_part(solution: str) -> str:
-    """Return the answer in the text of a solution, between its marks."""
-    match = MARKED.search(solution)
-    return match[2] if match else ""
 
 
 def solution_paths(chapters: Sequence[str] = ()) -> list[Path]:
@@ -65,7 +43,32 @@ def solution_paths(chapters: Sequence[str] = ()) -> list[Path]:
     return [path for name in names for path in sorted((SOLUTIONS / name).glob("*.py"))]
 
 
-def copy_templates(folder: Path, chapters: Sequence[str] = ()) -> dict[Path, bool]:
+def solution_text(path: Path, seed: str = "") -> str:
+    """Return the text of a solution, or of the solution of a variant.
+
+    Parameters
+    ----------
+    path : Path
+        File of the book's solution.
+    seed : str
+        Seed of the variant; '' for the exercise of the book.
+
+    Raises
+    ------
+    ValueError
+        If a seed is given and the exercise has no variant.
+    """
+    text = path.read_text(encoding="utf-8")
+    if not seed:
+        return text
+    if not n_variants(name_of(path)):
+        raise ValueError(f"{name_of(path)} has no variant")
+    return solution_of(text, name_of(path), seed)
+
+
+def copy_templates(
+    folder: Path, chapters: Sequence[str] = (), seed: str = ""
+) -> dict[Path, bool]:
     """Write the templates of exercises into a folder; existing files are kept.
 
     Parameters
@@ -74,6 +77,8 @@ def copy_templates(folder: Path, chapters: Sequence[str] = ()) -> dict[Path, boo
         Made if missing; each chapter becomes a folder in it.
     chapters : sequence of str
         As `solution_paths` takes them.
+    seed : str
+        Seed of the variants to write, of the exercises that have any; '' for those of the book.
 
     Returns
     -------
@@ -82,11 +87,11 @@ def copy_templates(folder: Path, chapters: Sequence[str] = ()) -> dict[Path, boo
     """
     written = {}
     for path in solution_paths(chapters):
+        if seed and not n_variants(name_of(path)):
+            continue
         target = folder / path.relative_to(SOLUTIONS)
         target.parent.mkdir(parents=True, exist_ok=True)
         written[target] = not target.exists()
         if written[target]:
-            target.write_text(
-                template(path.read_text(encoding="utf-8")), encoding="utf-8"
-            )
+            target.write_text(template(solution_text(path, seed)), encoding="utf-8")
     return written

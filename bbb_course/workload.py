@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from .exercise import Formula
 from .keys import find, name_of
-from .templates import SOLUTIONS, marked_part, solution_paths
+from .marks import marked_part
+from .templates import SOLUTIONS, solution_paths
+from .variants import n_variants
 
 __all__ = ["LEVELS", "Effort", "effort", "effort_table"]
 
@@ -128,13 +130,17 @@ def _operations(code: str) -> int:
 
 def effort_table() -> str:
     """Return the table of all exercises for exercises/README.md."""
-    lines = ["| exercise | minutes | difficulty |", "|---|---:|---|"]
+    lines = ["| exercise | minutes | difficulty | variants |", "|---|---:|---|---:|"]
     for path in solution_paths():
         minutes, level, *_ = effort(name_of(path))
         where = path.relative_to(SOLUTIONS).as_posix()
         title = where.removesuffix(".py").replace("_", " ").replace("/", " / ")
         link = f"[{title}](../bbb_course/solutions/{where})"
-        lines.append(f"| {link} | {minutes} | {level} |")
-    total = sum(effort(name_of(path)).minutes for path in solution_paths())
-    lines.append(f"| all | {total} | {total / 60:.0f} hours |")
+        number = n_variants(name_of(path)) or "none"
+        lines.append(f"| {link} | {minutes} | {level} | {number} |")
+    names = [name_of(path) for path in solution_paths()]
+    total = sum(effort(name).minutes for name in names)
+    varied = sum(n_variants(name) > 0 for name in names)
+    counts = f"{varied} of {len(names)} have some"
+    lines.append(f"| all | {total} | {total / 60:.0f} hours | {counts} |")
     return "\n".join(lines)

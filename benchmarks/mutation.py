@@ -106,7 +106,9 @@ EXTRA_TESTS = {
 
 PAGE_HEAD = """# Mutants
 
-`make mutation` writes this page. A mutant changes one thing in the code. *Run* counts those that
+For whoever asks what the tests notice. (`make mutation` writes this page.)
+
+A mutant changes one thing in the code. *Run* counts those that
 were tried, evenly spread over the module as it was then; *by proof* those that the exact proof of a
 few combinations (D44) did not accept; *by tests* those that passed it, or that no combination runs,
 and failed a test of the module; *stopped* those that did not end. A survivor is one that none of

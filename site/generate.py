@@ -307,7 +307,8 @@ def contents(reachable: Reachable) -> str:
         "Try it": ["exercises/README.md", "docs/teaching.md", *sorted(reachable.notebooks)],
         "Use it": ["README.md", USING, "benchmarks/uci.md"],
         "Look it up": [
-            *("docs/notation.md", "tags/index", "proofs.md", "api/index", "docs/reading.md"),
+            *("docs/notation.md", "docs/terms.md", "docs/prerequisites.md"),
+            *("tags/index", "proofs.md", "api/index", "docs/reading.md"),
         ],
     }
     listed = {page for group in groups.values() for page in group} | {"site/index.md"}

@@ -33,10 +33,10 @@ DOCS = ROOT / "docs"
 PAGE = DOCS / "exact-gallery.md"
 PAGE_TEMPLATE = """# Gradients of others, proved
 
-This page shows the verdicts of `bbb_numpy.prove`
-([D44](../derivations/numbers-and-proofs.md#d44-a-gradient-proved-in-a-finite-field)) on gradients
-that others wrote by hand, with the processor time of each proof. (The page is generated from runs
-by [tests/gallery/page.py](../tests/gallery/page.py).) Backward passes of
+For whoever asks what `bbb_numpy.prove`
+([D44](../derivations/numbers-and-proofs.md#d44-a-gradient-proved-in-a-finite-field)) can read: its
+verdicts on gradients that others wrote by hand, with the processor time of each proof. (The page
+is generated from runs by [tests/gallery/page.py](../tests/gallery/page.py).) Backward passes of
 [JAX](jax-gallery.md) and [PyTorch](torch-gallery.md) have pages of their own.
 
 ## Libraries and textbooks
@@ -87,8 +87,8 @@ the only one.
 
 FRAMEWORK_TEMPLATE = """# Backward passes of {framework}, proved
 
-This page shows the verdicts of `exactgrad.{module}` on backward passes that public {framework} code
-writes by hand. Each is written once more, as a small program of the same formulas
+For whoever asks what `exactgrad.{module}` can read: its verdicts on backward passes that public
+{framework} code writes by hand. Each is written once more, as a small program of the same formulas
 ([tests/gallery/{module}_programs.py](../tests/gallery/{module}_programs.py)); the formulas were
 found in the file that is named. (The page is generated from runs by
 [tests/gallery/page.py](../tests/gallery/page.py). Seconds are processor time: of the proof; of the

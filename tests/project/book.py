@@ -59,6 +59,11 @@ def outside_fences(markdown: str) -> list[str]:
     return [line if free else "" for line, free in outside(markdown)]
 
 
+def without_foot(markdown: str) -> str:
+    """Return a chapter without what stands below its last rule: summary, exercises, next page."""
+    return re.split(r"\n---\n(?!.*\n## )", markdown, flags=re.DOTALL)[0]
+
+
 def entries(markdown: str, page: str = "derivations.md") -> list[Entry]:
     """Return the entries of `markdown`: each ends at the next anchor or heading.
 

@@ -1,7 +1,8 @@
 """Write what follows from the code: ``make generated`` after a change of a part or an equation.
 
 signatures.txt, proofs.md, the names in docs/parts.md and those that docstrings list, the table of
-schedules in docs/speed.md, that of times in exercises/README.md. A test compares each.
+schedules in docs/speed.md, that of times in exercises/README.md, the index docs/terms.md. A test
+compares each.
 """
 
 import re
@@ -12,6 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from project.terms import with_terms  # noqa: E402
 
 from bbb_course.workload import effort_table  # noqa: E402
 from bbb_numpy.learners.defaults import strategy_table  # noqa: E402
@@ -93,6 +96,7 @@ GENERATED = {
     "docs/choosing.md": with_strategies,
     "docs/parts.md": with_parts,
     "docs/speed.md": with_schedules,
+    "docs/terms.md": with_terms,
     **{path.relative_to(ROOT).as_posix(): with_names for path in ROOT.glob("bbb_numpy/**/*.py")},
 }
 

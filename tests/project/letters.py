@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from project.book import outside_fences, slug
+from project.book import outside_fences, slug, without_foot
 
 GREEK = {
     *("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "kappa"),
@@ -37,7 +37,7 @@ def letters_by_section(markdown: str) -> dict[str, set[str]]:
 
     What stands below the last rule of a chapter, its summary, is in no section.
     """
-    without = PRINTED.sub("", re.split(r"\n---\n(?!.*\n## )", markdown, flags=re.DOTALL)[0])
+    without = PRINTED.sub("", without_foot(markdown))
     free = outside_fences(without)
     name = ""
     text_by_section = {name: ""}

@@ -1,5 +1,6 @@
-"""The path: five pages that need no other, marked in every list."""
+"""The path: five pages that need no other, marked in every list; others say who needs them."""
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -7,6 +8,16 @@ from project.book import PATH, ROOT, from_root, links
 
 LARGEST_PATH = 25_000  # words, as `words` counts them
 LISTS = ("derivations.md", "README.md", "docs/using.md", "site/index.md", "exercises/README.md")
+
+
+FRONT = ("README.md", "site/index.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+BEHIND = [
+    path.relative_to(ROOT).as_posix()
+    for pattern in ("*.md", "docs/*.md", "derivations/*.md", "exercises/*.md", "benchmarks/*.md",
+                    "site/*.md")
+    for path in sorted(ROOT.glob(pattern))
+    if path.relative_to(ROOT).as_posix() not in (*PATH, *FRONT)
+]  # fmt: skip
 
 
 def text(page: str) -> str:
@@ -20,6 +31,14 @@ def title(page: str) -> str:
 def words(markdown: str) -> int:
     """Return how many words `wc -w` counts: of prose, tables, formulas, code, descriptions."""
     return len(markdown.split())
+
+
+def first_paragraph(markdown: str) -> str:
+    """Return the first paragraph below the title that is more than links."""
+    for paragraph in markdown.split("\n\n")[1:]:
+        if re.sub(r"\[[^\[\]]*\]\([^()]*\)|[\s·.]", "", paragraph):
+            return paragraph
+    return ""
 
 
 def test_the_path_is_read_in_an_afternoon() -> None:
@@ -41,3 +60,9 @@ def test_each_step_of_the_path_ends_with_a_link_to_the_next() -> None:
     for page, after in pairwise(PATH):
         last = " ".join(text(page).split("\n\n")[-1].split())
         assert f"next on the path: [{title(after)}]({after})" in last, page
+
+
+@pytest.mark.parametrize("page", BEHIND)
+def test_a_page_behind_the_path_says_in_its_first_line_who_needs_it(page: str) -> None:
+    """The first sentence below the title begins with "For": For readers who ..., For whoever ..."""
+    assert first_paragraph(text(page)).startswith("For "), page

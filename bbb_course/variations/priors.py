@@ -1,0 +1,274 @@
+"""Variations of chapter 5: priors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..exercise import positive, real, unit
+from ..variants import Variation
+from .changes import changed, each, opposite, replaced
+
+
+def _gaussian_with_mean(mean: int) -> Variation:
+    return changed(
+        f"The prior is N({mean}, prior^2).",
+        {
+            "every weight is believed to be N(0, prior^2).": (
+                f"every weight is believed to be N({mean}, prior^2)."
+            ),
+            "a force towards 0 that grows": f"a force towards {mean} that grows",
+        },
+        {
+            "np.log(prior) + w**2": f"np.log(prior) + (w - {mean}) ** 2",
+            ", w / prior**2": f", (w - {mean}) / prior**2",
+        },
+    )
+
+
+def _laplace_with_peak(peak: int) -> Variation:
+    return changed(
+        f"The peak is at {peak}, not at 0.",
+        {
+            "has the density exp(-|w| / b) / (2 b): a peak at 0,": (
+                f"has here the density exp(-|w - {peak}| / b) / (2 b): a peak at {peak},"
+            ),
+            "A small weight is pulled to 0 as hard as a large one, so small ones vanish and large "
+            "ones survive.": f"A weight near {peak} is pulled as hard as one far away.",
+            "w is (P,), none of them 0;": f"w is (P,), none of them {peak};",
+            "Weights, none of them 0.": f"Weights, none of them {peak}.",
+        },
+        {
+            "abs(w) / b": f"abs(w - {peak}) / b",
+            "np.sign(w * 1.0)": f"np.sign(w - {peak}.0)",
+        },
+        drops_mistakes=True,
+    )
+
+
+def _learned_with_mean(mean: int) -> Variation:
+    return changed(
+        f"The mean of the prior is {mean}, not 0.",
+        {
+            "w_j^2 exp": f"(w_j - {mean})^2 exp",
+            "s^2 is the mean of w^2.": f"s^2 is the mean of (w - {mean})^2.",
+        },
+        {
+            "len(w) - np.sum(w**2)": f"len(w) - np.sum((w - {mean}) ** 2)",
+            "t + w**2 / 2": f"t + (w - {mean}) ** 2 / 2",
+            "w * np.exp(-2 * t), d_t": f"(w - {mean}) * np.exp(-2 * t), d_t",
+        },
+    )
+
+
+def _log_density(*edits: tuple[str, str], n_blocks: int = 2) -> Variation:
+    return opposite(
+        "Return the log density and its slope, not minus the log density.",
+        {
+            "Return minus log P(w) and its slope for w.": "Return log P(w) and its slope for w.",
+            "Minus log P(w), added up over weights.": "Log P(w), added up over weights.",
+            **dict(edits),
+        },
+        n_blocks=n_blocks,
+    )
+
+
+AXES: dict[str, Any] = {
+    "gaussian_prior": [
+        [
+            replaced(
+                "prior",
+                "precision",
+                positive(),
+                lambda prior: prior**-2.0,
+                "prior = precision**-0.5",
+                "The prior is given by its precision, one over its variance.",
+                {
+                    "prior is a standard deviation, a number.": (
+                        "precision is a number, 1 / prior^2."
+                    ),
+                    "prior : float Standard deviation.": (
+                        "precision : float\n        One over the variance."
+                    ),
+                },
+            ),
+            replaced(
+                "prior",
+                "variance",
+                positive(),
+                lambda prior: prior**2.0,
+                "prior = variance**0.5",
+                "The prior is given by its variance.",
+                {
+                    "prior is a standard deviation, a number.": "variance is a number, prior^2.",
+                    "prior : float Standard deviation.": "variance : float\n        prior^2.",
+                },
+            ),
+        ],
+        [
+            *each((1, 2, 3), _gaussian_with_mean),
+            changed(
+                "The prior is Cauchy's, with the density 1 / (pi prior (1 + w^2 / prior^2)).",
+                {
+                    "The prior that pulls like a spring.": "A prior that lets large weights go.",
+                    "every weight is believed to be N(0, prior^2).": (
+                        "every weight is believed to have Cauchy's distribution of the scale "
+                        "`prior`, of the density 1 / (pi prior (1 + w^2 / prior^2))."
+                    ),
+                    "a force towards 0 that grows with the distance.": (
+                        "a force towards 0 that fades where the distance is large."
+                    ),
+                },
+                {
+                    "np.log(prior) + w**2 / (2 * prior**2) + np.log(2 * np.pi) / 2": (
+                        "np.log(np.pi) + np.log(prior) + np.log(1 + w**2 / prior**2)"
+                    ),
+                    ", w / prior**2": ", 2 * w / (prior**2 + w**2)",
+                },
+                drops_mistakes=True,
+            ),
+        ],
+        [
+            _log_density(
+                (
+                    "Return the value, one number, and its slope d_w (P,).",
+                    "Return the log density, one number, and its slope d_w (P,).",
+                ),
+            )
+        ],
+    ],
+    "laplace_prior": [
+        [
+            replaced(
+                "b",
+                "rate",
+                positive(),
+                lambda b: 1 / b,
+                "b = 1 / rate",
+                "The rate is given, one over the scale b.",
+                {
+                    "b is a number.": "rate = 1 / b is a number.",
+                    "b : float Scale of the distribution.": (
+                        "rate : float\n        One over the scale of the distribution."
+                    ),
+                },
+            )
+        ],
+        each((1, 2, 3), _laplace_with_peak),
+        [
+            _log_density(
+                (
+                    "Return minus the log density, one number with its constant, and its slope",
+                    "Return the log density, one number with its constant, and its slope",
+                ),
+            )
+        ],
+    ],
+    "scale_mixture_prior": [
+        [
+            replaced(
+                "a",
+                "share",
+                unit(),
+                lambda a: 1 / (1 + np.exp(-a)),
+                "pi = share",
+                "The share pi of the wide component is given, not its logit.",
+                {
+                    "N(w; 0, s2^2), pi = 1 / (1 + exp(-a)).": "N(w; 0, s2^2),    pi = share.",
+                    "w is (P,), a, s1 and s2 are numbers.": (
+                        "w is (P,), share, s1 and s2 are numbers."
+                    ),
+                    "a : float Logit of the wide component's share.": (
+                        "share : float\n        Share of the wide component."
+                    ),
+                },
+                edits={"    pi = 1 / (1 + np.exp(-a))\n": ""},
+            )
+        ],
+        [
+            changed(
+                "Both components are Laplace's, exp(-|w| / s) / (2 s), not Gaussian.",
+                {
+                    "Two Gaussians around 0 say so,": "Two Laplace distributions around 0 say so,",
+                    "a wide one of standard deviation s1 with": "a wide one of scale s1 with",
+                    "and a narrow one of standard deviation s2 with": (
+                        "and a narrow one of scale s2 with"
+                    ),
+                    "P(w) = pi N(w; 0, s1^2) + (1 - pi) N(w; 0, s2^2),": (
+                        "P(w) = pi exp(-|w| / s1) / (2 s1) + (1 - pi) exp(-|w| / s2) / (2 s2),"
+                    ),
+                    "the mean of the two springs' forces, w / s1^2 and w / s2^2.": (
+                        "the mean of the two forces, sign(w) / s1 and sign(w) / s2."
+                    ),
+                    "Standard deviation of the wide component.": "Scale of the wide component.",
+                    "Standard deviation of the narrow component.": "Scale of the narrow component.",
+                },
+                {
+                    "np.exp(-(w**2) / (2 * s1**2)) / s1": "np.exp(-abs(w) / s1) / s1",
+                    "np.exp(-(w**2) / (2 * s2**2)) / s2": "np.exp(-abs(w) / s2) / s2",
+                    "np.log(first + second) - np.log(2 * np.pi) / 2": (
+                        "np.log(first + second) - np.log(2)"
+                    ),
+                    "wide * w / s1**2 + (1 - wide) * w / s2**2": (
+                        "np.sign(w * 1.0) * (wide / s1 + (1 - wide) / s2)"
+                    ),
+                },
+                drops_mistakes=True,
+            )
+        ],
+        [
+            _log_density(
+                (
+                    "Return minus the sum of log P over the weights, and",
+                    "Return the sum of log P over the weights, and",
+                ),
+                (
+                    "The slope of minus log P(w) is the mean",
+                    "The slope of log P(w) is minus the mean",
+                ),
+            )
+        ],
+    ],
+    "learned_prior_scale": [
+        each((1, 2, 3), _learned_with_mean),
+        [
+            replaced(
+                "t",
+                "t",
+                real(),
+                lambda t: 2 * t,
+                "t = t / 2",
+                "t is the logarithm of the prior's variance.",
+                {
+                    "t = log s is free.": "t = log s^2 is free.",
+                    "sum_j [t + ": "sum_j [t / 2 + ",
+                    "exp(-2 t) / 2].": "exp(-t) / 2].",
+                    "Logarithm of the prior's standard deviation.": (
+                        "Logarithm of the prior's variance."
+                    ),
+                },
+                after="(returned[0], returned[1], returned[2] / 2)",
+                drops_mistakes=True,
+            ),
+            replaced(
+                "t",
+                "t",
+                real(),
+                lambda t: -2 * t,
+                "t = -t / 2",
+                "t is the logarithm of the prior's precision.",
+                {
+                    "t = log s is free.": "t = -log s^2 is free.",
+                    "sum_j [t + ": "sum_j [-t / 2 + ",
+                    "exp(-2 t) / 2].": "exp(t) / 2].",
+                    "Logarithm of the prior's standard deviation.": (
+                        "Logarithm of the prior's precision."
+                    ),
+                },
+                after="(returned[0], returned[1], -returned[2] / 2)",
+                drops_mistakes=True,
+            ),
+        ],
+    ],
+}
