@@ -2,6 +2,7 @@
 
     python benchmarks/next_measurement.py            # everything; an hour of one core
     python benchmarks/next_measurement.py linear     # one model
+    python benchmarks/next_measurement.py print      # the table of the results
 
 The stretch beyond proportion is x^2 mm, read with an error of 0.3 mm. Five loads within 0.5 kg are
 read first, then ten more, one at a time, of 61 loads from -3 to 3 kg. The error is the root mean
@@ -79,7 +80,7 @@ MODELS: dict[str, tuple[Any, Any, int]] = {
     "uneven noise": (linear(3, uneven_noise), uneven_noise, 200),
     "mean field": (network("mean-field", epochs=1000), equal_noise, 10),
     "hmc": (network(Sampling("hmc", chains=4, draws=100, warm_up=200)), equal_noise, 10),
-    "ensemble": (network(Ensemble(3, 20)), equal_noise, 6),
+    "ensemble": (network(Ensemble(3, 20)), equal_noise, 4),
 }
 
 
@@ -124,6 +125,23 @@ def measure(name: str) -> dict[str, Any]:
     return result
 
 
+def table(stored: dict[str, Any]) -> str:
+    """Return the table of errors after the last measurement in Markdown, by model and rule."""
+    lines = []
+    for name in MODELS:
+        for rule in RULES[::2]:
+            if name in stored and rule in stored[name]:
+                numbers = {key: values[-1] for key, values in stored[name][rule].items()}
+                random = stored[name]["random"]
+                lines.append(
+                    f"| {name} | {stored[name]['runs']} | {rule} | {numbers['rmse']:.2f} ± "
+                    f"{numbers['rmse_se']:.2f} | {random['rmse'][-1]:.2f} ± "
+                    f"{random['rmse_se'][-1]:.2f} | {numbers['regret']:.2f} ± "
+                    f"{numbers['regret_se']:.2f} |"
+                )
+    return "\n".join(lines)
+
+
 def main(names: list[str]) -> None:
     """Measure the named models, all by default, and add them to the file of results."""
     warnings.simplefilter("ignore")  # fits to five rows are poor, and say so
@@ -138,4 +156,7 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    if sys.argv[1:] == ["print"]:
+        print(table(json.loads(RESULTS.read_text("utf-8"))))
+    else:
+        main(sys.argv[1:])

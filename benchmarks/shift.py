@@ -98,9 +98,11 @@ def summary(splits: list[dict[str, dict[str, float]]], name: str, key: str) -> t
 
 def table(stored: dict[str, Any]) -> str:
     """Return the table of the results in Markdown."""
-    columns = (("log density here", 2), ("log density there", 2), ("coverage here", 0),
-               ("coverage there", 0), ("rmse here", 1), ("rmse there", 1),
-               ("conformal coverage there", 0), ("log density weighted", 2))  # fmt: skip
+    columns = (
+        *(("log density here", 2), ("log density there", 2), ("coverage here", 0)),
+        *(("coverage there", 0), ("conformal coverage there", 0), ("rmse there", 1)),
+        ("log density weighted", 2),
+    )
     lines = []
     for kind, splits in stored.items():
         for name in splits[0]:
