@@ -131,7 +131,7 @@ class Log(Transform):
 
 @dataclass(frozen=True)
 class Softplus(Transform):
-    """Positive numbers, nearly as they are when large: log(1 + e^zeta), of slope s(zeta) (M15)."""
+    """Positive numbers, as they are when large: log(1 + e^zeta), of slope sig(zeta) (M15)."""
 
     def forward(self, theta: Array) -> Array:
         """Return log(e^theta - 1), for theta > 0."""
@@ -143,21 +143,21 @@ class Softplus(Transform):
         return softplus(zeta)
 
     def _log_slope(self, zeta: Array) -> Array:
-        return -softplus(-zeta)  # M15: log s(zeta), which is not log of 0 far left
+        return -softplus(-zeta)  # M15: log sig(zeta), which is not log of 0 far left
 
     def _slope(self, zeta: Array) -> Array:
         return sigmoid(zeta)
 
     def log_det_slope(self, zeta: Array) -> Array:
-        """Return s(-zeta) (..., K), without the cancellation of 1 - s(zeta)."""
+        """Return sig(-zeta) (..., K), without the cancellation of 1 - sig(zeta)."""
         return sigmoid(-zeta)
 
 
 @dataclass(frozen=True)
 class Logit(Transform):
-    """Between two bounds: low + (high - low) s(zeta), of slope (high - low) s(zeta) s(-zeta) (M15).
+    """Between two bounds: low + (high - low) sig(zeta) (M15).
 
-    Both are finite, and low < high.
+    The slope is (high - low) sig(zeta) sig(-zeta). Both bounds are finite, and low < high.
     """
 
     low: float = 0.0
@@ -176,7 +176,7 @@ class Logit(Transform):
         return np.log(theta - self.low) - np.log(self.high - theta)
 
     def inverse(self, zeta: Array) -> Array:
-        """Return low + (high - low) s(zeta), counted from the nearer bound."""
+        """Return low + (high - low) sig(zeta), counted from the nearer bound."""
         nearer_low = zeta.real < 0
         # The share of the way from the nearer bound, at most a half.
         share = self._width * sigmoid(np.where(nearer_low, zeta, -zeta))
@@ -189,7 +189,7 @@ class Logit(Transform):
         return self._width * sigmoid(zeta) * sigmoid(-zeta)
 
     def log_det_slope(self, zeta: Array) -> Array:
-        """Return s(-zeta) - s(zeta) (..., K)."""
+        """Return sig(-zeta) - sig(zeta) (..., K)."""
         return sigmoid(-zeta) - sigmoid(zeta)
 
 

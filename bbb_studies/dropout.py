@@ -1,4 +1,4 @@
-"""MC dropout, the gradient estimator that studies put beside Bayes by Backprop."""
+"""MC dropout, the gradient estimator that studies put beside Bayes by Backprop (D79)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Dropout(GradientEstimator):
     """A point estimate of a network, of which every row leaves out inputs and units of its own.
 
     Those that stay are divided by the probability of it, so that the whole network predicts as it
-    is (Hinton et al. 2012). Draws that leave out some are those of a posterior (Gal and Ghahramani
-    2016). The gradient is K37-K42, with masked activations.
+    is (Hinton et al. 2012). Draws that leave out some are taken for those of a posterior (Gal and
+    Ghahramani 2016; D79). The gradient is K37-K42, with masked activations.
     """
 
     # Share of the inputs of each layer that is left out.
@@ -98,7 +98,8 @@ class Dropout(GradientEstimator):
         ):
             uniform = eps[:, first_input : first_input + weight.shape[1], None]
             first_input += weight.shape[1]
-            weight *= (uniform >= rate) / theta.dtype.type(1 - rate)
+            keep = (uniform >= rate) / theta.dtype.type(1 - rate)
+            weight *= keep  # m_j w_j / (1 - p) (D79)
         return w
 
     def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:

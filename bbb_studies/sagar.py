@@ -57,7 +57,7 @@ def shifted_weights(log_w: Array, shift: float) -> Array:
 class ThroughTheSamples(SelfNormalised):
     """Algorithm 1's gradient read literally: log q(g(eps)) differentiated through g (G8).
 
-    The weights are the corrected ones. The data cancel: d_mu = 0 and d_rho = s(rho) / sigma.
+    The weights are the corrected ones. The data cancel: d_mu = 0 and d_rho = sig(rho) / sigma.
     """
 
     def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:

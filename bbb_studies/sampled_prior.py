@@ -61,7 +61,7 @@ class LocalSampledPrior(LocalReparameterisation):
         prior.add_vjp(saved_prior, cotangents.prior, d_w, blocks)
         blocks["mu"] += d_w.sum(0)
         blocks["rho"] += (d_w * eps).sum(0)
-        blocks["rho"] *= parts.sigmoid  # d sigma/d rho = s(rho)
+        blocks["rho"] *= parts.sigmoid  # d sigma/d rho = sig(rho)
         weight = np.add.reduce(cotangents.posterior)
         self.posterior.add_entropy_vjp(parts, -weight, 0.0, blocks)  # D18
         return value, terms

@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 from chapters import (  # noqa: E402
+    approximations,
     bounds,
     calibration,
     calibration_after_training,
@@ -52,6 +53,7 @@ CHAPTERS = (  # in the order of the book
     estimators,
     bounds,
     correlated_posteriors,
+    approximations,
     samplers,
     microcanonical,
     stochastic_samplers,

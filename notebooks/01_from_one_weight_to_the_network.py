@@ -247,15 +247,17 @@ assert np.isclose(exact_free_energy(m, s), -log_evidence, rtol=1e-13)
 # In K10 **$\mu$ has dropped out of $\log q$**. The inner derivatives are
 #
 # $$\frac{\partial w}{\partial\mu} = 1 \;(\text{K20}), \qquad
-# \frac{\partial\sigma}{\partial\rho} = \frac{e^\rho}{1 + e^\rho} = s(\rho) \;(\text{K24}), \qquad
-# \frac{\partial w}{\partial\rho} = \epsilon\,s(\rho) \;(\text{K28}).$$
+# \frac{\partial\sigma}{\partial\rho} = \frac{e^\rho}{1 + e^\rho} = \mathrm{sig}(\rho)
+# \;(\text{K24}), \qquad
+# \frac{\partial w}{\partial\rho} = \epsilon\,\mathrm{sig}(\rho) \;(\text{K28}).$$
 #
 # With $g_w = \partial(-\log P(D|w))/\partial w = -\sum_i (y_i - w x_i)\,x_i/\sigma_y^2$ the chain
 # rule gives
 #
 # $$\frac{\partial F}{\partial\mu} = \frac{w - w_0}{\sigma_0^2} + g_w \;(\text{K21}), \qquad
 # \frac{\partial F}{\partial\rho} = \Big[-\frac1\sigma
-#   + \Big(\frac{w - w_0}{\sigma_0^2} + g_w\Big)\,\epsilon\Big]\,s(\rho) \;(\text{K30}).$$
+#   + \Big(\frac{w - w_0}{\sigma_0^2} + g_w\Big)\,\epsilon\Big]\,\mathrm{sig}(\rho)
+#   \;(\text{K30}).$$
 
 
 # %%
@@ -290,7 +292,7 @@ verify("K21, K30", lambda theta: free_energy(theta, eps), theta)
 # into account, and adds
 #
 # $$\frac{\partial\log q}{\partial\mu}\Big|_w = \frac\epsilon\sigma, \qquad
-# \frac{\partial\log q}{\partial\rho}\Big|_w = \frac{\epsilon^2 - 1}{\sigma}\,s(\rho).$$
+# \frac{\partial\log q}{\partial\rho}\Big|_w = \frac{\epsilon^2 - 1}{\sigma}\,\mathrm{sig}(\rho).$$
 
 
 # %%
@@ -316,7 +318,8 @@ for wrong in (plus_one_over_sigma, score_counted_twice):
 # ### Right on average?
 #
 # The mean over $\epsilon$ should be the gradient of the exact $F$,
-# $\partial F/\partial\rho = (\Lambda\sigma - 1/\sigma)\,s(\rho)$. In units of its standard error
+# $\partial F/\partial\rho = (\Lambda\sigma - 1/\sigma)\,\mathrm{sig}(\rho)$. In units of its
+# standard error
 # (s.e.), $|z| \gt 4$ has probability below $10^{-4}$.
 
 

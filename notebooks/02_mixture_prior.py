@@ -230,14 +230,14 @@ verify(
 # ([R8](../derivations/priors.md#r8-numbers-that-cannot-leave-their-domain)):
 #
 # $$\sigma_2 = c + \log(1 + e^{t_2}), \qquad \sigma_1 = \sigma_2 + \log(1 + e^{t_1}), \qquad
-#   \lambda = s(a) = \frac{1}{1 + e^{-a}} \;(\text{R8}).$$
+#   \lambda = \mathrm{sig}(a) = \frac{1}{1 + e^{-a}} \;(\text{R8}).$$
 #
 # The floor $c = 10^{-6}$ keeps $1/\sigma_2^3$ from overflowing. In the chain rule $t_2$ moves
 # **both** standard deviations, and the slope $\lambda (1 - \lambda)$ of the sigmoid cancels a
 # denominator:
 #
-# $$\frac{\partial}{\partial t_1} = s(t_1)\,\frac{\partial}{\partial\sigma_1}, \qquad
-# \frac{\partial}{\partial t_2} = s(t_2)\,\Big(\frac{\partial}{\partial\sigma_1}
+# $$\frac{\partial}{\partial t_1} = \mathrm{sig}(t_1)\,\frac{\partial}{\partial\sigma_1}, \qquad
+# \frac{\partial}{\partial t_2} = \mathrm{sig}(t_2)\,\Big(\frac{\partial}{\partial\sigma_1}
 #   + \frac{\partial}{\partial\sigma_2}\Big), \qquad
 # \frac{\partial\log P}{\partial a} = \sum_j (\xi_j - \lambda).$$
 

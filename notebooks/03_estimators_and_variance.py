@@ -74,7 +74,7 @@ plt.show()
 # P(D|w))/\partial w$ and $d_w = w/\sigma_0^2 + g_w$,
 #
 # $$\hat\nabla_\mu = d_w \;(\text{K21}), \qquad
-# \hat\nabla_\rho = \Big[d_w\,\epsilon - \frac1\sigma\Big]\,s(\rho) \;(\text{K30}).$$
+# \hat\nabla_\rho = \Big[d_w\,\epsilon - \frac1\sigma\Big]\,\mathrm{sig}(\rho) \;(\text{K30}).$$
 
 
 # %%
@@ -113,7 +113,7 @@ def log_q(w, mu, sigma):
 
 
 def split(theta):
-    """Return mu, sigma = softplus(rho) and its slope s(rho)."""
+    """Return mu, sigma = softplus(rho) and its slope sig(rho)."""
     mu, rho = theta[:4], theta[4:]
     return mu, softplus(rho), sigmoid(rho)
 
@@ -152,7 +152,8 @@ print("rho:", *(f"{r:.2f}" for r in ratio[4:]))
 assert ratio[:4].max() < 1e-20
 
 # %% [markdown]
-# For $\rho_j$, with the posterior's precision $\Lambda$ and mean $m$, up to $s(\rho_j)^2$,
+# For $\rho_j$, with the posterior's precision $\Lambda$ and mean $m$, up to
+# $\mathrm{sig}(\rho_j)^2$,
 #
 # $$\mathrm{Var}\,h_- = (\Lambda (\mu - m))_j^2, \qquad
 # \mathrm{Var}\,h_+ = \sum_k \Lambda_{jk}^2\sigma_k^2 + \Lambda_{jj}^2\sigma_j^2 .$$
@@ -202,7 +203,8 @@ assert np.all(np.abs(ratio[4:] / found[3] - 1) < 0.2)  # what was measured above
 #   - \frac12\Big] + E_q[-\log P(D|w)],$$
 #
 # $$\hat\nabla_\mu = \frac{\mu}{\sigma_0^2} + g_w, \qquad
-# \hat\nabla_\rho = \Big[\frac{\sigma}{\sigma_0^2} - \frac1\sigma + g_w\,\epsilon\Big]\,s(\rho).$$
+# \hat\nabla_\rho = \Big[\frac{\sigma}{\sigma_0^2} - \frac1\sigma + g_w\,\epsilon\Big]\,
+# \mathrm{sig}(\rho).$$
 
 
 # %%
@@ -235,7 +237,7 @@ same("closed-form KL", closed_form_kl(theta, eps), library)
 # ([D20](../derivations/estimators.md#d20-sticking-the-landing)):
 #
 # $$\tilde d_w = d_w + \frac{\partial\log q}{\partial w} = d_w - \frac\epsilon\sigma, \qquad
-# \hat\nabla_\mu = \tilde d_w, \qquad \hat\nabla_\rho = \tilde d_w\,\epsilon\,s(\rho).$$
+# \hat\nabla_\mu = \tilde d_w, \qquad \hat\nabla_\rho = \tilde d_w\,\epsilon\,\mathrm{sig}(\rho).$$
 #
 # $\tilde d_w$ is the slope of $\log q(w) - \log P(w, D)$. Where $q$ is the posterior that is
 # constant, and **every sample gives the gradient 0**. It is not the gradient of the sampled $F$,
@@ -272,7 +274,7 @@ assert not report.passed
 #
 # $$z = \Phi\mu + \sqrt v\,\zeta, \qquad v = \Phi^2\sigma^2, \qquad
 # \nabla_\mu = \Phi^\top \delta, \qquad
-# \nabla_\rho = [(\Phi^2)^\top \delta_v]\,2\sigma\,s(\rho).$$
+# \nabla_\rho = [(\Phi^2)^\top \delta_v]\,2\sigma\,\mathrm{sig}(\rho).$$
 #
 # With shared weights the $B$ terms of the likelihood have $B(B-1)$ covariances; here these are 0.
 # No $w$ exists, so the KL divergence has to be in closed form.
@@ -304,7 +306,8 @@ same("local reparameterisation", local_reparameterisation(theta, zeta), library)
 # weights to inputs and outputs:
 #
 # $$z = \Phi\mu + ((\Phi \circ R^{in})\,\Delta) \circ R^{out}, \qquad \nabla_\mu = \Phi^\top \delta,
-# \qquad \nabla_\rho = [(\Phi \circ R^{in})^\top (\delta \circ R^{out})]\,\epsilon\,s(\rho).$$
+# \qquad \nabla_\rho = [(\Phi \circ R^{in})^\top (\delta \circ R^{out})]\,\epsilon\,
+# \mathrm{sig}(\rho).$$
 
 
 # %%
@@ -533,7 +536,8 @@ plt.show()
 # Other objectives against the number of samples, relative to the size of the true gradient, on
 # linear regression beside the optimum and with a $q$ wider than the posterior. The true gradient of
 # the EUBO ([G4](../derivations/bounds.md#g4-the-gradient-of-the-upper-bound)) is $-(m -
-# \mu)/\sigma^2$ for $\mu$ and $[1/\sigma - (v + (m - \mu)^2)/\sigma^3]\,s(\rho)$ for $\rho$, with
+# \mu)/\sigma^2$ for $\mu$ and
+# $[1/\sigma - (v + (m - \mu)^2)/\sigma^3]\,\mathrm{sig}(\rho)$ for $\rho$, with
 # the posterior's marginal mean $m$ and variance $v$. That of IWAE is the mean of the doubly
 # reparameterised estimates.
 

@@ -426,7 +426,7 @@ for name, bound in (("ELBO", np.mean), ("importance-weighted", importance)):
 #
 # $$F = -E[\log P(D, \zeta)] - \tfrac12\log 2\pi e\,\sigma^2 \;(\text{M13}), \qquad
 # \hat\nabla_\mu = -g, \qquad
-# \hat\nabla_\rho = -\Big(g\,\eta + \frac1\sigma\Big)\,s(\rho) \;(\text{M17}).$$
+# \hat\nabla_\rho = -\Big(g\,\eta + \frac1\sigma\Big)\,\mathrm{sig}(\rho) \;(\text{M17}).$$
 #
 # As $E[e^\zeta] = e^{\mu + \sigma^2/2}$, the optimum is $\sigma = a^{-1/2}$, $\mu = \log\frac ab -
 # \frac1{2a}$.

@@ -141,6 +141,7 @@ def finish(app, failed) -> None:
     if not failed and app.builder.name == "html":
         pages.carry_playground(Path(app.outdir))
         formulas.write_font(Path(app.outdir) / "_static")
+        pictures.lay_out(Path(app.outdir))
         pictures.shrink(Path(app.outdir))
         slim.slim_pages(Path(app.outdir))
 

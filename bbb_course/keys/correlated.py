@@ -369,7 +369,7 @@ def density_of_low_rank(a: Any, v: Any) -> Any:
     diagonal_noise=real("P"),
     low_rank_noise=real("T"),
     returns="mean variance draw",
-    tags="D59",
+    tags="D80",
     wrong={
         "mean = np.sum(path, axis=0) / len(path)": {
             "mean = path[-1]": "this is where the path ends; its mean is what SWAG predicts with.",
@@ -435,3 +435,101 @@ def swag(path: Any, diagonal_noise: Any, low_rank_noise: Any) -> Any:
     variance = np.sum(deviations**2, axis=0) / (len(path) - 1)
     spread = low_rank_noise @ deviations / (2 * (len(path) - 1)) ** 0.5
     return mean, variance, mean + (variance / 2) ** 0.5 * diagonal_noise + spread
+
+
+@formula(
+    w=real("I"),
+    x=real("BI"),
+    y=real("B"),
+    eps=real("B"),
+    eps_prior=real("I"),
+    sigma=positive(),
+    s=positive(),
+    returns="value d_w",
+    slopes={"d_w": "w"},
+    tags="D78",
+    edge_cases=[
+        (  # a row that says nothing of the second weight
+            np.array([0.5, -1.0]),
+            np.array([[2.0, 0.0]]),
+            np.array([1.0]),
+            np.array([0.5]),
+            np.array([1.0, -2.0]),
+            0.5,
+            2.0,
+        ),
+    ],
+    wrong={
+        "y + sigma * eps": {
+            "y": "the targets have no noise of their own: the member's spread is too small.",
+            "y + eps": "the noise of the targets has the standard deviation sigma.",
+            "y + sigma**2 * eps": "noise is multiplied by a standard deviation, not a variance.",
+            "sigma * eps": "the noise is added to the targets; it does not replace them.",
+        },
+        "anchor = s * eps_prior": {
+            "anchor = 0 * eps_prior": (
+                "the weights are drawn to 0: directions without data have no spread."
+            ),
+            "anchor = eps_prior": "the anchor is a draw of the prior: s times the noise.",
+            "anchor = s**2 * eps_prior": (
+                "the anchor is s times the noise: s is a standard deviation."
+            ),
+        },
+        "np.sum(residual**2) / (2 * sigma**2)": {
+            "np.mean(residual**2) / (2 * sigma**2)": (
+                "the value is divided by the number of rows: the likelihood is a sum."
+            ),
+            "np.sum(residual**2) / sigma**2": "a half is missing before the squared residuals.",
+            "np.sum(residual**2) / 2": (
+                "the squared residuals are divided by sigma^2: without it the prior weighs too "
+                "much or too little."
+            ),
+        },
+        "np.sum(offset**2) / (2 * s**2)": {
+            "np.sum(offset**2) / s**2": "a half is missing before the prior's squares.",
+            "np.sum(offset**2) / 2": "the prior's squares are divided by s^2.",
+        },
+        "offset / s**2 - x.T @ residual / sigma**2": {
+            "offset / s**2 + x.T @ residual / sigma**2": "the sign of the data's slope.",
+            "-x.T @ residual / sigma**2": "the prior's slope is missing.",
+            "offset / s**2 - x.T @ residual": "the data's slope is divided by sigma^2.",
+            "offset - x.T @ residual / sigma**2": "the prior's slope is divided by s^2.",
+        },
+    },
+)
+def anchored_member(
+    w: Any, x: Any, y: Any, eps: Any, eps_prior: Any, sigma: Any, s: Any
+) -> Any:
+    """Return the cost of an anchored member and its slope.
+
+    Parameters
+    ----------
+    w : ndarray (I,)
+        Weights of the member while it is trained.
+    x : ndarray (B, I)
+        Rows.
+    y : ndarray (B,)
+        Targets.
+    eps : ndarray (B,)
+        Standard normal noise of the targets.
+    eps_prior : ndarray (I,)
+        Standard normal noise of the prior.
+    sigma : float
+        Standard deviation of y around x w.
+    s : float
+        Standard deviation of the prior.
+
+    Returns
+    -------
+    value : float
+        Cost of w.
+    d_w : ndarray (I,)
+        Its slope for w.
+    """
+    targets = y + sigma * eps
+    anchor = s * eps_prior
+    residual = targets - x @ w
+    offset = w - anchor
+    value = np.sum(residual**2) / (2 * sigma**2) + np.sum(offset**2) / (2 * s**2)
+    d_w = offset / s**2 - x.T @ residual / sigma**2
+    return value, d_w

@@ -429,7 +429,7 @@ def step_to_the_certificate(r: Any, R: Any, kl: Any, rows: Any, price: Any) -> A
     p=unit(),
     noise=positive(),
     returns="mean epistemic total",
-    tags="D4",
+    tags="D79",
     edge_cases=[  # hardly any left out, hardly any kept, a bias beside which squares cancel
         (np.full(2, 1e3), np.full(2, 1e3), 0.5, 2.0**-30, 0.5),
         (np.ones(2), np.ones(2), 0.5, 1 - 2.0**-30, 0.5),

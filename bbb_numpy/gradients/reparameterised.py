@@ -125,7 +125,7 @@ class Reparameterised(Sampled):
         step = self.forward(batch)  # weights, log densities, objective (K1-K18)
         c = step.cotangents
         # K21: d_mu  = d_w                              with d_w = pi w / sigma_data^2 + g_w
-        # K30: d_rho = (-pi / sigma + d_w eps) s(rho)   the same d_w, so one backward pass will do
+        # K30: d_rho = (-pi / sigma + d_w eps) sig(rho)   the same d_w, so one backward pass will do
         # These are summed over samples, since the cotangents contain the 1/S of the mean.
         d_w = self.model.vjp(
             step.joint, c.prior, c.likelihood, batch.d_blocks, batch.buffers
@@ -239,7 +239,7 @@ class StickingTheLanding(Frozen):
         step = self.forward(batch)
         c = step.cotangents
         # d_w = pi d(-log P(w))/dw + g_w + pi d log q(w; frozen)/dw, the last term -pi eps / sigma
-        # d_mu = d_w,  d_rho = d_w eps s(rho)             D20
+        # d_mu = d_w,  d_rho = d_w eps sig(rho)             D20
         d_w = self.model.vjp(
             step.joint, c.prior, c.likelihood, batch.d_blocks, batch.buffers
         )

@@ -389,8 +389,8 @@ class MeanField(GaussianPosterior):
         d_mu = d_theta["mu"]
         d_rho = d_theta["rho"]
         # d_mu  = sum_s d_w                                       K21 (K20: dw/dmu = 1)
-        # d_rho = (sum_s d_w eps) s(rho)                          K30 (K28: dw/drho = eps s(rho),
-        #         - (sum_s d_log_q) s(rho) / sigma                     K25: d log sigma/drho)
+        # d_rho = (sum_s d_w eps) sig(rho)                      K30 (K28: dw/drho = eps sig(rho),
+        #         - (sum_s d_log_q) sig(rho) / sigma              K25: d log sigma/drho)
         # A single sample needs no sum over samples, which saves one of three passes over memory
         if len(d_w) == 1:
             d_mu[...] = d_w[0]
@@ -398,7 +398,7 @@ class MeanField(GaussianPosterior):
         else:
             np.add.reduce(d_w, axis=0, out=d_mu)
             np.einsum("sp,sp->p", d_w, sample.eps, out=d_rho, casting="same_kind")
-        d_rho *= sample.parts.sigmoid  # d sigma/d rho = s(rho) (K26-K28)
+        d_rho *= sample.parts.sigmoid  # d sigma/d rho = sig(rho) (K26-K28)
         if d_log_q is not None:
             add_scaled(d_rho, sample.parts.ratio, -np.add.reduce(d_log_q))
 
@@ -424,7 +424,7 @@ class MeanField(GaussianPosterior):
     ) -> None:
         """Write the partial derivatives of log q for mu and rho, with w held fixed (W4, W5, G8).
 
-        ``d log q/d mu = eps / sigma`` and ``d log q/d rho = (eps^2 - 1) s(rho) / sigma``.
+        ``d log q/d mu = eps / sigma`` and ``d log q/d rho = (eps^2 - 1) sig(rho) / sigma``.
 
         Parameters
         ----------
@@ -438,7 +438,7 @@ class MeanField(GaussianPosterior):
         eps = sample.eps
         parts = sample.parts
         np.divide(d_log_q @ eps, parts.softplus, out=d_theta["mu"])  # d log q/d mu (W4)
-        # d log q/d rho = (eps^2 - 1) s(rho) / sigma, with w held fixed
+        # d log q/d rho = (eps^2 - 1) sig(rho) / sigma, with w held fixed
         np.multiply(d_log_q @ (eps * eps - 1.0), parts.ratio, out=d_theta["rho"])  # W5
 
     def entropy(
@@ -472,7 +472,7 @@ class MeanField(GaussianPosterior):
     ) -> None:
         """Add to `d_theta` the gradient for rho through q's entropy and variances (D18).
 
-        With the entropy H, ``d H/d rho = s(rho) / sigma`` and ``d sigma^2/d rho = 2 sigma s(rho)``.
+        The entropy has ``d H/d rho = sig(rho) / sigma``; ``d sigma^2/d rho = 2 sigma sig(rho)``.
 
         Parameters
         ----------

@@ -4,11 +4,14 @@ Draws from the prior lie far from the bulk of the posterior: chains that start t
 warm-up on the way. A member of a deep ensemble (Lakshminarayanan et al. 2017), a network trained
 to MAP from its own random initial weights, lies in one of the modes. R-hat needs starts that are
 far apart, as the members are: only then does agreement of the chains show convergence.
+
+Members that are anchored, each to targets with noise of its own and to its own draw of the prior,
+are draws of the posterior where the model is linear and Gaussian (D78).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import log
 from typing import Any
 
@@ -18,16 +21,19 @@ from numpy.random import Generator
 from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import MAP
-from ..numeric.layout import Array
+from ..numeric.buffers import Buffers
+from ..numeric.layout import Array, Params
 from ..numeric.validation import (
     ANY_NUMBERS,
     DTYPE,
     SAMPLES,
     InstanceOf,
     check_generator,
+    flag,
 )
 from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from ..parts.posteriors import PointMass
+from ..parts.priors import GaussianPrior, LayerwiseGaussianPrior, Prior
 from .loop import fit, start
 from .optimizers import Adam, Cosine
 from .recipe import INITIAL_SD, Recipe
@@ -48,6 +54,7 @@ def ensemble_starts(
     y: Any,
     chains: int = 4,
     *,
+    anchored: bool = False,
     sample_weight: Any = None,
     seed: Any = None,
     recipe: Recipe | None = None,
@@ -70,6 +77,10 @@ def ensemble_starts(
         Targets.
     chains : int
         Number of members, one for each chain.
+    anchored : bool
+        Whether each member is trained to targets with added noise and to a prior around its own
+        draw from the prior (randomised MAP). Needs a Gaussian prior and Gaussian noise whose scales
+        are fixed. If the model is linear, the members are independent draws of the posterior (D78).
     sample_weight : array-like (N,), optional
         Factor of each row's log likelihood, >= 0. By default 1 for every row.
     seed : int or numpy.random.Generator, optional
@@ -90,6 +101,8 @@ def ensemble_starts(
 
     Raises
     ------
+    ValueError
+        If `anchored` members are asked of a model with another prior or likelihood.
     NonFiniteError
         If the training of a member diverges.
     KeyboardInterrupt
@@ -109,6 +122,8 @@ def ensemble_starts(
     """
     InstanceOf(Model)("model", model)
     chains = SAMPLES("chains", chains)
+    if flag("anchored", anchored):
+        _check_fixed_gaussians(model)
     dtype = DTYPE("dtype", dtype)
     x = np.asarray(ANY_NUMBERS("x", x), dtype)
     y = np.asarray(ANY_NUMBERS("y", y), dtype)
@@ -133,9 +148,13 @@ def ensemble_starts(
     n_weights = constant.layout.size
     starts = []
     for rng in check_generator(seed, "seed").spawn(chains):
+        targets = y
+        if anchored:
+            targets = _with_noise(model, y, sample_weight, rng)
+            member = replace(member, model=_with_anchor(model, rng))
         init = start(member, rng, recipe.optimizer, dtype)
         options: Any = {"sample_weight": sample_weight, "progress": progress}
-        trained = fit(member, init, x, y, recipe, rng=rng, **options)
+        trained = fit(member, init, x, targets, recipe, rng=rng, **options)
         # a member that is not fully trained would be a poor start
         if trained.stopped == "interrupted":
             raise KeyboardInterrupt
@@ -144,6 +163,61 @@ def ensemble_starts(
             weights, learned = _with_noise_head(model, constant, weights, learned, rng)
         starts.append(np.concatenate([weights, learned_scales, learned]))
     return np.stack(starts)
+
+
+@dataclass(frozen=True)
+class _AnchoredPrior(Prior):
+    """A prior that is moved by `shift`: its centre is a draw of its own (D78)."""
+
+    prior: Any
+    shift: Array  # (P,)
+
+    def log_density(
+        self, params: Params, w: Array, buffers: Buffers
+    ) -> tuple[Array, Any]:
+        """Return the log density of `prior` at w - shift, (S,) in nats."""
+        shifted = w - self.shift.astype(w.dtype)  # |w - s eps'|^2 / (2 s^2) (D78)
+        return self.prior.log_density(params, shifted, buffers)
+
+    def add_vjp(
+        self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
+    ) -> None:
+        """Add the gradient of `prior`'s log density to `d_w`."""
+        self.prior.add_vjp(saved, cotangent, d_w, d_params)
+
+
+def _check_fixed_gaussians(model: Model) -> None:
+    """Raise ValueError unless prior and noise are Gaussian and their scales fixed."""
+    prior: Any = model.prior
+    likelihood: Any = model.likelihood
+    if not isinstance(prior, GaussianPrior | LayerwiseGaussianPrior) or prior.learn:
+        raise ValueError(
+            "anchored members need a GaussianPrior or LayerwiseGaussianPrior whose scale is "
+            f"fixed; got {prior}"
+        )
+    if not isinstance(likelihood, GaussianLikelihood) or likelihood.learn:
+        raise ValueError(
+            "anchored members need a GaussianLikelihood whose scale is fixed; "
+            f"got {likelihood}"
+        )
+
+
+def _with_anchor(model: Model, rng: Generator) -> Model:
+    """Return `model` with its prior around a draw from that prior."""
+    prior: Any = model.prior
+    draw = prior.draw(rng, {}, (1, model.layout.size))[0]
+    centre = getattr(prior, "centre", 0.0)
+    return replace(model, prior=_AnchoredPrior(prior, draw - centre))
+
+
+def _with_noise(model: Model, y: Array, sample_weight: Any, rng: Generator) -> Array:
+    """Return targets with added noise of the likelihood, whose variance a row's weight divides."""
+    noise = model.likelihood.draw(rng, {}, y[None])[0] - y
+    if sample_weight is not None:
+        weights = np.asarray(sample_weight, y.dtype)
+        used = np.where(weights > 0, weights, 1)  # other rows are not trained on
+        noise /= np.sqrt(used).reshape(-1, 1)
+    return y + noise
 
 
 def _with_constant_noise(model: Model) -> Model:

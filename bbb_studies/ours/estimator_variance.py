@@ -293,7 +293,7 @@ def curves(
     gap = 0.5 * posterior.deviation
     theta = family.pack(posterior.mean - gap, sigma)
     case = Case("linear, beside the optimum", model, family, theta, x, y, 1.0)
-    # G8 in expectation: -(m - mu) / sigma^2 and [1 / sigma - (v + (m - mu)^2) / sigma^3] s(rho)
+    # G8 in expectation: -(m - mu) / sigma^2 and [1 / sigma - (v + (m - mu)^2) / sigma^3] sig(rho)
     d_rho = (1.0 / sigma - (v + gap**2) / sigma**3) * sigmoid(theta[len(sigma) :])
     slope = np.concatenate([-gap / sigma**2, d_rho])
     estimators: dict[str, Estimator] = {

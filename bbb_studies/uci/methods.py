@@ -26,7 +26,6 @@ from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Likelihood, Model
 from bbb_numpy.model.kl_weights import LinearWarmUp, NoWarmUp
 from bbb_numpy.model.objectives import EUBO, MAP, FreeEnergy, Renyi
-from bbb_numpy.numeric.elementary import inverse_softplus
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.hyperpriors import HalfCauchy
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
@@ -41,6 +40,7 @@ from bbb_numpy.training import laplace
 from bbb_numpy.training.optimizers import IVON, SGD, Adam, Cosine, Optimizer
 from bbb_numpy.training.recipe import Rows
 from bbb_numpy.training.state import Training
+from bbb_numpy.training.swag import swag
 from bbb_studies.dropout import Dropout
 from bbb_studies.replicates import fit_replicates
 
@@ -345,21 +345,12 @@ def _swag(
     for _ in range(N_SNAPSHOTS):
         state = training.fit(point, state, x, y, recipe, rng=rng, progress=False)
         snapshots.append(state.theta)
-    mean = np.mean(snapshots, axis=0)
-    scale = np.sqrt(2.0 * (len(snapshots) - 1.0))
-    deviations = (snapshots - mean)[:, :n_weights] / scale  # (T, P)
-    # The weights of dead units do not move; their sigma must be above 0 all the same.
-    sigma = np.maximum(np.sqrt(np.sum(deviations**2, axis=0)), 1e-6)
-    gaussian = LowRank(rank=len(snapshots))
-    blocks = (
-        mean[:n_weights],
-        inverse_softplus(sigma),
-        (deviations / sigma).T.ravel(),
-        mean[n_weights:],
-    )
+    path = np.array(snapshots)
+    gaussian, theta = swag(path[:, :n_weights])
+    learned = np.mean(path[:, n_weights:], axis=0)
     return Fit(
         (Reparameterised(point.model, gaussian),),
-        (np.concatenate(blocks).astype(x.dtype),),
+        (np.concatenate([theta, learned]).astype(x.dtype),),
     )
 
 

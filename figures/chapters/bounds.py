@@ -60,7 +60,7 @@ def estimated(alphas: Any, samples: int, repeats: int, rng: np.random.Generator)
 
 def bounds() -> Figure:
     """Draw exact bounds and the means of their estimates against alpha."""
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = Figure(figsize=(4.8, 4.2), layout="constrained")
     ax = figure.subplots()
     fine, coarse = np.linspace(-0.5, 3, 141), np.linspace(-0.5, 3, 15)
     ax.axhline(0, color=GREY, lw=1, ls=":", label="log evidence")
@@ -201,7 +201,7 @@ def followed(gradient: Any, steps: int, start: tuple[float, float] = (4.4, 0.3))
 
 def algorithm_1() -> Figure:
     """Draw three descents in the plane of mu and sigma."""
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    figure = Figure(figsize=(4.8, 4.0), layout="constrained")
     ax = figure.subplots()
     for gradient, style, name in (
         (corrected, {"color": BLUE, "ls": "-", "marker": "o"}, "corrected (G8)"),
@@ -212,8 +212,8 @@ def algorithm_1() -> Figure:
     ax.plot(MEAN, WIDTH, "*", color=GREEN, ms=15, mec=BLACK, label="the posterior")
     ax.set(xlim=(4.3, 5.5), ylim=(0, 1.0), xlabel="mean $\\mu$ of $q$ (cm per kg)")
     ax.set_ylabel("standard deviation $\\sigma$ of $q$ (cm per kg)")
-    legend_above(ax, 4)
-    titled(ax, "Descents for the spring, every thirtieth step marked")
+    legend_above(ax, 2)
+    titled(ax, "Descents for the spring, with a mark at every 30th step")
     return figure
 
 
@@ -234,7 +234,7 @@ def iwae_gradients(count: int, draws: int, rng: np.random.Generator) -> tuple[An
 
 def doubly() -> Figure:
     """Draw noise over signal of both gradients against the samples."""
-    figure = Figure(figsize=(6.4, 3.7), layout="constrained")
+    figure = Figure(figsize=(4.8, 3.7), layout="constrained")
     ax = figure.subplots()
     counts = (1, 3, 10, 30, 100, 300)
     rng = np.random.default_rng(3)
@@ -271,7 +271,7 @@ def evidence_and_upper(noise: Any) -> tuple[Any, Any]:
 
 def descending() -> Figure:
     """Draw the log evidence and the upper bound against the noise."""
-    figure = Figure(figsize=(6.4, 3.7), layout="constrained")
+    figure = Figure(figsize=(4.8, 3.7), layout="constrained")
     ax = figure.subplots()
     noise = np.linspace(0.4, 2.5, 200)
     lower, upper = evidence_and_upper(noise)
@@ -284,7 +284,7 @@ def descending() -> Figure:
                 arrowprops={"arrowstyle": "->", "color": VERMILLION})  # fmt: skip
     ax.annotate("descending $U$", (1.2, at - 0.22), ha="center", fontsize="small", color=VERMILLION)
     ax.set(xlim=(0.4, 2.5), xlabel="standard deviation $\\psi$ of the reading (cm)", ylabel="nats")
-    legend_above(ax, 4)
+    legend_above(ax, 2)
     titled(ax, "The spring's reading, with an unknown ruler")
     return figure
 
@@ -320,7 +320,7 @@ def by_rows(sizes: Sequence[int], repeats: int, rng: np.random.Generator) -> tup
 
 def minibatches() -> Figure:
     """Draw what an epoch of minibatches says of each bound, against their rows."""
-    figure = Figure(figsize=(6.4, 3.7), layout="constrained")
+    figure = Figure(figsize=(4.8, 3.7), layout="constrained")
     ax = figure.subplots()
     sizes = (1, 2, 3, 4, 6, 12)
     means, evidence = by_rows(sizes, 400, np.random.default_rng(0))
@@ -335,7 +335,7 @@ def minibatches() -> Figure:
     ax.set(xlabel="rows of a minibatch, of 12", xticks=sizes)
     ax.set_ylabel("mean over an epoch\nminus $\\log P(D)$ (nats)")
     legend_above(ax, 4)
-    titled(ax, "Twelve readings of the spring, $q$ one and a half times too wide")
+    titled(ax, "Twelve readings of the spring, $q$ 1.5 times too wide")
     return figure
 
 

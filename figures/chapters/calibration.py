@@ -153,7 +153,7 @@ def walk() -> list[tuple[str, Any, Any]]:
 
 def walk_forward() -> Figure:
     """Draw the walk forward: what trains, what is tested, a row for each fit."""
-    figure = Figure(figsize=(8.4, 2.6), layout="constrained")
+    figure = Figure(figsize=(4.8, 2.8), layout="constrained")
     ax = figure.subplots()
     for row, (_, train, test) in enumerate(walk()):
         for dates, style in (

@@ -98,7 +98,7 @@ def straying() -> Figure:
         for row, values in enumerate(strayed(mu, sigma, rng.standard_normal((150, 2))).values()):
             ax.plot(values, row + rng.uniform(-0.28, 0.28, 150), "o", color=BLUE, ms=2.5, alpha=0.5,
                     mew=0, label=None if row else "an estimate from two samples")  # fmt: skip
-        ax.set(xlim=(-40, 30), ylim=(5.5, -0.5))
+        ax.set(xlim=(-40, 30), ylim=(5.5, -0.5), xticks=(-20, 0, 20))
         ax.set_xlabel("estimate of $\\partial F / \\partial \\mu$ (nats per cm/kg)")
         ax.set_title(title, loc="left", fontsize="medium")
     axes[0].set_yticks(range(6), ESTIMATORS)
@@ -111,7 +111,7 @@ def straying() -> Figure:
 
 def landing() -> Figure:
     """Draw the standard deviation of both gradients for mu against sigma of q."""
-    figure = Figure(figsize=(6.4, 3.9), layout="constrained")
+    figure = Figure(figsize=(4.8, 3.9), layout="constrained")
     ax = figure.subplots()
     sigma = np.geomspace(0.004, 1, 800)
     stiff = SPRING[1]
@@ -137,7 +137,7 @@ def landing() -> Figure:
 
 
 def one_rho(mu: float, eps: Any) -> Any:
-    """Return the gradient for rho over s(rho) (K30) of the spring at the best sigma."""
+    """Return the gradient for rho over sig(rho) (K30) of the spring at the best sigma."""
     return SPRING[1] * (mu + WIDTH * eps - MEAN) * eps - 1 / WIDTH
 
 
@@ -260,7 +260,7 @@ ON_THE_WAY = (4.6, 0.2)  # mean and standard deviation of q
 
 
 def halves(eps: Any) -> dict[str, tuple[Any, Any]]:
-    """Return both halves of the spring's gradient for mu and, over s(rho), for rho (W4, W5)."""
+    """Return both halves of the spring's gradient for mu and, over sig(rho), for rho (W4, W5)."""
     mu, sigma = ON_THE_WAY
     through = SPRING[1] * (mu + sigma * eps - MEAN) - eps / sigma  # df/dw
     return {"mu": (through, eps / sigma), "rho": (through * eps, (eps**2 - 1) / sigma)}

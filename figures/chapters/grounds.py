@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
+from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -20,6 +21,7 @@ from bbb_numpy.plots.style import GREY, PALE, SKY
 LINES = (0.16, 0.30)
 TEXT = 0.19
 INK = "#797979"
+LEAST_OPACITY = 0.9  # of lines and points: on either ground they then keep 3 : 1 on the site
 TINTS = {PALE: (0, 0.54, 0.87, 0.15), SKY: (0, 0.54, 0.87, 0.5)}  # on white the same as before
 PARTS = "color", "edgecolor", "facecolor", "markeredgecolor", "markerfacecolor"
 
@@ -48,6 +50,8 @@ def on_both(artist: Artist, part: str, colour: Any) -> Any:
     if name in TINTS and part == "facecolor":
         *tint, share = TINTS[name]
         return (*tint, share * opacity)
+    if isinstance(artist, Line2D | PathCollection) and opacity:
+        opacity = max(opacity, LEAST_OPACITY)
     if isinstance(artist, Line2D) and rgb.min() == 1:
         return (*rgb, opacity)
     if rgb.min() > 0.8 and part == "facecolor":  # white, or a light grey

@@ -207,7 +207,7 @@ def energies() -> Figure:
 
 def sure_and_wrong() -> Figure:
     """Draw the mean of MCLMC with its standard error, against the draws."""
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    figure = Figure(figsize=(4.8, 3.6), layout="constrained")
     values = unadjusted()
     ax = figure.subplots()
     counts = np.geomspace(50, len(values), 10).astype(int)

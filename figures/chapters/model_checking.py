@@ -194,7 +194,7 @@ def evidence_by_changes(nodes: int = 61) -> dict[str, Any]:
 
 def razor() -> Figure:
     """Draw the evidence of three models against the complexity of the data."""
-    figure = Figure(figsize=(6.0, 3.6), layout="constrained")
+    figure = Figure(figsize=(4.8, 3.6), layout="constrained")
     ax = figure.subplots()
     means = evidence_by_changes()
     for name, colour, style in (("line", BLUE, "o-"), ("parabola", VERMILLION, "s--"),
@@ -203,7 +203,7 @@ def razor() -> Figure:
     ax.set(ylim=(1e-5, 0.3), xlabel="label changes along the line: how complex the data are")
     ax.set_ylabel("mean evidence $P(D|m)$ of a data set")
     legend_above(ax, 3)
-    titled(ax, "Eight labels: what is spent on simple data is missing for others")
+    titled(ax, "Eight labels: the evidence of each model")
     return figure
 
 

@@ -206,7 +206,7 @@ def softplus_errors(x: Any) -> dict[str, Any]:
 
 
 def softplus_condition(x: Any) -> Any:
-    """Return the condition number |x s(x) / softplus(x)| (D66)."""
+    """Return the condition number |x sig(x) / softplus(x)| (D66)."""
     parts = softplus_parts(np.asarray(x, float))
     return np.abs(x) * parts.ratio
 

@@ -94,7 +94,7 @@ def log_density_of_draws(y: float, samples: Any, repeats: int = 20_000) -> tuple
 
 def log_density() -> Figure:
     """Draw the mean estimate of a log predictive density against the number of samples."""
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    figure = Figure(figsize=(4.8, 3.6), layout="constrained")
     ax = figure.subplots()
     samples = (1, 2, 4, 8, 16, 32, 64, 128)
     means, truth = log_density_of_draws(13, samples)
@@ -116,7 +116,7 @@ def entropy(p: Any) -> Any:
 
 def entropies() -> Figure:
     """Draw the entropy of two classes, its chord, and the two parts of it."""
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    figure = Figure(figsize=(4.8, 3.8), layout="constrained")
     ax = figure.subplots()
     p = np.linspace(1e-6, 1 - 1e-6, 201)
     ends = np.array([0.1, 0.7])
@@ -156,7 +156,7 @@ def mixture_intervals(content: float = 0.9) -> tuple[Any, Any, Any]:
 
 def intervals() -> Figure:
     """Draw a mixture of two humps, and three answers to the question for 90 %."""
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    figure = Figure(figsize=(4.8, 4.0), layout="constrained")
     ax = figure.subplots()
     y = np.linspace(-4.5, 5.5, 401)
     parts = [gaussian(y, *hump) / 2 for hump in HUMPS]

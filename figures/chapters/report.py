@@ -265,8 +265,8 @@ def balance() -> Figure:
 
 def backward() -> Figure:
     """Draw forward and backward pass of one hidden layer: what is kept, and where it is used."""
-    figure = Figure(figsize=(8.6, 3.7))
-    ax = figure.add_axes((0, 0, 1, 1), xlim=(-0.9, 9.9), ylim=(-1.3, 2.5))
+    figure = Figure(figsize=(4.8, 4.0))
+    ax = figure.add_axes((0, 0, 1, 1), xlim=(-0.6, 10.0), ylim=(-1.9, 2.6))
     ax.set_axis_off()
     boxes = {}
     for name, at, text, face in (
@@ -275,10 +275,10 @@ def backward() -> Figure:
         ("a0", (4.4, 2), "$a_0$", "white"),
         ("f", (6.8, 2), "$\\hat y = z_1$", "white"),
         ("nll", (9.0, 2), "NLL", "white"),
-        ("d1", (7.6, 0.7), "$\\delta_1 = -(y - \\hat y) / \\sigma_y^2$", PALE),
+        ("d1", (8.0, 0.7), "$\\delta_1 = -(y - \\hat y) / \\sigma_y^2$", PALE),
         ("d0", (2.4, 0.7), "$\\delta_0 = (\\delta_1 W_1^{\\top}) \\circ [z_0 > 0]$", PALE),
-        ("1", (5.7, -0.7), "$dW_1 = a_0^{\\top} \\delta_1$\n$db_1 = 1^{\\top} \\delta_1$", PALE),
-        ("0", (0.3, -0.7), "$dW_0 = x^{\\top} \\delta_0$\n$db_0 = 1^{\\top} \\delta_0$", PALE),
+        ("1", (6.0, -0.8), "$dW_1 = a_0^{\\top} \\delta_1$\n$db_1 = 1^{\\top} \\delta_1$", PALE),
+        ("0", (1.0, -0.8), "$dW_0 = x^{\\top} \\delta_0$\n$db_0 = 1^{\\top} \\delta_0$", PALE),
     ):
         frame = {"boxstyle": "round,pad=0.4", "fc": face, "ec": BLACK, "lw": 1 + (name in "01")}
         boxes[name] = ax.text(*at, text, ha="center", va="center", bbox=frame, zorder=3)
@@ -298,9 +298,9 @@ def backward() -> Figure:
         )
     for at, text in ((1.3, "$\\times W_0 + b_0$"), (3.4, "ReLU"), (5.4, "$\\times W_1 + b_1$"),
                      (8.1, "K15")):  # fmt: skip
-        ax.text(at, 2.2, text, ha="center", fontsize="small")
-    ax.text(8.7, 1.3, "and back", color=VERMILLION, fontsize="small")
-    ax.text(7.1, -0.7, "dotted: kept on the way forwards", color=GREY, va="center", size="small")
+        ax.text(at, 2.3, text, ha="center", fontsize="small")
+    ax.text(8.2, 1.4, "and back", ha="right", color=VERMILLION, fontsize="small")
+    ax.text(-0.3, -1.7, "dotted: kept on the way forwards", color=GREY, va="center", size="small")
     return figure
 
 

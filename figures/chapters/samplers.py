@@ -267,7 +267,7 @@ def forgotten(length: Any) -> Any:
 
 def lengths() -> Figure:
     """Draw the squared jump and ChEES of N(0, 1) against the length of the path."""
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    figure = Figure(figsize=(4.8, 3.6), layout="constrained")
     length = np.linspace(0.01, 8, 400)
     ax = figure.subplots()
     ax.plot(length, (1 - np.cos(length)) / 2, ":", color=GREY, lw=1.8, label="squared jump / 4")
@@ -528,6 +528,7 @@ def tuning() -> Figure:
     right_ax.set(ylim=(0, 1.6))
     legend_above(right_ax, 2)
     titled(right_ax, "A warm-up")
+    return figure
 
 
 # D32, D33: the spring, if nobody knows how far to believe the catalogue

@@ -23,9 +23,9 @@ SPRING = (5.25, 8.0)  # mean and precision of the posterior of the spring, see d
 LOG_EVIDENCE = -0.5 * log(2 * pi * 2.0) - (11 - 10) ** 2 / (2 * 2.0)  # N(11; 10, 4 * 0.25 + 1)
 
 
-def titled(ax: Axes, title: str) -> None:
-    """Put a title above the axes and above the legend, which stands there too."""
-    ax.set_title(title, loc="left", fontsize="medium", pad=34)
+def titled(ax: Axes, title: str, pad: float = 34) -> None:
+    """Put a title above the axes and above the legend, which takes `pad` points there."""
+    ax.set_title(title, loc="left", fontsize="medium", pad=pad)
 
 
 # The example of plain.py, the same spring: what its stretch is beyond proportion

@@ -198,7 +198,7 @@ def errors_of_steps(runs: int = 200, steps: int = 400) -> Any:
 
 def cloud() -> Figure:
     """Draw the error of steps that fall as 1 / t beside that of constant ones."""
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    figure = Figure(figsize=(4.8, 3.8), layout="constrained")
     ax = figure.subplots()
     t = np.arange(1, 401)
     falling, constant = errors_of_steps()
@@ -211,7 +211,7 @@ def cloud() -> Figure:
     plain_numbers(ax.xaxis)
     plain_numbers(ax.yaxis)
     legend_above(ax, 2)
-    titled(ax, "A constant rate ends in a cloud")
+    titled(ax, "A constant rate ends in a cloud", 42)
     return figure
 
 
@@ -271,7 +271,7 @@ def path(optimizer: Optimizer, steps: int, start: tuple[float, float]) -> Any:
 
 def descent() -> Figure:
     """Draw the paths of three optimisers over the contours of F."""
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = Figure(figsize=(4.8, 4.2), layout="constrained")
     ax = figure.subplots()
     mu, rho = np.meshgrid(np.linspace(4.2, 6.0, 49), np.linspace(-4.4, 1.0, 49))
     lines = ax.contour(
@@ -294,7 +294,7 @@ def descent() -> Figure:
     ax.set_xlim(4.2, 6.0)
     ax.set_ylim(-4.4, 1.0)
     legend_above(ax, 2)
-    titled(ax, "60 steps down the free energy in nats, every second one marked")
+    titled(ax, "60 steps down the free energy, every second marked")
     return figure
 
 
@@ -314,7 +314,7 @@ def bound_by_step(inference: str) -> tuple[Any, Any]:
 
 def natural() -> Figure:
     """Draw the ELBO of Adam beside that of IVON."""
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    figure = Figure(figsize=(4.8, 3.8), layout="constrained")
     ax = figure.subplots()
     for name, label, colour, dash in (
         ("mean-field", "Adam", BLUE, "-."),
@@ -410,7 +410,7 @@ def curvatures(draws: int = 20_000, parts: int = 20) -> Any:
 
 def curved() -> Figure:
     """Draw the curvature that the gradient for rho tells against that of the network's slopes."""
-    figure = Figure(figsize=(6.0, 4.4), layout="constrained")
+    figure = Figure(figsize=(4.8, 4.4), layout="constrained")
     ax = figure.subplots()
     second, estimate, error = curvatures()
     line = np.geomspace(2, 2000, 100)

@@ -46,7 +46,7 @@ TOSSES = ((0, 0), (1, 0), (7, 3), (63, 37))  # heads and tails
 
 def coin() -> Figure:
     """Draw the density of the chance of heads after some tosses."""
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    figure = Figure(figsize=(4.8, 3.8), layout="constrained")
     ax = figure.subplots()
     r = np.linspace(0, 1, 401)
     for (heads, tails), colour, dash in zip(

@@ -150,6 +150,14 @@ def test_natural_gradient_steps_of_a_gaussian():
     score = [diff(log_q, each).subs(at) for each in (mu, sigma)]
     fisher = [[expectation(sympy.expand(a * b), [e]) for b in score] for a in score]
     equal([*fisher[0], *fisher[1]], [1 / sigma**2, 0, 0, 2 / sigma**2])
+    # half of it is the divergence of a neighbour, to second order
+    length, move, widening = reals("t u v")
+    near = sigma + length * widening
+    kl = (
+        log(near / sigma) + (sigma**2 + (length * move) ** 2) / (2 * near**2) - sympy.Rational(1, 2)
+    )
+    equal(diff(kl, length).subs(length, 0), 0)
+    equal(diff(kl, length, 2).subs(length, 0), (move**2 + 2 * widening**2) / sigma**2)
     # the Fisher matrix of (s mu, -s / 2) is the slope of (mu, mu^2 + sigma^2) for it
     first, second = reals("a b")
     moments = Matrix([-first / second / 2, first**2 / second**2 / 4 - 1 / second / 2])

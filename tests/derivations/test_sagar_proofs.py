@@ -122,7 +122,7 @@ def test_the_reparameterised_gradient_has_its_factor_on_both_terms():
     amount = sum(c * exp(each) / z * each * diff(b, t)
                  for c, each, b in zip(shares, logs, log_q_of, strict=True))  # fmt: skip
     off_by(*(line.xreplace(slopes).xreplace(letters) for line in (printed, right, amount)))
-    # for mu, K10 has no slope: there the two agree. For rho it is -s(rho)/sigma
+    # for mu, K10 has no slope: there the two agree. For rho it is -sig(rho)/sigma
     rho, eps = reals("rho eps")
     equal(diff(-log(softplus(rho)) - eps**2 / 2, rho), -sigmoid(rho) / softplus(rho))
 

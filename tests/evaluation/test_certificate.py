@@ -93,6 +93,23 @@ def test_draws_of_different_chances_mislead_no_more_often_than_equal_ones(chance
         assert law[misled].sum() <= delta
 
 
+@pytest.mark.equation("D57")
+@given(r=st.floats(0.01, 0.99), ratio=st.floats(0.01, 1.0))
+def test_chernoffs_bracket_is_least_where_the_derivation_says_and_bounds_the_binomial(r, ratio):
+    a = r * ratio
+
+    def bracket(t):
+        return exp(-t * a) * (1 - r + r * exp(t))
+
+    best = log(a * (1 - r) / ((1 - a) * r))
+    assert best <= 1e-12
+    assert isclose(bracket(best), exp(-binary_kl(a, r)), rel_tol=1e-9)
+    assert min(bracket(best - 0.1), bracket(best + 0.1)) > bracket(best)
+    for draws in (1, 7, 50):
+        below = stats.binom.cdf(np.floor(draws * a), draws, r)
+        assert below <= exp(-draws * binary_kl(np.floor(draws * a) / draws, r)) * (1 + 1e-9)
+
+
 # A world: five cases, equally often, of class 1 with these chances; a rule for each way to answer
 # them, all equally likely under P. Three rows are seen
 CHANCES = np.array([0.5, 0.5, 0.5, 0.5, 0.45])

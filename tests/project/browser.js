@@ -75,6 +75,27 @@ function answers() {
   });
 }
 
+// Each picture without a ground that is to be seen, or its panels: file, left and right edge, pixels
+// for each of the file's, whether something around it scrolls, whether it is a panel.
+function pictures() {
+  const seen = [...document.querySelectorAll("article img.figure")].filter(image =>
+    image.checkVisibility() && image.getBoundingClientRect().width > 1);
+  return seen.map(image => {
+    const piece = image.closest(".piece"), box = (piece ?? image).getBoundingClientRect();
+    const around = image.closest("p, .cell_output") ?? image.parentElement;
+    const width = Number(getComputedStyle(image).width.replace("px", ""));
+    image.loading = "eager";
+    return [image.src.split("/").at(-1), box.left, box.right, width / natural(image),
+            around.scrollWidth > around.clientWidth + 32, Boolean(piece)];
+  });
+}
+
+// The width of a file; that of a picture which loads when it comes into view is its first one's.
+function natural(image) {
+  const whole = image.closest(".panels")?.querySelector("img.whole") ?? image;
+  return whole.naturalWidth;
+}
+
 // Where the two columns of an equation begin.
 function columns() {
   return [...document.querySelectorAll('.column')].map(c => c.offsetTop);

@@ -9,10 +9,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from PIL import Image
 
 from bbb_numpy.evaluation.calibration import crps_gaussian
 from bbb_numpy.evaluation.convergence import convergence
+from bbb_numpy.plots import style
 from bbb_studies.kebude import regression
 from exactgrad import prove_same
 
@@ -80,12 +84,61 @@ def test_every_figure_that_can_be_drawn_is_in_the_book_once(figures):
     assert sorted(linked) == sorted([*drawn, ROOT / "figures" / "training.png"])
 
 
+SITE_CSS = (ROOT / "site/static/site.css").read_text("utf-8")
+NIGHT = (19, 20, 22)  # of the site; that of GitHub is (13, 17, 23)
+
+
+def luminance(colours):
+    """Return the relative luminance of colours (..., 3) of 0 to 255, as WCAG defines it."""
+    share = np.asarray(colours, float) / 255
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+def contrast(colours, ground):
+    """Return the contrasts of colours (..., 3) to a ground, from 1 to 21."""
+    light, dark = luminance(colours) + 0.05, luminance(ground) + 0.05
+    return np.maximum(light, dark) / np.minimum(light, dark)
+
+
 def contrasts(colours):
     """Return the smaller of the contrasts of colours (K, 3) to a white and to a dark page."""
-    linear = np.concatenate([colours, [(255, 255, 255), (13, 17, 23)]]) / 255
-    linear = np.where(linear <= 0.04045, linear / 12.92, ((linear + 0.055) / 1.055) ** 2.4)
-    *light, white, dark = 0.05 + linear @ [0.2126, 0.7152, 0.0722]
-    return np.minimum(white / np.array(light), np.array(light) / dark)
+    return np.minimum(contrast(colours, (255, 255, 255)), contrast(colours, (13, 17, 23)))
+
+
+def brightness(selector):
+    """Return the factor of the style sheet's filter on pictures without a ground."""
+    rule = rf"^{re.escape(selector)}img\.figure {{ filter: brightness\(([\d.]+)\); }}$"
+    return float(re.search(rule, SITE_CSS, re.MULTILINE)[1])
+
+
+# By day and by night: the page, and what the filter multiplies red, green and blue by
+GROUNDS = (
+    ((255, 255, 255), brightness("")),
+    (NIGHT, brightness('body[data-theme="dark"] ')),
+)
+
+
+def contrasts_on_the_site(colours):
+    """Return the smaller of the contrasts of colours (K, 3) by day and by night, as filtered."""
+    filtered = ((np.minimum(factor * np.asarray(colours, float), 255), g) for g, factor in GROUNDS)
+    return np.minimum(*(contrast(seen, ground) for seen, ground in filtered))
+
+
+def test_every_colour_of_the_palette_reads_by_day_and_by_night_on_the_site(figures):
+    palette = [value for name, value in vars(style).items() if name.isupper()]
+    assert len(palette) > 8
+    grounds = importlib.import_module("chapters.grounds")
+    for colour in palette:
+        faint = (*to_rgba(colour)[:3], 0.3)
+        *line, opacity = grounds.on_both(Line2D([], []), "color", faint)
+        text = grounds.on_both(Text(), "color", colour)[:3]
+        assert contrasts_on_the_site([255 * np.array(text)]).min() >= 4.5, colour
+        for ground, factor in GROUNDS:
+            filtered = np.minimum(factor * 255 * np.array(line), 255)
+            seen = opacity * filtered + (1 - opacity) * np.array(ground)
+            assert contrast(seen, ground) >= 3.0, colour
+    assert contrasts_on_the_site([255 * np.array(to_rgba(grounds.INK)[:3])]).min() >= 4.5
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("figures/*.png")), ids=lambda path: path.stem)
@@ -96,10 +149,13 @@ def test_a_picture_reads_on_a_white_and_on_a_dark_page(path):
     found, counts = np.unique(pixels[pixels[:, 3] == 255].view(np.uint32), return_counts=True)
     colours = found.view(np.uint8).reshape(-1, 4)[:, :3]
     text = np.ptp(colours, axis=1) < 3
-    assert contrasts(colours[text][np.argsort(counts[text])[-2:]]).max() > 4.0
+    inks = colours[text][np.argsort(counts[text])[-2:]]
+    assert contrasts(inks).max() > 4.0
+    assert contrasts_on_the_site(inks).max() >= 4.5
     often = (counts > 3e-4 * len(pixels)) & (colours.min(axis=1) < 255)  # a white mark has a rim
     if path.stem != "shadows":  # a map
         assert contrasts(colours[often]).min() > 2.9
+        assert contrasts_on_the_site(colours[often]).min() >= 3.0
 
 
 @pytest.fixture(scope="module")
@@ -1180,3 +1236,80 @@ def test_calibration_after_training_has_the_numbers_of_its_page(figures):
     assert [round(100 * share) for share in by_sd] == [90, 90, 58]
     assert "100 % of those at 0 and 71 % of those at 2 kg" in page
     assert "equal width hold 24 %, those with the right noise 58 %" in page
+
+
+APPROXIMATIONS = (ROOT / "derivations" / "approximations.md").read_text("utf-8")
+
+
+def row_of(name):
+    """Return the numbers in a row of the table of approximations."""
+    (row,) = re.findall(rf"^\| {re.escape(name)} \|(.*)\|$", APPROXIMATIONS, re.M)
+    return np.array([float(cell.strip(" *")) for cell in row.split("|")])
+
+
+@pytest.mark.equation("D79")
+def test_dropout_believes_in_the_same_width_whatever_the_rows(figures):
+    at = np.array([[2.0]])
+    exact = [figures.exact_spread(n, at)[0] for n in (10, 10_000)]
+    believed = [figures.dropout_spread(10_000, p, at)[0] for p in (0.1, 0.02)]
+    said = numbers(
+        r"falls from ([\d.]+) mm at 10 rows to ([\d.]+) at 10,000; dropout stays at ([\d.]+) mm "
+        r"with p = 0.1 and ([\d.]+) with",
+        APPROXIMATIONS,
+    )
+    assert np.allclose([*exact, *believed], said, rtol=0.02)
+    few = [figures.dropout_spread(10, p, at)[0] for p in (0.1, 0.02)]
+    assert np.allclose(few, believed, rtol=0.1)
+
+
+@pytest.mark.equation("D80")
+def test_the_cloud_of_sgd_in_the_figure_has_the_variance_of_its_line(figures):
+    curvatures = np.array([20.0, 300.0, 3000.0])
+    for step in (0.01, 0.04):
+        law = figures.sgd_variance(curvatures, step, 10)
+        rates = step * curvatures / figures.ROWS
+        path = figures.sgd_path(curvatures, step, 10, 30_000, 3)[2000:]
+        error = np.sqrt(2 / (len(path) * np.minimum(rates, 1)))
+        assert (abs(path.var(axis=0) / law - 1) < 4 * error).all()
+        right = 2 * 10 * figures.ROWS / (step * (figures.ROWS + 10))
+        assert f"{right:,.0f} for" in APPROXIMATIONS
+        assert figures.sgd_variance(right, step, 10) == pytest.approx(1 / right)
+    steps = 2 * 10 / (figures.ROWS + 10) * figures.ROWS / curvatures
+    ratio = curvatures * figures.sgd_path(curvatures, steps, 10, 30_000).var(axis=0)
+    assert np.allclose(ratio, 1, atol=0.1)
+    # the variance of ten snapshots, five steps apart
+    rate = 0.04 * 300 / figures.ROWS
+    paths = np.stack([figures.sgd_path(np.full(400, 300.0), 0.04, 10, 200, 5)[-46::5]])[0]
+    r = (1 - rate) ** 5
+    share = 1 - 2 / 90 * sum((10 - t) * r**t for t in range(1, 10))
+    drawn = paths.var(axis=0, ddof=1).mean() / figures.sgd_variance(300.0, 0.04, 10)
+    assert drawn == pytest.approx(share, abs=4 * share * np.sqrt(2 / 9 / 400))
+
+
+@pytest.mark.slow
+@pytest.mark.equation("D78", "D79", "D80")
+def test_the_table_of_approximations_is_what_the_calls_give(figures):
+    at = np.array([[0.0], [2.0], [6.0]])
+
+    def both(weights):
+        return np.concatenate(
+            [figures.spread(linear, weights(linear), at) for linear in (True, False)]
+        )
+
+    exact = np.concatenate(
+        [figures.exact_spread(100, at), figures.spread(False, figures.exact_draws(), at)]
+    )
+    said = row_of("exact; HMC")
+    assert np.allclose(exact[:3], said[:3], rtol=0.02)
+    assert np.allclose(exact[3:], said[3:], rtol=0.25)  # of chains
+    for name, weights in {
+        "ensemble, plain": lambda linear: figures.members(linear, False),
+        "ensemble, anchored": lambda linear: figures.members(linear, True),
+        "dropout, $`p = 0.02`$": lambda linear: figures.dropout_draws(linear, 0.02),
+        "dropout, $`p = 0.1`$": lambda linear: figures.dropout_draws(linear, 0.1),
+        r"SWAG, $`\eta = 0.002`$": lambda linear: figures.swag_draws(linear, 0.002),
+        r"SWAG, $`\eta = 0.02`$": lambda linear: figures.swag_draws(linear, 0.02),
+    }.items():
+        assert np.allclose(both(weights), row_of(name), rtol=0.05, atol=0.006), name
+    of_line = figures.spread(True, figures.dropout_draws(True, 0.1), at)
+    assert np.allclose(of_line, figures.dropout_spread(100, 0.1, at), rtol=0.05, atol=1e-6)

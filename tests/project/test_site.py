@@ -15,7 +15,9 @@ import tempfile
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlencode, urlsplit
 
+import numpy as np
 import pytest
+from PIL import Image
 from project.book import (
     DEFINED,
     ENTRIES,
@@ -148,7 +150,7 @@ def test_a_file_has_a_line_for_each_of_its_lines_whose_tags_lead_to_their_pages(
     shown = files["extra/source/bbb_numpy/plain.py.html"]
     bare = re.sub(r"<[^>]*>", "", shown.split("<ol>")[1].split("</ol>")[0])
     source = (ROOT / "bbb_numpy/plain.py").read_text("utf-8")
-    assert html.unescape(bare) == source
+    assert html.unescape(bare).replace("\t", "    ") == source
     lines = source.splitlines()
     assert len(re.findall("<li[ >]", shown)) == len(lines)
     anchors = {int(number) for number in re.findall(r"<li id=L-(\d+)>", shown)}
@@ -260,6 +262,47 @@ def test_the_playground_is_shown_below_a_paragraph_that_leads_to_a_preset():
     assert paragraphs[2].strip() == "Next."
     assert "<iframe" not in pages.convert(text.replace("#preset=gap", ""), "derivations/p.md")
     assert "<iframe" not in pages.convert(f"- {text}", "derivations/p.md")
+
+
+LEAST_TEXT = 9  # pixels of a label of 10 points on a phone
+PHONE_OF_PICTURES = 380  # pixels
+WIDEST_PIECE = PHONE_OF_PICTURES * 150 * 10 / (72 * LEAST_TEXT)  # pixels at 150 per inch
+
+
+def drawn(*boxes, size=(1200, 400), ground=(0, 0, 0, 0)):
+    """Return a picture with black boxes (left, top, right, bottom)."""
+    picture = Image.new("RGBA", size, ground)
+    for box in boxes:
+        picture.paste((0, 0, 0, 255), box)
+    return picture
+
+
+@pytest.mark.parametrize("ground", [(0, 0, 0, 0), (255, 255, 255, 255)])
+def test_a_wide_picture_is_cut_between_its_panels_and_never_through_ink(ground):
+    pieces = load("pictures").pieces
+    label, left, right = (600, 100, 610, 300), (0, 60, 580, 390), (620, 60, 1190, 390)
+    two = pieces(drawn(left, label, right, ground=ground))
+    assert [(piece.left, piece.right) for piece in two] == [(0, 586), (594, 1196)]
+    legend = (100, 5, 560, 25), (570, 5, 1100, 25)
+    with_legend = pieces(drawn(left, label, right, *legend, ground=ground))
+    assert [piece.top < 40 for piece in with_legend] == [True, True, False, False]
+    assert with_legend[2:] == [piece._replace(top=54) for piece in two]
+    assert pieces(drawn((0, 0, 1190, 390), ground=ground)) == []
+    assert pieces(drawn((0, 0, 300, 390), (320, 0, 600, 390), size=(620, 400))) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted(ROOT.glob("figures/*.png")), ids=lambda path: path.stem)
+def test_a_picture_or_each_of_its_panels_is_narrow_enough_for_a_phone(path):
+    with Image.open(path) as picture:
+        found = load("pictures").pieces(picture)
+        widths = [piece.right - piece.left for piece in found] or [picture.width]
+        pixels = np.asarray(picture.convert("RGBA"))[..., 3] > 8
+    assert max(widths) <= WIDEST_PIECE
+    shown = np.zeros_like(pixels)
+    for left, top, right, bottom in found:
+        shown[top:bottom, left:right] = True
+    assert not found or not (pixels & ~shown).any()
 
 
 def test_githubs_markdown_becomes_mysts():
@@ -436,6 +479,22 @@ def test_a_browser_shows_every_page_whole_at_phone_width_and_complains_of_nothin
     ]
     assert len(shown) > len(DEFINED)
     assert not problems, "\n" + "\n".join(problems[:40])
+
+
+@pytest.mark.slow
+def test_on_a_phone_no_picture_is_cut_or_scrolls_and_labels_are_legible(built, browser):
+    size = {"width": PHONE_OF_PICTURES, "height": 720, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    seen_panels = 0
+    for path in (*sorted((built / "derivations").glob("*.html")), built / "docs/choosing.html"):
+        opened(browser, path)
+        for name, left, right, scale, scrolls, is_piece in ask(browser, "pictures"):
+            seen_panels += is_piece
+            assert left >= -0.5, (path.name, name)
+            assert right <= PHONE_OF_PICTURES + 0.5, (path.name, name)
+            assert not scrolls, (path.name, name)
+            assert 150 * 10 / 72 * scale >= LEAST_TEXT, (path.name, name)
+    assert seen_panels > 100
 
 
 @pytest.mark.slow

@@ -107,7 +107,7 @@ def test_the_fixed_point_of_minibatches_is_the_mixture_over_all_of_them(batch):
 
 @pytest.mark.equation("G5")
 def test_equation_5_as_printed_is_off_by_the_bound_itself(regression):
-    """Printed - corrected = sum w^ log w d log q: 0 for mu, -U^ s(rho) / sigma for rho."""
+    """Printed - corrected = sum w^ log w d log q: 0 for mu, -U^ sig(rho) / sigma for rho."""
     printed, theta, noise = at_a_point(Equation5, regression)
     corrected = Equation5(regression.model, MeanField(), EUBO(), corrected=True)
     gap = gradient(printed, theta, noise, regression)

@@ -11,6 +11,7 @@ from bbb_numpy import (
     MLP,
     Adam,
     BernoulliLikelihood,
+    CentredGaussianPrior,
     Cosine,
     EarlyStopping,
     GaussianLikelihood,
@@ -149,3 +150,74 @@ def test_arguments_that_cannot_be_used_are_named(change, error, message):
     arguments = {"model": model(), "x": X, "y": Y, "chains": 2, "seed": 0, **change}
     with pytest.raises(error, match=message):
         ensemble_starts(**arguments)
+
+
+# --- anchored members (D78)
+
+
+def anchored_line(prior, weights=None, chains=200):
+    """Return anchored members of a line, and the mean and covariance of its posterior."""
+    rng = np.random.default_rng(0)
+    x = rng.normal([0, 1], 1, (12, 2))
+    y = x @ [[1.0], [-0.5]] + 0.5 * rng.standard_normal((12, 1))
+    line = Model(MLP((2, 1)), prior, GaussianLikelihood(0.5))
+    recipe = Recipe(Adam(0.1, schedule=Cosine()), epochs=150)
+    members = ensemble_starts(
+        line, x, y, chains, anchored=True, sample_weight=weights, seed=0, recipe=recipe
+    )
+    rows = np.column_stack([x, np.ones(12)])
+    factor = np.ones(12) if weights is None else weights
+    scale = getattr(prior, "scale", 1.0)
+    precision = (factor * rows.T) @ rows / 0.25 + np.eye(3) / scale**2
+    centre = np.broadcast_to(getattr(prior, "centre", 0.0), 3) / scale**2
+    mean = np.linalg.solve(precision, (factor * rows.T) @ y[:, 0] / 0.25 + centre)
+    return members, mean, np.linalg.inv(precision)
+
+
+@pytest.mark.slow
+@pytest.mark.equation("D78")
+@pytest.mark.parametrize(
+    ("prior", "weights"),
+    [
+        (GaussianPrior(0.7), None),
+        (CentredGaussianPrior(0.7, centre=np.array([3.0, -2.0, 1.0])), None),
+        (LayerwiseGaussianPrior(), np.repeat([0.0, 0.5, 3.0], 4)),
+    ],
+    ids=["one scale", "a centre", "layers, rows of different weights"],
+)
+def test_anchored_members_of_a_linear_model_are_draws_of_its_posterior(prior, weights):
+    members, mean, covariance = anchored_line(prior, weights)
+    whitened = (members - mean) @ np.linalg.cholesky(np.linalg.inv(covariance))
+    n = len(members)
+    assert np.abs(whitened.mean(axis=0)).max() < 4 / np.sqrt(n)
+    of_draws = np.cov(whitened.T)
+    assert np.abs(np.diag(of_draws) - 1).max() < 4 * np.sqrt(2 / n)
+    assert np.abs(of_draws - np.diag(np.diag(of_draws))).max() < 4 / np.sqrt(n)
+
+
+@pytest.mark.equation("D78")
+def test_an_anchored_member_is_the_minimum_for_its_targets_around_its_anchor():
+    members, mean, covariance = anchored_line(GaussianPrior(0.7), chains=3)
+    x_rng = np.random.default_rng(0)
+    rows = np.column_stack([x_rng.normal([0, 1], 1, (12, 2)), np.ones(12)])
+    for member, rng in zip(members, np.random.default_rng(0).spawn(3), strict=True):
+        eps, eps_prior = rng.standard_normal(12), rng.standard_normal(3)
+        expected = mean + covariance @ (rows.T @ eps / 0.5 + eps_prior / 0.7)
+        np.testing.assert_allclose(member, expected, atol=0.01)  # sd of 0.1
+
+
+@pytest.mark.parametrize(
+    ("refused", "words"),
+    [
+        (model(LaplacePrior(), GaussianLikelihood(0.3)), "GaussianPrior or LayerwiseGaussianPrior"),
+        (model(GaussianPrior(learn=True), GaussianLikelihood(0.3)), "whose scale is fixed"),
+        (model(), "GaussianLikelihood whose scale is fixed"),
+        (model(likelihood=BernoulliLikelihood()), "GaussianLikelihood whose scale is fixed"),
+    ],
+    ids=["Laplace", "learned scale", "learned noise", "classes"],
+)
+def test_anchored_members_need_gaussians_of_fixed_scale(refused, words):
+    with pytest.raises(ValueError, match=words):
+        ensemble_starts(refused, X, Y, 2, anchored=True, recipe=SHORT)
+    with pytest.raises(TypeError, match="anchored must be True or False"):
+        ensemble_starts(refused, X, Y, 2, anchored=1, recipe=SHORT)

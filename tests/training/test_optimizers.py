@@ -83,7 +83,7 @@ def test_momentum_moves_by_a_geometric_sum_of_gradients(seed, momentum):
 def test_sigma_leaves_the_start_of_the_report_after_as_many_steps_as_each_rate_allows(
     rule, rate, share
 ):
-    """Along the mean slope (Lambda sigma - 1 / sigma) s(rho), with Lambda = 100."""
+    """Along the mean slope (Lambda sigma - 1 / sigma) sig(rho), with Lambda = 100."""
     best, rho = 0.1, np.array([-5.0])
     start, state, steps = softplus(rho)[0], rule.init(rho), 0
     while softplus(rho)[0] ** 2 < share * best**2:

@@ -13,7 +13,7 @@ Return the mean of f over the masks, the variance of f over the masks, and the t
 Hint: m_j has the mean 1 - p and the variance p (1 - p). What does not depend on the rows that were
 seen does not shrink with them: p and a alone decide how wide this is.
 
-Read: D4 in derivations/prediction.md.
+Read: D79 in derivations/approximations.md.
 """
 
 import numpy as np

@@ -14,7 +14,7 @@ Return the mean (P,), the variances (P,) of single weights, and the draw (P,) th
 
 Hint: each half has its own root of 1/2. The two halves of the variance of one weight are equal.
 
-Read: D59 in derivations/correlated-posteriors.md.
+Read: D80 in derivations/approximations.md.
 """
 
 import numpy as np
