@@ -80,7 +80,7 @@ MODELS: dict[str, tuple[Any, Any, int]] = {
     "uneven noise": (linear(3, uneven_noise), uneven_noise, 200),
     "mean field": (network("mean-field", epochs=1000), equal_noise, 10),
     "hmc": (network(Sampling("hmc", chains=4, draws=100, warm_up=200)), equal_noise, 10),
-    "ensemble": (network(Ensemble(3, 20)), equal_noise, 4),
+    "ensemble": (network(Ensemble(3, 20)), equal_noise, 3),
 }
 
 
