@@ -69,6 +69,8 @@ def next_measurement() -> Figure:
                           ms=3.5, label=label)  # fmt: skip
     right_ax.plot([], [], ":", color=GREY, label="at random")
     right_ax.set(yscale="log", xlim=(4.5, 15.5), xticks=[5, 10, 15], xlabel="readings")
+    right_ax.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
+    right_ax.minorticks_off()
     right_ax.set_ylabel("error of the mean (mm)")
     legend_above(right_ax, 4)
     titled(right_ax, "Chosen by information, and at random")
