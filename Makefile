@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Tests are compiled when they are first run, not by each process of every run
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: generated report lint check test test-all fuzz bench mutation notebooks figures site clean
+.PHONY: generated report lint check test test-all fuzz bench mutation notebooks figures site book clean
 .DEFAULT_GOAL := report
 
 $(VENV)/.created:
@@ -70,8 +70,9 @@ mutation: $(VENV)/.test  ## grade the tests by changes planted in the code; hour
 notebooks: $(VENV)/.test  ## run the notebooks again and store their outputs
 	$(BIN)/python notebooks/execute.py
 
-figures: $(VENV)/.base  ## draw the figures of the derivations and the README's moving one again
+figures: $(VENV)/.base  ## draw the figures of the derivations, the README's moving one and those of the slides again
 	$(BIN)/python figures/derivations.py
+	$(BIN)/python figures/slides.py
 
 generated: $(VENV)/.test  ## signatures.txt, proofs.md and lists of parts, after adding a part or an equation
 	$(BIN)/python tests/project/generated.py
@@ -80,6 +81,9 @@ site: $(VENV)/.site  ## the book, the notebooks, the reference and the slides as
 	$(BIN)/python site/generate.py build/site/source
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -c site -d build/site/doctrees build/site/source build/site/html
 	$(BIN)/python -m sphinx -q -W --keep-going -b revealjs -d build/slides/doctrees site/slides build/site/html/slides
+
+book: $(VENV)/.site  ## the book as one PDF, build/book/bbb_numpy.pdf; prints with Chromium (apt install chromium)
+	$(BIN)/python site/book/make.py build/book
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info report reproduced .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

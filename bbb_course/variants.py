@@ -28,9 +28,10 @@ from .marks import marked_part, with_marked_part
 __all__ = ["Replacement", "Variation", "check_seed", "chosen", "combinations", "find_variant",
            "index_of", "n_variants", "seed_of", "solution_of", "varied"]  # fmt: skip
 
-SEED = re.compile(r"[\w.-]{1,40}")
+SEED = re.compile(r"[\w.-]{1,40}", re.ASCII)
 LINE = "Variant {seed} of this exercise. "  # begins the second paragraph of a statement
-SEED_IN_FILE = re.compile(r"^Variant (\S+) of this exercise\. ", re.MULTILINE)
+SEED_IN_FILE = re.compile(rb"^Variant ([\w.-]{1,40}) of this exercise\. ", re.MULTILINE)
+MAX_HEAD = 20_000  # bytes of a file in which its seed is looked for
 STATEMENT_WIDTH = 98  # letters a line
 BOOK_S = "this answers the book's exercise; asked for is another: {asks}"
 ANOTHER = "this answers another variant of the exercise; asked for is: {asks}"
@@ -150,9 +151,15 @@ def check_seed(seed: str) -> str:
 
 
 def seed_of(path: Path) -> str:
-    """Return the seed of the variant that a file names; '' if it names none."""
-    match = SEED_IN_FILE.search(path.read_text(encoding="utf-8", errors="replace"))
-    return match[1] if match else ""
+    """Return the seed of the variant that a file names; '' if it names none, or cannot be read."""
+    if not path.is_file():  # a pipe, or a device without an end
+        return ""
+    try:
+        with path.open("rb") as file:
+            match = SEED_IN_FILE.search(file.read(MAX_HEAD))
+    except OSError:
+        return ""
+    return match[1].decode() if match else ""
 
 
 @cache

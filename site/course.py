@@ -17,6 +17,7 @@ from project import book
 from bbb_course import effort
 from bbb_course.keys import chapters, find
 from bbb_course.templates import SOLUTIONS, template
+from bbb_course.variants import n_variants
 
 README = "exercises/README.md"
 FILE = re.compile(r"\b(?:derivations|docs|benchmarks)[\w/-]*\.md\b")
@@ -175,8 +176,17 @@ def exercise_page(page: ExercisePage) -> str:
         f"bbb-numpy grade --copy exercises {page.chapter[:2]}   # the files of this chapter\n"
         f"bbb-numpy grade {address}\n```\n",
         f"[What the answers mean]({text.relative(README, page.path)}#what-the-answers-mean)\n",
+        variants(page),
     ]
     return "\n".join(lines)
+
+
+def variants(page: ExercisePage) -> str:
+    """Return how many other exercises of its kind there are, and how one gets them."""
+    count = n_variants(name_of(page))
+    if not count:
+        return ""
+    return f"It has {count} variants, for a class: `--variant SEED` in both commands chooses one.\n"
 
 
 def chapter_row(chapter: str, out: str) -> tuple[str, str]:

@@ -304,7 +304,12 @@ def contents(reachable: Reachable) -> str:
     groups = {
         "The path": [*book.PATH],
         "Behind it": [page for page in book.PAGES if page not in book.PATH],
-        "Try it": ["exercises/README.md", "docs/teaching.md", *sorted(reachable.notebooks)],
+        "Try it": [
+            "exercises/README.md",
+            "docs/teaching.md",
+            "docs/grading.md",
+            *sorted(reachable.notebooks),
+        ],
         "Use it": ["README.md", USING, "benchmarks/uci.md"],
         "Look it up": [
             *("docs/notation.md", "docs/terms.md", "docs/prerequisites.md"),

@@ -33,8 +33,6 @@ TOKEN = re.compile(
     rf"(?P<b>\b(?:{'|'.join(keyword.kwlist)})\b)"
 )
 ORPHAN_PAGE = "---\norphan: true\nhide-toc: true\n---\n\n"  # a page that no table of contents lists
-# The lines of a file that links may lead to: of a definition, a decorator, the module itself
-NAMED_LINE = re.compile(r"\s*(?:<b>(?:def|class|async)</b>|@)|\w")
 INDENTATION = re.compile(r"^((?:<\w>)?)( +)")  # in a line that may begin as a comment
 # What GitHub shows on its own site and the project's pages say nothing of
 LONGEST = 70  # lines of a definition that is shown whole; of longer ones the tagged lines
@@ -333,13 +331,27 @@ def file_page(path: str, defined_tags: frozenset[str], shown: frozenset[str]) ->
         body = f'<ul id="L-1">{"".join(rows)}</ul>'
     else:
         rows = []
+        named = named_lines(path)
         for number, line in enumerate(coloured(path), 1):
-            anchor = f" id=L-{number}" * (number == 1 or bool(NAMED_LINE.match(line)))
+            anchor = f" id=L-{number}" * (number in named)
             shown_line = INDENTATION.sub(with_tabs, tagged(line, out, defined_tags))
             rows.append(f"<li{anchor}>{shown_line}\n")
         body = f"<ol>{''.join(rows)}</ol>"
     up = posixpath.relpath(".", posixpath.dirname(out))
     return FILE.format(path=path, up=up, way=way_to(path, out), body=body)
+
+
+def named_lines(path: str) -> set[int]:
+    """Return the lines of a file that links may lead to: of definitions, fields and constants."""
+    named = {1}
+    if not path.endswith(".py"):
+        return named
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            named.add(min([node.lineno, *(d.lineno for d in node.decorator_list)]))
+        if isinstance(node, ast.ClassDef | ast.Module):
+            named.update(child.lineno for child in node.body)
+    return named
 
 
 def with_tabs(indentation: re.Match[str]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageSequence
 
 COLOURS = 256
 INK = 8  # levels, of 255, by which a pixel differs from the ground
@@ -29,15 +29,22 @@ FRAME = re.compile(r'(?<=src=")data:image/png;base64,([\w+/=]{100,})(?=")')
 
 
 def smaller(stored: bytes) -> tuple[bytes, str]:
-    """Return a PNG as lossless WebP with few colours, and its format; as it is if no larger."""
+    """Return a PNG as lossless WebP, a still one with few colours, and its format.
+
+    One that would be no smaller is returned as it is.
+    """
     output = BytesIO()
+    exact = {"format": "webp", "lossless": True, "quality": 75, "method": 3}
     with Image.open(BytesIO(stored)) as picture:
         if getattr(picture, "is_animated", False):
-            return stored, "png"
-        quantized = picture.convert("RGBA").quantize(
-            COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
-        )
-        quantized.convert("RGBA").save(output, format="webp", lossless=True, quality=75, method=3)
+            durations = [frame.info["duration"] for frame in ImageSequence.Iterator(picture)]
+            loop = picture.info.get("loop", 0)
+            picture.save(output, save_all=True, duration=durations, loop=loop, **exact)
+        else:
+            quantized = picture.convert("RGBA").quantize(
+                COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
+            )
+            quantized.convert("RGBA").save(output, **exact)
     return min((stored, "png"), (output.getvalue(), "webp"), key=lambda made: len(made[0]))
 
 

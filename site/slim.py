@@ -13,6 +13,7 @@ AROUND = (  # (as it is written, what is left of it)
         re.compile(r"<style>\s*body \{\s*--color-code-background.*?</style>", re.DOTALL),
         "",
     ),  # site.css
+    (re.compile(r'<li class="toctree-l1"><a class="reference internal"'), "<li><a"),  # site.css
     (re.compile(r'class="reference internal"'), 'class="reference"'),
     (re.compile(r"(?:<svg class=\"theme-icon-when-[^>]*><use[^>]*></use></svg>\s*)+"), THEME_ICON),
     (
@@ -32,6 +33,8 @@ INSIDE = (
     (re.compile(r' title="Link to this (?:heading|definition)"'), ""),
     (re.compile(r'<span class="(?:std std-\w+|doc)">([^<]*)</span>'), r"\1"),
     (re.compile(r'<a class="reference internal" '), "<a "),
+    (re.compile(r'<mtd style="text-align: right;[^"]*">'), '<mtd class="r">'),  # site.css
+    (re.compile(r'<mtd style="text-align: left;[^"]*">'), '<mtd class="l">'),
 )
 NEEDLESS = (
     "_static/**/*.map",

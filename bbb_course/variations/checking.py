@@ -29,7 +29,7 @@ AXES: dict[str, Any] = {
                 drops_mistakes=True,
             ),
             changed(
-                "Return the energy score with squares under a root: both means are of "
+                "Return another proper score, with squares under a root: both means are of "
                 "(1 + d^2)^(1/2), d the difference, not of |d|.",
                 {
                     "CRPS = mean over draws of |x - y| - (1/2) mean over all pairs of draws of "
@@ -126,6 +126,52 @@ AXES: dict[str, Any] = {
                     "Try 5 and 3, then 50 and 30.": "Try 5 and 8, then 50 and 80.",
                     "heads, tails : int Numbers of flips that showed each side.": (
                         "heads, flips : int\n        Numbers of heads, and of all flips."
+                    ),
+                },
+            )
+        ],
+    ],
+    "conformal_interval": [
+        [
+            changed(
+                "The score is the distance from the middle of the interval.",
+                {
+                    "the score of each is how far its target lies beyond the nearer end of its "
+                    "interval, and is negative inside.": (
+                        "the score of each is how far its target lies from the middle of its "
+                        "interval."
+                    ),
+                    "each moves outwards by the bound, or inwards if it is negative.": (
+                        "the middle of the model's, less the bound and plus the bound."
+                    ),
+                },
+                {
+                    "np.maximum(low - y, y - high)": "abs(y - (low + high) / 2)",
+                    "new_low - bound, new_high + bound": (
+                        "(new_low + new_high) / 2 - bound, (new_low + new_high) / 2 + bound"
+                    ),
+                },
+                drops_mistakes=True,
+            )
+        ],
+        [
+            replaced(
+                "percent",
+                "miss",
+                given(50, 75, 60),
+                lambda percent: 100 - percent,
+                "percent = 100 - miss",
+                "The share that may be missed is given, 100 minus the coverage in percent.",
+                {
+                    "percent is a whole number, at most 100 B / (B + 1).": (
+                        "miss = 100 - percent is a whole number, at least 100 / (B + 1)."
+                    ),
+                    "a probability of at least `percent` in 100.": (
+                        "a probability of at least 1 - `miss` / 100."
+                    ),
+                    "percent : int Coverage in percent, at most 100 B / (B + 1).": (
+                        "miss : int\n        100 minus the coverage in percent, at least "
+                        "100 / (B + 1)."
                     ),
                 },
             )

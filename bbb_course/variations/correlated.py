@@ -38,6 +38,18 @@ def _wider(scale: int) -> Variation:
     )
 
 
+def _anchor_with_mean(mean: int) -> Variation:
+    return changed(
+        f"The prior of each weight has the mean {mean}, not 0.",
+        {
+            "a draw of the prior, s eps':": f"a draw of the prior, {mean} + s eps':",
+            "|w - s eps'|^2": f"|w - {mean} - s eps'|^2",
+        },
+        {"anchor = s * eps_prior": f"anchor = {mean} + s * eps_prior"},
+        drops_mistakes=True,
+    )
+
+
 AXES: dict[str, Any] = {
     "weights_that_hang_together": [
         [
@@ -249,7 +261,7 @@ AXES: dict[str, Any] = {
                         "Shapes: log_alpha, log_beta,"
                     ),
                     "and its slopes for log alpha and for log beta. Hint": (
-                        "and its slopes for log_alpha and for log_beta. Hint"
+                        "and its slopes for log_alpha and for log_beta.\n\nHint"
                     ),
                     "Log precision of the noise.": "Log variance of the noise, -log beta.",
                     "and its slopes for log alpha and log beta.": (
@@ -299,7 +311,9 @@ AXES: dict[str, Any] = {
                         "the standard deviations (P,) of single weights,"
                     ),
                     "Return mean, variances, and": "Return mean, standard deviations, and",
-                    "Mean and variances of the weights,": "Mean and standard deviations of them,",
+                    "Mean and variances of the weights,": (
+                        "Mean and standard deviations of the weights,"
+                    ),
                 },
             )
         ],
@@ -313,5 +327,24 @@ AXES: dict[str, Any] = {
                 },
             )
         ],
+    ],
+    "anchored_member": [
+        [
+            replaced(
+                "s",
+                "precision",
+                positive(),
+                lambda s: s**-2.0,
+                "s = precision**-0.5",
+                "The prior is given by its precision, 1 / s^2.",
+                {
+                    "sigma and s are numbers.": "sigma and precision = 1 / s^2 are numbers.",
+                    "s : float Standard deviation of the prior.": (
+                        "precision : float\n        One over the variance of the prior."
+                    ),
+                },
+            )
+        ],
+        each((1, 2, 3), _anchor_with_mean),
     ],
 }

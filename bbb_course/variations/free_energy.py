@@ -31,6 +31,9 @@ def _tempered(temperature: int) -> Variation:
         asks=f"The complexity is multiplied by the temperature {temperature}, beside its share pi.",
         before=f"pi = {temperature} * pi",
         statement={
+            "It is minus the evidence's lower bound.": (
+                "At the temperature 1 it is minus the evidence's lower bound."
+            ),
             "and the misfit -log P(D|w),": (
                 f"multiplied here by the temperature {temperature}, and the misfit -log P(D|w),"
             ),

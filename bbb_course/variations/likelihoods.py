@@ -51,6 +51,7 @@ def _learned_with_scale(divisor: int) -> Variation:
             "the cost of B rows is": (
                 f"the cost of B rows of the variance exp(2 T) = exp(2 t) / {divisor} is"
             ),
+            "At the optimum the noise is the root": "At the optimum exp(T) is the root",
             "sum_b [t +": "sum_b [T +",
             "exp(-2 t) / 2].": "exp(-2 T) / 2].",
             "Logarithm of the standard deviation of y around f.": (

@@ -227,7 +227,7 @@ AXES: dict[str, Any] = {
                 statement={
                     "are the slopes of N log 2 B.": "are the slopes of B.",
                     "Return N log 2 B, and its slopes for nll and for kl. Hint": (
-                        "Return B, and its slopes for nll and for kl. Hint"
+                        "Return B, and its slopes for nll and for kl.\n\nHint"
                     ),
                     "Hint: the slope for nll would be 1 if there were no k.": (
                         "Hint: the slope for nll would be 1 / (N log 2) if there were no k."

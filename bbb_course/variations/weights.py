@@ -95,7 +95,7 @@ AXES: dict[str, Any] = {
                 after="(returned[0], 1 / returned[1])",
                 returns="mean precision",
                 statement={
-                    "Return mean and variance. Hint": "Return mean and precision. Hint",
+                    "Return mean and variance. Hint": "Return mean and precision.\n\nHint",
                     "Return mean and variance of the": "Return mean and precision of the",
                     "mean, variance : float": "mean, precision : float",
                 },
@@ -204,7 +204,7 @@ AXES: dict[str, Any] = {
                 drops_mistakes=True,
                 statement={
                     "Return KL(q || p). Hint": (
-                        "Return KL(p || q): q and p change their places in the formula. Hint"
+                        "Return KL(p || q): q and p change their places in the formula.\n\nHint"
                     ),
                     "You need E[(w - mean)^2] and E[(w - prior_mean)^2] under q.": (
                         "For KL(p || q) take minus this difference, under p."

@@ -171,14 +171,14 @@ TERMS: dict[str, Objective] = {
 class PACBayes:
     r"""Bound on the share of wrong classes, as an objective (Perez-Ortiz et al. 2021; D58).
 
-    .. math:: N \log 2\, \big(\sqrt{r + k} + \sqrt k\big)^2, \qquad
+    .. math:: N \log 2\, \big(\sqrt{r + \kappa} + \sqrt \kappa\big)^2, \qquad
               r = -\frac{E_q[\log P(D|w)]}{N \log 2}, \qquad
-              k = \frac{KL(q \| P(w)) + \log(2 \sqrt N / \delta)}{2N}
+              \kappa = \frac{KL(q \| P(w)) + \log(2 \sqrt N / \delta)}{2N}
 
     A wrong prediction gives the right class a probability of at most 1/2, so r is at least the
     share of wrong classes in the rows, and with probability 1 - delta over the rows the square
     bounds the share of wrong classes in new data. Its gradient is that of a `FreeEnergy` whose
-    beta depends on r and k.
+    beta depends on r and kappa.
 
     Parameters
     ----------
@@ -216,15 +216,17 @@ class PACBayes:
         scale = kl_weight * self.rows * log(2.0)
         mean = np.full(n_samples, 1.0 / n_samples, terms.prior.real.dtype)
         confidence = log(2.0 * self.rows**0.5 / self.delta)
-        k = (mean.dot(terms.posterior - terms.prior) + confidence) / (2.0 * self.rows)
-        root_k = np.sqrt(k)
-        # r + k, with r the mean log loss per row in bits
-        root_rk = np.sqrt(k - mean.dot(terms.likelihood) / scale)
-        total = root_k + root_rk
-        # The derivatives of total^2 are total / root_rk for r and total^2 / (root_k root_rk) for k
-        slope = 0.5 * kl_weight * log(2.0) * (total * total / (root_k * root_rk))
+        kl = mean.dot(terms.posterior - terms.prior)
+        kappa = (kl + confidence) / (2.0 * self.rows)
+        root_kappa = np.sqrt(kappa)
+        # r + kappa, with r the mean log loss per row in bits
+        root_sum = np.sqrt(kappa - mean.dot(terms.likelihood) / scale)
+        total = root_kappa + root_sum
+        # The derivatives of total^2 are total / root_sum for r and
+        # total^2 / (root_kappa root_sum) for kappa
+        slope = 0.5 * kl_weight * log(2.0) * (total * total / (root_kappa * root_sum))
         d_kl = mean * slope  # derivative for log q - log P(w) (D58)
-        d_likelihood = mean * -(total / root_rk)
+        d_likelihood = mean * -(total / root_sum)
         return scale * total * total, Cotangents(d_kl, -d_kl, d_likelihood)
 
 

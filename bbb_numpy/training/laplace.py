@@ -363,15 +363,16 @@ def log_evidence(
     r"""Return the log evidence up to a constant, and its derivatives by log precisions (D55).
 
     alpha is a factor on the precision of the prior, beta (M,) are factors on the precisions of the
-    noise. With d_m the curvature and :math:`s = \sum_m \beta_m d_m + \alpha` the log evidence is
+    noise. With d_k the curvature and :math:`H_{ii} = \sum_k \beta_k d_{ki} + \alpha` the log
+    evidence is
 
     .. math::
-        \tfrac12 \Big[ N \sum_m \log\beta_m - \sum_m \beta_m E_m
-            + p \log\alpha - \alpha |v|^2 - \sum_i \log s_i \Big]
+        \tfrac12 \Big[ N \sum_k \log\beta_k - \sum_k \beta_k \chi_k^2
+            + p \log\alpha - \alpha |v|^2 - \sum_i \log H_{ii} \Big]
 
-    and with :math:`\gamma_m = \sum_i \beta_m d_{mi} / s_i` its derivatives with respect to log
-    alpha and log beta_m are :math:`\tfrac12 (\sum_m \gamma_m - \alpha |v|^2)` and
-    :math:`\tfrac12 (N - \beta_m E_m - \gamma_m)`.
+    and with :math:`\gamma_k = \sum_i \beta_k d_{ki} / H_{ii}` its derivatives with respect to log
+    alpha and log beta_k are :math:`\tfrac12 (\sum_k \gamma_k - \alpha |v|^2)` and
+    :math:`\tfrac12 (N - \beta_k \chi_k^2 - \gamma_k)`.
 
     Parameters
     ----------
@@ -380,7 +381,7 @@ def log_evidence(
     log_beta : ndarray (M,)
         Logarithms of the factors on the precisions of the noise.
     spectrum : Spectrum
-        Curvature d, misfit E, squared norm |v|^2 and number of rows N at the mode.
+        Curvature d, misfit chi^2, squared norm |v|^2 and number of rows N at the mode.
 
     Returns
     -------
@@ -406,9 +407,9 @@ def best_scales(
     """Return the log precisions of prior and noise at which the evidence is stationary (D55).
 
     They are log alpha and log beta of `log_evidence`, at the fixed point of MacKay's alpha =
-    gamma / |v|^2 and beta = (N - gamma) / E, the latter written as N / (E + gamma / beta), which is
-    positive even if gamma > N, as an approximate curvature may have it. `log_evidence` defines
-    gamma and the misfit E.
+    gamma / |v|^2 and beta = (N - gamma) / chi^2, the latter written as N / (chi^2 + gamma / beta),
+    which is positive even if gamma > N, as an approximate curvature may have it. `log_evidence`
+    defines gamma and the misfit chi^2.
 
     Parameters
     ----------

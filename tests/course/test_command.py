@@ -1,17 +1,23 @@
 """``bbb-numpy grade``, typed rightly and wrongly, and what it writes for students and graders."""
 
 import json
+import re
 import shlex
+from pathlib import Path
 
 import nbformat
 import pytest
 
-from bbb_course import sandbox
+from bbb_course import effort, sandbox
+from bbb_course.exercise import VERDICTS, Formula
+from bbb_course.gradebook import SCHEMA
 from bbb_course.keys import exercises
 from bbb_course.sandbox import grade_file
 from bbb_course.templates import SOLUTIONS
+from bbb_course.variants import n_variants
 from bbb_numpy.cli.main import main
 
+PAGE = (Path(__file__).resolve().parents[2] / "docs/grading.md").read_text("utf-8")
 RIGHT = "import numpy as np\ndef softplus(rho):\n    return np.log1p(np.exp(rho))\n"
 WRONG = "import numpy as np\ndef softplus(rho):\n    return np.exp(rho)\n"
 CHAPTER = "02_free_energy"
@@ -144,3 +150,61 @@ def test_an_export_for_nbgrader_is_a_source_notebook_whose_solution_passes(tmp_p
         assert of_tests == {"grade": True, "solution": False, "locked": True, "points": 1, **every}
         defined_by(f"{answer.source}\n{tests.source}")
     assert len(names) == 12
+
+
+@pytest.fixture
+def graded(tmp_path, monkeypatch, capsys):
+    """Grade two students, one of them wrong, into graded.json, and return what it holds."""
+    monkeypatch.setattr(sandbox, "grade_files", lambda paths, *options: map(grade_file, paths))
+    monkeypatch.chdir(tmp_path)
+    for student, text in {"ada": RIGHT, "ben": WRONG}.items():
+        path = tmp_path / "handed-in" / student / CHAPTER / "1_softplus.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    assert main(["grade", "--json", "handed-in"]) == 1
+    text = capsys.readouterr().out
+    (tmp_path / "graded.json").write_text(text)
+    return json.loads(text)
+
+
+def test_the_page_for_teachers_names_the_fields_that_there_are_and_their_types(graded):
+    types = {
+        "string": str, "strings": str, "boolean": bool, "integer": int, "integers": int,
+        "number": (int, float), "numbers": (int, float), "list": list, "object": dict,
+    }  # fmt: skip
+    whole, each = [
+        {
+            name: types[row.split("|")[2].strip()]
+            for row in table.strip().splitlines()[2:]
+            for name in re.findall(r"`(\w+)`", row.split("|")[1])
+        }
+        for table in re.findall(r"(?:^\|.*\n)+", PAGE, re.MULTILINE)
+        if table.startswith("| field |")
+    ]
+    for record, fields in [(graded, whole), *((answer, each) for answer in graded["answers"])]:
+        assert set(record) == set(fields)
+        assert all(isinstance(record[name], kind) for name, kind in fields.items())
+    (verdicts,) = re.findall(r"^\| `verdict` \| string \| (.*) \|$", PAGE, re.MULTILINE)
+    assert tuple(re.findall(r"`([\w ]+)`", verdicts)) == VERDICTS
+    assert f"| `schema` | integer | {SCHEMA};" in PAGE
+    right, wrong = graded["answers"]
+    assert (right["points"], right["max_points"], wrong["points"]) == (1, 1, 0)
+    assert (right["chapter"], right["minutes"]) == (CHAPTER, effort("softplus").minutes)
+    assert wrong["findings"][0]["says"].split()[0] in wrong["message"]
+
+
+def test_the_gradebook_of_the_page_has_a_row_for_each_student(graded, tmp_path):
+    pytest.importorskip("pandas")
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    exec(code, {})
+    rows = (tmp_path / "gradebook.csv").read_text().splitlines()
+    assert rows == ["student,softplus,total", "ada,1.0,1.0", "ben,0.0,0.0"]
+
+
+def test_the_page_for_teachers_says_which_exercises_have_no_variant_and_how_many_there_are():
+    numbers = sorted(n_variants(name) for name in exercises() if n_variants(name))
+    assert f"between {numbers[0]} and {numbers[-1]}." in PAGE
+    assert "left out of the set: all that are scored" in PAGE
+    assert not any(
+        n_variants(name) for name, one in exercises().items() if not isinstance(one, Formula)
+    )

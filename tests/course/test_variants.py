@@ -3,6 +3,7 @@
 import ast
 import itertools
 import json
+import os
 
 import numpy as np
 import pytest
@@ -71,8 +72,11 @@ def check_statement(exercise, text):
 
 def check_variant(name, variations):
     exercise = varied(find(name), variations)
-    text = varied_solution(PATHS[name].read_text("utf-8"), exercise, variations, "2026")
+    book_s = PATHS[name].read_text("utf-8")
+    text = varied_solution(book_s, exercise, variations, "2026")
     check_statement(exercise, text)
+    paragraphs, book_s_paragraphs = (template(one).count("\n\n") for one in (text, book_s))
+    assert paragraphs > book_s_paragraphs  # one more, and none run together
     assert all(variation.asks in " ".join(text.split()) for variation in variations)
     verdict = judge_formula(exercise, answer_of(text, name))
     assert verdict.verdict == ("right" if name in WHOLE else "proved"), verdict
@@ -201,6 +205,15 @@ def test_a_file_of_another_variant_is_refused_and_says_why(submitted):
     assert not another.passed
     assert "it names no variant, and variant 7 is graded" in book_s.headline
     assert f"that of variant {seed_of(submitted['another'])}, and" in another.headline
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes and devices of POSIX")
+def test_a_file_without_an_end_or_with_a_hostile_seed_names_none(tmp_path):
+    pipe, endless, hostile, gone = (tmp_path / f"{i}_softplus.py" for i in range(1, 5))
+    os.mkfifo(pipe)
+    endless.symlink_to("/dev/zero")
+    hostile.write_bytes(b"\nVariant \x1b[2J of this exercise. \n\xff")
+    assert [seed_of(path) for path in (pipe, endless, hostile, gone)] == [""] * 4
 
 
 @pytest.mark.slow

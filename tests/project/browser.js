@@ -138,3 +138,13 @@ function slides() {
     return [now.querySelector('h1, h2, h3')?.textContent, now.scrollWidth, now.scrollHeight];
   });
 }
+
+// Name, width and height of every picture of the slides, as shown and as stored.
+function pictures() {
+  return Reveal.getSlides().flatMap(slide => {
+    const at = Reveal.getIndices(slide);
+    Reveal.slide(at.h, at.v);
+    return [...slide.querySelectorAll("img")].map(image =>
+      [image.src, image.width, image.height, image.naturalWidth, image.naturalHeight]);
+  });
+}

@@ -1,8 +1,8 @@
 """Write what follows from the code: ``make generated`` after a change of a part or an equation.
 
 signatures.txt, proofs.md, the names in docs/parts.md and those that docstrings list, the table of
-schedules in docs/speed.md, that of times in exercises/README.md, the index docs/terms.md. A test
-compares each.
+schedules in docs/speed.md, that of times in exercises/README.md, the index docs/terms.md, the hours
+in docs/teaching.md. A test compares each, the hours within half an hour.
 """
 
 import re
@@ -108,7 +108,7 @@ def write():
         old_text = path.read_text("utf-8")
         if (text := update(old_text)) != old_text:
             path.write_text(text, "utf-8")
-    for script in ("signatures", "proofs"):
+    for script in ("signatures", "proofs", "teaching"):
         runpy.run_path(str(Path(__file__).with_name(f"{script}.py")), run_name="__main__")
 
 

@@ -8,10 +8,13 @@ from project.book import outside_fences, slug, without_foot
 GREEK = {
     *("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "kappa"),
     *("lambda", "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "varphi", "chi", "psi"),
-    *("omega", "ell", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Sigma", "Phi", "Psi", "Omega"),
+    *("omega", "ell", "iota", "upsilon", "vartheta", "varrho", "varsigma", "varpi", "Upsilon"),
+    *("Gamma", "Delta", "Theta", "Lambda", "Xi", "Sigma", "Phi", "Psi", "Omega"),
 }
 FORMULA = re.compile(r"^```math\n(.*?)^```|\$`(.+?)`\$", re.DOTALL | re.MULTILINE)
-PRINTED = re.compile(r"<details>.*?</details>", re.DOTALL)  # in the letters of the source
+PRINTED = re.compile(
+    r"<details><summary>As printed.*?</details>", re.DOTALL
+)  # in the letters of the source
 WORD = re.compile(r"\\(?:begin|end|text|mathrm|texttt)\s*\{[^{}]*\}|\\quad|\\qquad")
 INDEX = re.compile(r"_\s*(?:\{(?:[^{}]|\{[^{}]*\})*\}|\\[A-Za-z]+(?:\{[^{}]*\})?|.)")
 COUNTED = re.compile(r"\[[a-z](?:,\s*[a-z])*\]|\^\{?\\top\}?|\^\{?\([^()]*\)\}?")  # z[b, h], x^(i)

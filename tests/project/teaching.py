@@ -2,7 +2,8 @@
 
 ``python tests/project/teaching.py`` writes the columns of hours, and the times of the lectures'
 tables. `RATE` words a minute are read in sections of chapters; slides have their minutes in their
-notes, exercises theirs by `bbb_course.workload`, and notebooks say theirs in their first cell.
+notes, exercises theirs by `bbb_course.workload`, and notebooks say theirs in their first cell. A
+lecture that is called "45 minutes" is the short version of its slides.
 """
 
 import re
@@ -28,6 +29,7 @@ EXERCISES = re.compile(r"\[(\d\d)\]\([^)]*#e\d+\)((?: \d(?:-\d)?,?)+)")
 SECTION = re.compile(r"\(\.\./(derivations(?:/[\w-]+)?\.md)(?:#([\w-]+))?\)")
 NOTEBOOK = re.compile(r"\(\.\./notebooks/(\d\d_\w+)\.ipynb")
 BOARD = re.compile(r"board, (\d+) min")
+SHORT = "45 minutes"
 STATED = re.compile(r"about (\d+) minutes to read")
 
 
@@ -54,13 +56,14 @@ def tables(text):
     return result
 
 
-def slides(deck):
+def slides(deck, *, is_short=False):
     """Return the titles of a lecture's slides, and their minutes, in their order."""
     text = (ROOT / f"site/slides/{deck}.md").read_text("utf-8")
     minutes = {}
     for slide in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
-        noted = re.search(r"^(\d+) min\.", slide, re.MULTILINE)
-        minutes[slide.splitlines()[0].strip()] = int(noted[1]) if noted else 0
+        note = re.search(r"^(\d+) min(, only in the long version)?\.", slide, re.MULTILINE)
+        if not (is_short and note[2]):
+            minutes[slide.splitlines()[0].strip()] = int(note[1])
     return minutes
 
 
@@ -70,7 +73,7 @@ def lecture_minutes(cell):
     deck = DECK.search(cell)
     if deck is None:
         return board
-    minutes = slides(deck[1])
+    minutes = slides(deck[1], is_short=SHORT in cell)
     ends = TITLE.findall(cell[deck.end() :])
     titles = [*minutes]
     first = titles.index(ends[0]) if ends else 0
@@ -156,7 +159,7 @@ def hours(header, row):
 def starts(table):
     """Return the minute at which each row of a lecture's table begins, and the last one's end."""
     (deck,) = {*DECK.findall(table.above)}
-    minutes = slides(deck)
+    minutes = slides(deck, is_short=SHORT in table.above)
     titles = [*minutes]
     firsts = [titles.index(TITLE.search(row[1])[1]) for row in table.rows]
     assert firsts == sorted(firsts), f"{deck}: rows are not in the order of the slides"

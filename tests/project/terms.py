@@ -12,7 +12,7 @@ PAGE = "docs/terms.md"
 # emphasises the term.
 TERMS = {
     "acceptance probability": "M6", "activation": "D51", "Adam": "D3", "aleatoric": "D4",
-    "annealed importance sampling": "", "antithetic noise": "D23", "aperiodic": "",
+    "anchored": "", "annealed importance sampling": "", "antithetic noise": "D23", "aperiodic": "",
     "automatic differentiation variational inference": "",
     "automatic relevance determination": "D67", "backpropagation": "K31", "baseline": "D20",
     "Bayes factor": "M20", "Bayes' rule": "", "black-box variational inference": "D20",
@@ -21,8 +21,8 @@ TERMS = {
     "complexity cost": "R1", "condition number": "", "conditioning": "D66", "conformal": "",
     "conjugate": "", "continuous ranked probability score": "", "control variate": "",
     "cotangent": "", "covariance": "", "coverage": "D35", "cross entropy": "W1",
-    "decoherence length": "", "detailed balance": "M5", "dispersion": "D70", "divergence": "M10",
-    "doubly reparameterised": "D26", "dual averaging": "", "dual numbers": "",
+    "decoherence length": "", "deep ensemble": "", "detailed balance": "M5", "dispersion": "D70",
+    "divergence": "M10", "doubly reparameterised": "D26", "dual averaging": "", "dual numbers": "",
     "effective sample size": "", "energy": "M7", "entropy": "D29", "epistemic": "D4",
     "evidence": "", "evidence lower bound": "", "evidence upper bound": "", "exchangeable": "",
     "expectation-maximisation": "R6", "exposure": "D72", "features": "", "finite field": "D44",
@@ -38,8 +38,8 @@ TERMS = {
     "local reparameterisation": "D21", "log link": "", "log predictive density": "D5",
     "log-normal": "", "logit": "", "MAMS": "D49", "marginal density": "G1",
     "Markov's inequality": "D57", "maximum a posteriori": "", "maximum likelihood": "",
-    "MCLMC": "", "mean field": "", "metric": "", "microcanonical": "D48", "minibatch": "K18",
-    "mixture": "R4", "momentum": "D2",
+    "MC dropout": "", "MCLMC": "", "mean field": "", "metric": "", "microcanonical": "D48",
+    "minibatch": "K18", "mixture": "R4", "momentum": "D2",
     "Monte Carlo standard error": "How well is the mean known? The Monte Carlo standard error",
     "mutual information": "D29", "nat": "", "natural gradient": "", "natural parameters": "D62",
     "negative binomial": "D70", "no-U-turn sampler": "M9", "normal distribution": "K1",
@@ -52,9 +52,9 @@ TERMS = {
     "stability": "D66", "stationary": "M5", "Stein's identity": "D20",
     "sticking the landing": "D20", "stochastic gradient Langevin dynamics": "",
     "stochastic variational inference": "D63", "Student's t": "D41", "surrogate": "D20",
-    "temperature": "", "tempering": "", "test quantity": "", "Thompson sampling": "D56",
-    "typical set": "", "U-turn": "M9", "variational online Newton": "", "warm-up": "",
-    "weight decay": "", "Welford's algorithm": "M12", "Woodbury": "D69",
+    "SWAG": "D80", "temperature": "", "tempering": "", "test quantity": "",
+    "Thompson sampling": "D56", "typical set": "", "U-turn": "M9", "variational online Newton": "",
+    "warm-up": "", "weight decay": "", "Welford's algorithm": "M12", "Woodbury": "D69",
 }  # fmt: skip
 
 
@@ -115,7 +115,8 @@ def index() -> str:
         place = place_of(term, TERMS[term])
         target = posixpath.relpath(place.page, posixpath.dirname(PAGE))
         target += f"#{place.anchor}" if place.anchor else ""
-        by_initial.setdefault(term[0].upper(), []).append(f"[{term}]({target}) {place.label}")
+        label = place.label if re.fullmatch(r"[A-Z]\d+", place.label) else f"({place.label})"
+        by_initial.setdefault(term[0].upper(), []).append(f"[{term}]({target}) {label}")
     return "\n".join(f"- {' · '.join(entries)}" for entries in by_initial.values())
 
 

@@ -85,10 +85,19 @@ def test_the_letters_of_all_chapters_stand_where_they_are_said_to_be_first_used(
         assert named(row[0]) <= present, (row[0], link.target)
 
 
+@pytest.mark.parametrize("letter", ["S", r"\mathsf P", "B", "K", "M", "L"])
+def test_a_number_of_things_is_introduced_before_it_is_used(letter: str) -> None:
+    (row,) = [row for row in EVERYWHERE if letter in named(row[0])]
+    page, _, name = links(row[-1])[0].target.partition("#")
+    before = (ROOT / page).read_text("utf-8").split(f'<a id="{name}"></a>')[0]
+    assert not any(letter in present for present in letters_by_section(before).values())
+
+
 def test_letters_are_read_without_subscripts_words_indices_and_printed_formulas() -> None:
     formula = r"\hat y_{sb} = \sum_{j=1}^{\mathsf P} W_l[h, k]\, \mathrm{sig}(z)^{\top} x^{(i)} dw"
     assert set(letters(formula)) == {"y", r"\mathsf P", "W", "z", "x", "d", "w"}
-    text = "$`a`$\n\n## One: two\n\n<details>\n\n$`b`$\n\n</details>\n\n```math\nc\n```\n"
+    printed = "<details><summary>As printed</summary>\n\n$`b`$\n\n</details>"
+    text = f"$`a`$\n\n## One: two\n\n{printed}\n\n```math\nc\n```\n"
     assert letters_by_section(text) == {"": {"a"}, "one-two": {"c"}}
 
 

@@ -4,7 +4,16 @@ import re
 from itertools import pairwise
 
 import pytest
-from project.book import PATH, ROOT, from_root, links
+from project.book import (
+    ENTRIES,
+    FAMILIES,
+    PATH,
+    ROOT,
+    from_root,
+    links,
+    outside_fences,
+    tags_in,
+)  # fmt: skip
 
 LARGEST_PATH = 25_000  # words, as `words` counts them
 LISTS = ("derivations.md", "README.md", "docs/using.md", "site/index.md", "exercises/README.md")
@@ -54,6 +63,14 @@ def test_a_list_of_contents_marks_the_path(page: str) -> None:
     expected = [step for step in PATH if step in found]
     assert found == expected
     assert len(expected) == len(PATH)
+
+
+@pytest.mark.parametrize("page", PATH)
+def test_the_path_names_no_equation_behind_it_but_in_a_link(page: str) -> None:
+    """What a reader of the path needs is said there: a bare tag sends them away to look it up."""
+    known = {entry.tag for entry in ENTRIES if entry.page in PATH}
+    prose = re.sub(r"\[[^\[\]]*\]\([^()]*\)", "", "\n".join(outside_fences(text(page))))
+    assert tags_in(prose, FAMILIES) <= known, page
 
 
 def test_each_step_of_the_path_ends_with_a_link_to_the_next() -> None:

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from project.book import PAGES, ROOT, links, outside_fences, slug, without_foot
+from project.book import PAGES, PATH, ROOT, links, outside_fences, slug, without_foot
 from project.letters import PRINTED
 
 TOOLS = {  # row of the table: how the chapters show the tool, and whether it is needed there alone
@@ -29,6 +29,11 @@ def sections_with(pattern: str) -> list[str]:
             if name != page and not line.startswith("![") and re.search(pattern, line):
                 found.append(name)
     return list(dict.fromkeys(found))
+
+
+def test_the_path_needs_none_of_them() -> None:
+    for tool, (pattern, _) in TOOLS.items():
+        assert not [name for name in sections_with(pattern) if name.split("#")[0] in PATH], tool
 
 
 @pytest.mark.parametrize("tool", TOOLS)

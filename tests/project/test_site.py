@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from base64 import b64decode
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -33,6 +34,7 @@ from project.book import (
 from bbb_course import effort
 from bbb_course.keys import name_of
 from bbb_course.templates import BEGIN, END, SOLUTIONS, solution_paths, template
+from bbb_course.variants import n_variants
 
 SITE = ROOT / "site"
 BROWSER = (ROOT / "tests/project/browser.js").read_text("utf-8")
@@ -171,6 +173,7 @@ def test_an_exercise_has_a_page_that_says_how_to_grade_it_and_not_how_to_solve_i
     assert f"[{book_title(files, chapter)}](index.md)" in page
     effort_of = effort(name_of(path))
     assert f"{effort_of.minutes} min, {effort_of.level}" in page
+    assert ("--variant SEED" in page) == (n_variants(name_of(path)) > 0)
     hole = template(path.read_text("utf-8"))
     assert files[f"extra/exercises/{chapter}/{path.name}"] == hole
     solved = path.read_text("utf-8").split(BEGIN)[1].split(END)[0]
@@ -608,3 +611,37 @@ def test_every_slide_fits_its_screen(built, browser, deck):
     shown = ask(browser, "slides")
     assert shown
     assert not [slide for slide in shown if slide[1] > 1280 or slide[2] > 720]
+
+
+LECTURES = sorted(path.stem for path in SITE.glob("slides/*.md") if path.stem != "index")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deck", LECTURES)
+def test_no_picture_of_a_slide_is_stretched_or_small(built, browser, deck):
+    sized(browser, 1280)
+    opened(browser, built / "slides" / f"{deck}.html")
+    shown = ask(browser, "pictures")
+    assert len(shown) > 5
+    for name, width, height, natural_width, natural_height in shown:
+        assert width / height == pytest.approx(natural_width / natural_height, rel=0.01), name
+        assert width > 1150 or height > 530, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deck", LECTURES)
+@pytest.mark.parametrize("query", ["print-pdf", "short&print-pdf"])
+def test_a_printed_lecture_has_a_page_for_each_slide(built, browser, deck, query):
+    source = (SITE / "slides" / f"{deck}.md").read_text("utf-8")
+    n_slides = 1 + len(re.findall(r"^## ", source, re.MULTILINE))
+    if "short" in query:
+        n_slides -= source.count(" min, only in the long version.")
+    browser.get(f"{(built / 'slides' / deck).as_uri()}.html?{query}")
+    browser.execute_async_script(
+        "const done = arguments[0], pages = () => document.querySelector('.pdf-page');"
+        "const wait = () => pages() ? done() : setTimeout(wait, 50);"
+        "wait();"
+    )
+    options = {"printBackground": True, "preferCSSPageSize": True}
+    printed = b64decode(browser.execute_cdp_cmd("Page.printToPDF", options)["data"])
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == n_slides

@@ -1,6 +1,11 @@
 """docs/teaching.md: its hours are those of slides, exercises and pages; what it cites exists."""
 
+import json
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 
 import pytest
 from project import teaching
@@ -8,6 +13,7 @@ from project.book import ROOT
 
 from bbb_course.keys import find, name_of
 from bbb_course.templates import SOLUTIONS, solution_paths
+from bbb_course.workload import effort
 
 TEXT = teaching.PAGE.read_text("utf-8")
 TABLES = teaching.tables(TEXT)
@@ -88,12 +94,14 @@ def test_an_hour_of_practice_leaves_each_row_the_time_that_it_takes(table):
         assert needed <= end - start, f"{row[0]}: {needed} minutes"
 
 
-def test_the_files_to_grade_are_the_homework_of_the_week():
-    commands = re.findall(r"^\*\*Grade\*\* with `(.*)`|\. \*\*Grade\*\* with `(.*?)`", TEXT, re.M)
+def test_the_files_to_grade_are_the_homework_of_the_week_and_its_points_are_right():
+    commands = re.findall(r"\*\*Grade\*\* with `(.*?)`: (\d+) points", TEXT)
     assert len(commands) == 4
-    for globs, homework in zip(commands, column(FOUR_WEEKS, "homework"), strict=True):
-        graded = {path for glob in "".join(globs).split() for path in SOLUTIONS.glob(glob)}
+    for (globs, points), homework in zip(commands, column(FOUR_WEEKS, "homework"), strict=True):
+        graded = {path for glob in globs.split() for path in SOLUTIONS.glob(glob)}
         assert graded == set(teaching.exercise_paths(homework))
+        hard = [path for path in graded if effort(name_of(path)).level == "hard"]
+        assert int(points) == len(graded) + len(hard)
 
 
 def test_the_practice_is_what_the_plan_sets_in_class():
@@ -117,3 +125,20 @@ def test_every_preset_that_it_shows_exists():
     for page, preset in presets:
         script = (ROOT / "site/playground" / pages[page]).read_text("utf-8")
         assert re.search(rf"^  {preset}: \{{$", script, re.MULTILINE), preset
+
+
+@pytest.mark.slow
+def test_the_loop_that_grades_a_class_writes_a_file_for_each_student(tmp_path):
+    (loop,) = re.findall(r"^```sh\n(mkdir -p marks\n.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    exercises = teaching.exercise_paths(column(FOUR_WEEKS, "homework")[0])
+    handed_in = {"anna maria": exercises, "ben": exercises[:1]}
+    for student, paths in handed_in.items():
+        for path in paths:
+            copy = tmp_path / "handed-in" / student / path.relative_to(SOLUTIONS)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
+    command = f'bbb-numpy() {{ {shlex.quote(sys.executable)} -m bbb_numpy "$@"; }}\n'
+    subprocess.run(["bash", "-c", command + loop], cwd=tmp_path, check=True, timeout=120)
+    for student, paths in handed_in.items():
+        marks = json.loads((tmp_path / "marks" / f"{student}.json").read_text("utf-8"))
+        assert marks["passed"] == marks["of"] == len(paths)
