@@ -153,6 +153,7 @@ def new_link(label: str, target: str, page: str, out: str) -> str:
 def prose(text: str, page: str, out: str) -> str:
     """Convert what stands outside fenced blocks: mathematics and links."""
     text = INLINE.sub(r"{math}`\1`", text)
+    text = re.sub(r"^( *)%", r"\1\\%", text, flags=re.MULTILINE)  # MyST's mark of a comment
     spans = [match.span() for match in CODE.finditer(text)]
 
     def convert_link(link: re.Match[str]) -> str:

@@ -215,7 +215,7 @@ def conformal_interval(
     factor=real("II"),
     noise_scale=positive(),
     returns="gain",
-    tags="D81",
+    tags="D84",
     wrong={
         "np.sum((features @ factor) ** 2, axis=1)": {
             "np.sum((features @ factor.T) ** 2, axis=1)": (

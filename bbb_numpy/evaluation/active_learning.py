@@ -1,4 +1,4 @@
-"""Which row to measure next: what its answer would tell about the weights (D81)."""
+"""Which row to measure next: what its answer would tell about the weights (D84)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["information_gain"]
 
 
 def information_gain(learner: Any, X: Any) -> Array:
-    r"""Return what measuring y at each row would tell about the weights, in nats (D81).
+    r"""Return what measuring y at each row would tell about the weights, in nats (D84).
 
     For numbers it is :math:`\frac12 \log(1 + v / \sigma^2)`, with the epistemic variance v of the
     mean and the aleatoric variance of y: the mutual information of y and the weights if both are
@@ -52,6 +52,6 @@ def information_gain(learner: Any, X: Any) -> Array:
         )
     with np.errstate(divide="ignore"):
         ratio = np.square(distribution.epistemic / noise)
-    gains = 0.5 * np.log1p(ratio)  # D81
+    gains = 0.5 * np.log1p(ratio)  # D84
     total: Array = gains.reshape(len(gains), -1).sum(axis=1)
     return total

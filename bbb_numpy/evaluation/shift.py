@@ -1,4 +1,4 @@
-"""Estimates for rows of another law, from weighted rows of this one (D82)."""
+"""Estimates for rows of another law, from weighted rows of this one (D85)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class WeightedMean(NamedTuple):
 
 @accepts(weights=WEIGHTS)
 def effective_rows(weights: Any) -> float:
-    r"""Return the effective sample size :math:`(\sum \omega)^2 / \sum \omega^2` of weights (D82).
+    r"""Return the effective sample size :math:`(\sum \omega)^2 / \sum \omega^2` of weights (D85).
 
     It is between 1 and the number of rows; a mean with these weights has the variance of a mean
     over so many rows, if what is averaged does not depend on the weights.
@@ -39,11 +39,11 @@ def effective_rows(weights: Any) -> float:
     if largest == 0.0:
         raise ValueError("weights are 0 in every row; no row tells of the other law")
     shares = weights / largest
-    return float(shares.sum() ** 2 / np.square(shares).sum())  # D82
+    return float(shares.sum() ** 2 / np.square(shares).sum())  # D85
 
 
 def weighted_mean(values: Any, weights: Any) -> WeightedMean:
-    """Return the mean of `values` under another law of the inputs (D82).
+    """Return the mean of `values` under another law of the inputs (D85).
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ def weighted_mean(values: Any, weights: Any) -> WeightedMean:
     shares = shares / shares.sum()
     values = Numbers(shares.shape)("values", values).astype(float)
     mean = float(shares @ values)
-    error = float(np.sqrt(np.square(shares * (values - mean)).sum()))  # D82
+    error = float(np.sqrt(np.square(shares * (values - mean)).sum()))  # D85
     return WeightedMean(mean, error, rows)
 
 
 def density_ratio(proba: Any, n_here: int, n_there: int) -> Array:
-    """Return importance weights (N,) from a classifier that tells two samples apart (D82).
+    """Return importance weights (N,) from a classifier that tells two samples apart (D85).
 
     Parameters
     ----------
@@ -82,5 +82,5 @@ def density_ratio(proba: Any, n_here: int, n_there: int) -> Array:
         raise ValueError(
             "proba is 1 for some rows: the two laws do not overlap there, and no weight helps"
         )
-    ratio: Array = p / (1.0 - p) * (n_here / n_there)  # D82
+    ratio: Array = p / (1.0 - p) * (n_here / n_there)  # D85
     return ratio

@@ -26,7 +26,7 @@ LEARNERS_PAGE = "benchmarks/README.md#learners-as-they-come"
 CHAINS_PAGE = "benchmarks/README.md#chains-of-many-rows"
 D30_PAGE = "derivations/bounds.md#d30-minibatches-of-objectives-that-are-not-linear"
 D69_PAGE = "derivations/correlated-posteriors.md#d69-fewer-rows-than-weights"
-D62_PAGE = "derivations/training.md#d62-variational-online-newton-and-ivon"
+NATURAL_GRADIENTS_PAGE = "benchmarks/README.md#natural-gradients"
 
 
 class TrainingSchedule(NamedTuple):
@@ -238,7 +238,7 @@ SCHEDULES = (
             samples=samples,
             learning_rate=None,
             reason="the curvature is estimated from the rows of a step; few estimate none",
-            measured=D62_PAGE,
+            measured=NATURAL_GRADIENTS_PAGE,
         )
         for task, inference, epochs, samples in (
             ("regression", "ivon", 200, 1),

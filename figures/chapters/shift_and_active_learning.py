@@ -14,7 +14,7 @@ from chapters.shared import titled
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 
-# D81: where to read the spring next, and what choosing is worth
+# D84: where to read the spring next, and what choosing is worth
 
 FIRST_LOADS = np.array([-0.4, -0.2, 0.0, 0.3, 0.5])  # kg
 NOISE = 0.3  # mm
@@ -28,7 +28,7 @@ def variance_of_mean(loads: Any, at: Any) -> Any:
 
 
 def gain(loads: Any, at: Any) -> Any:
-    """Return the information that a reading at each load would give, in nats (D81)."""
+    """Return the information that a reading at each load would give, in nats (D84)."""
     return np.log1p(variance_of_mean(loads, at) / NOISE**2) / 2
 
 
@@ -77,7 +77,7 @@ def next_measurement() -> Figure:
     return figure
 
 
-# D82: how many rows weights leave
+# D85: how many rows weights leave
 
 
 def rows_left(delta: float, n_rows: int, seed: int = 0) -> float:

@@ -26,6 +26,7 @@ function fit() {
     for (let size = 8.5; size > 6 && wholeWidth(table) > document.body.clientWidth; size -= 0.5) {
       table.style.fontSize = `${size}pt`;
     }
+    if (wholeWidth(table) > document.body.clientWidth) table.classList.add("wide");
   }
   for (const formula of document.querySelectorAll("span.math > math")) {
     const around = formula.closest("p, li, td, th, dd, h1, h2, h3, h4, summary");

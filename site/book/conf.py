@@ -23,6 +23,13 @@ myst_url_schemes = {
 suppress_warnings = ["myst.header", "myst.xref_missing"]  # the book has not all pages of the site
 
 
+def write_font(app, failed) -> None:
+    """Write the font of formulas beside the pages."""
+    if not failed:
+        formulas.write_font(Path(app.outdir) / "_static")
+
+
 def setup(app) -> None:
     """Write formulas as the site does."""
     app.add_html_math_renderer("mathml", (formulas.show, None), (formulas.show, None))
+    app.connect("build-finished", write_font)

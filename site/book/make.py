@@ -25,8 +25,9 @@ import generate  # noqa: E402
 ROOT = HERE.parents[1]
 TITLE = "Bayes by Backprop, proved"
 COVER = "figures/band.png"
-OPENING = "derivations/ten-minutes.md"
-BEHIND = ("docs/choosing.md", "docs/notation.md", "exercises/README.md")
+INDEX = "docs/terms.md"  # whose links have the pages to which they lead
+BEFORE = ("docs/prerequisites.md", "derivations/ten-minutes.md")
+BEHIND = ("docs/choosing.md", "docs/notation.md", "exercises/README.md", INDEX)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 PACKAGES = ("sphinx", "myst_parser", "math_core", "ziamath", "pypdf")
 PRINT_TIME_S = 600
@@ -48,7 +49,7 @@ class Section(NamedTuple):
 
 def chapters() -> list[str]:
     """Return the pages of the book in reading order, as files from the root."""
-    return list(dict.fromkeys([OPENING, *generate.book.PAGES, *BEHIND]))
+    return list(dict.fromkeys([*BEFORE, *generate.book.PAGES, *BEHIND]))
 
 
 def browser() -> str:
@@ -94,10 +95,6 @@ def build_pages(source: Path, out: Path) -> None:
          "-c", HERE, "-d", source.parent / "doctrees", source, out],
         check=True,
     )  # fmt: skip
-    import formulas
-
-    (out / "_static").mkdir(exist_ok=True)
-    formulas.write_font(out / "_static")
     for path in (out / "_images").glob("*.png"):
         with Image.open(path) as picture:
             if getattr(picture, "is_animated", False):  # paper has the end of a film
@@ -150,6 +147,16 @@ def sections(body: str) -> list[Section]:
     ]
 
 
+def with_pages(bodies: str, pages: dict[str, int]) -> str:
+    """Return the book with the page of each link of its index behind it, where it is known."""
+    start = bodies.index(f'<section id="{anchor_of(INDEX)}">')
+
+    def add_page(link: re.Match[str]) -> str:
+        return f'{link[0]} data-page="{pages.get(link[1], "")}"'
+
+    return bodies[:start] + re.sub(r'href="#([^"]+)"', add_page, bodies[start:])
+
+
 def contents(listed: list[Section], pages: dict[str, int]) -> str:
     """Return the table of contents; `pages` has the page of each anchor, if it is known."""
     rows = ["<ol>"]
@@ -186,7 +193,7 @@ def whole(bodies: str, pages: dict[str, int]) -> str:
 <h1>Contents</h1>
 {contents(sections(bodies), pages)}
 </div>
-{bodies}
+{with_pages(bodies, pages)}
 </body>
 </html>
 """

@@ -1,4 +1,4 @@
-"""D1 to D17, D29, D31 to D46, D60 to D63, D67, D68, D73 to D77, D81, D82: parts, rules, by algebra.
+"""D1 to D17, D29, D31 to D46, D60 to D63, D67, D68, D73 to D77, D84, D85: parts, rules, by algebra.
 
 D18 to D28, D30, D54, D55 and D56 are in test_our_estimator_proofs.py.
 """
@@ -1407,7 +1407,7 @@ def test_a_conformal_bound_holds_the_share_that_it_says():
     assert moments[1] - moments[0] ** 2 == variance
 
 
-@pytest.mark.equation("D81")
+@pytest.mark.equation("D84")
 def test_the_information_of_a_measurement():
     # the mutual information of y and w, as a difference of entropies of y
     v, c, phi = positives("v c phi")
@@ -1433,7 +1433,7 @@ def test_the_information_of_a_measurement():
     assert [round(float(sqrt(each)), 2) for each in (ends, everywhere)] == [6.57, 2.68]
 
 
-@pytest.mark.equation("D82")
+@pytest.mark.equation("D85")
 def test_importance_weights_and_what_they_cost():
     delta, tau = positives("delta tau")
     # p'^2 / p is e^(delta^2) times a density, and with p' wider by tau 1 / (tau^2 precision^(1/2))

@@ -16,7 +16,7 @@ from benchmarks import next_measurement as study
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-@pytest.mark.equation("D81")
+@pytest.mark.equation("D84")
 def test_it_is_the_fall_of_the_entropy_of_the_weights_of_a_linear_model():
     class Linear:
         """Exact posterior of three coefficients."""
@@ -38,7 +38,7 @@ def test_it_is_the_fall_of_the_entropy_of_the_weights_of_a_linear_model():
     assert np.allclose(information_gain(Linear(), rows), falls)
 
 
-@pytest.mark.equation("D81")
+@pytest.mark.equation("D84")
 def test_of_numbers_it_is_the_formula_and_of_classes_the_epistemic_part():
     x, y = regression_rows(outputs=2)
     model = regressor().fit(x, y)
@@ -54,7 +54,7 @@ def test_of_numbers_it_is_the_formula_and_of_classes_the_epistemic_part():
         information_gain(heavy, x)
 
 
-@pytest.mark.equation("D81")
+@pytest.mark.equation("D84")
 def test_a_class_tells_by_simulation_what_is_said():
     # two weight vectors, equally probable: the posterior after a label, and its divergence
     p = np.array([0.1, 0.7])
@@ -70,7 +70,7 @@ def test_a_class_tells_by_simulation_what_is_said():
 
 
 @pytest.mark.slow
-@pytest.mark.equation("D81")
+@pytest.mark.equation("D84")
 def test_regret_of_the_exact_models_is_that_of_the_results():
     stored = json.loads(study.RESULTS.read_text("utf-8"))
     for name in ("linear", "line", "uneven noise"):

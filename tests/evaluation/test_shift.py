@@ -13,7 +13,7 @@ def ratio_of_normals(x, delta):
     return np.exp(delta * x - delta**2 / 2)
 
 
-@pytest.mark.equation("D82")
+@pytest.mark.equation("D85")
 @given(st.integers(0, 99), st.integers(1, 30))
 def test_effective_rows_are_between_one_and_all_and_have_no_unit(seed, n_rows):
     weights = np.random.default_rng(seed).exponential(size=n_rows)
@@ -25,7 +25,7 @@ def test_effective_rows_are_between_one_and_all_and_have_no_unit(seed, n_rows):
     assert np.isclose(effective_rows(np.ones(n_rows)), n_rows)
 
 
-@pytest.mark.equation("D82")
+@pytest.mark.equation("D85")
 def test_a_weighted_mean_has_the_error_of_so_many_rows():
     rng = np.random.default_rng(0)
     n_rows, n_sets, delta = 300, 600, 1.0
@@ -41,7 +41,7 @@ def test_a_weighted_mean_has_the_error_of_so_many_rows():
     assert abs(stated / means.std() - 1) < 0.1
 
 
-@pytest.mark.equation("D82")
+@pytest.mark.equation("D85")
 def test_the_loss_under_another_law_is_estimated_from_rows_of_this_one():
     rng = np.random.default_rng(1)
     delta = 1.0
@@ -52,7 +52,7 @@ def test_the_loss_under_another_law_is_estimated_from_rows_of_this_one():
     assert abs(np.mean(x**2) - 1) < 0.02
 
 
-@pytest.mark.equation("D82")
+@pytest.mark.equation("D85")
 def test_weights_from_a_classifier_are_the_ratio_of_densities():
     x = np.linspace(-2, 2, 9)
     n_here, n_there = 300, 100
@@ -65,7 +65,7 @@ def test_weights_from_a_classifier_are_the_ratio_of_densities():
 
 
 @pytest.mark.slow
-@pytest.mark.equation("D82")
+@pytest.mark.equation("D85")
 def test_weights_repair_a_wrong_model_and_cost_a_right_one():
     rng = np.random.default_rng(2)
     x = rng.uniform(-1, 1, (400, 200))  # of each set, and asked on (0, 1)

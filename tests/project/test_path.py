@@ -19,7 +19,7 @@ LARGEST_PATH = 25_000  # words, as `words` counts them
 LISTS = ("derivations.md", "README.md", "docs/using.md", "site/index.md", "exercises/README.md")
 
 
-FRONT = ("README.md", "site/index.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+FRONT = ("README.md", "site/index.md")
 BEHIND = [
     path.relative_to(ROOT).as_posix()
     for pattern in ("*.md", "docs/*.md", "derivations/*.md", "exercises/*.md", "benchmarks/*.md",

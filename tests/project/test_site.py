@@ -320,6 +320,10 @@ def test_githubs_markdown_becomes_mysts():
     assert "[c](../c.md)" in moved
 
 
+def test_a_line_that_begins_with_per_cent_is_no_comment():
+    assert pages.convert("The 5\n% quantile.\n", "derivations/p.md") == "The 5\n\\% quantile.\n"
+
+
 def test_a_link_to_code_leads_to_the_line_of_its_definition():
     link = pages.new_link("[`plain.fit`]", "../bbb_numpy/plain.py", "derivations/p.md", "tags/k.md")
     line = int(re.search(r"#L-(\d+)\)$", link)[1])

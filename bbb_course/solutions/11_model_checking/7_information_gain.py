@@ -10,7 +10,7 @@ noise_scale is a number. Return the gains (B,), in nats.
 
 Hint: v is the squared length of a vector. Where little is told, 1 + v / sigma^2 rounds to 1.
 
-Read: D81 in derivations/shift-and-active-learning.md.
+Read: D84 in derivations/shift-and-active-learning.md.
 """
 
 import numpy as np
