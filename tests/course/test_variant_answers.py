@@ -353,6 +353,11 @@ ORACLES = {
         f"All momenta belong to the mass {k}": lambda *a, k=k: hmc_of_mass(*a, mass=k)
         for k in (2, 3, 4, 5)
     },
+    "too_wide": {
+        "The friction is given": lambda lam, v, temperature, h, friction: right(
+            "too_wide", lam, v, temperature, h, np.exp(-friction * h)
+        ),
+    },
     "crps_of_draws": {
         "The mean over pairs leaves out": (
             lambda draws, y: kernel_score(draws, y, np.abs, itertools.permutations)
