@@ -30,7 +30,7 @@ def test_a_weighted_mean_has_the_error_of_so_many_rows():
     rng = np.random.default_rng(0)
     n_rows, n_sets, delta = 300, 600, 1.0
     x = rng.standard_normal((n_sets, n_rows))
-    values = rng.standard_normal((n_sets, n_rows))  # unlike the weights
+    values = 3 + rng.standard_normal((n_sets, n_rows))  # unlike the weights
     weights = ratio_of_normals(x, delta)
     estimates = list(map(weighted_mean, values, weights))
     means = np.array([each.mean for each in estimates])
