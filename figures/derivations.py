@@ -24,6 +24,7 @@ from chapters import (  # noqa: E402
     calibration_after_training,
     correlated_posteriors,
     estimators,
+    function_priors,
     has_it_converged,
     likelihoods,
     microcanonical,
@@ -33,6 +34,7 @@ from chapters import (  # noqa: E402
     priors,
     report,
     samplers,
+    shift_and_active_learning,
     stochastic_samplers,
     ten_minutes,
     training,
@@ -48,6 +50,7 @@ CHAPTERS = (  # in the order of the book
     training,
     prediction,
     priors,
+    function_priors,
     likelihoods,
     estimators,
     bounds,
@@ -60,6 +63,7 @@ CHAPTERS = (  # in the order of the book
     model_checking,
     calibration,
     calibration_after_training,
+    shift_and_active_learning,
 )
 FIGURES = {name: draw for chapter in CHAPTERS for name, draw in chapter.FIGURES.items()}
 

@@ -78,7 +78,9 @@ def crawl() -> Reachable:
                     for p in sorted((ROOT / path).iterdir())
                     if p.suffix == ".py" or (p.is_dir() and list(p.glob("*.py")))
                 ]
-    reachable.sources.update(p.relative_to(ROOT).as_posix() for p in book.package_files())
+    described = [text.module_file(module) for module in modules() if has_page(module)]
+    reachable.sources.update(described)
+    reachable.sources.update(code.path for codes in proving.codes().values() for code in codes)
     reachable.sources.update(path for tests in tests_of().values() for path, _ in tests)
     reachable.sources.update(p.path for proofs_of_tag in proofs().values() for p in proofs_of_tag)
     for path in list(reachable.sources):
@@ -286,8 +288,11 @@ def api() -> dict[str, str]:
             rows += ["", f"``{folder}``", "-" * (len(folder) + 4), ""]
         listed = ", ".join(names)
         if not has_page(module):
-            file = text.source_page(text.module_file(module))
-            rows.append(f"* `{module} <../{file}.html#L-1>`__: {listed}")
+            path = text.module_file(module)
+            name = f"``{module}``"
+            if path in crawl().sources:
+                name = f"`{module} <../{text.source_page(path)}.html#L-1>`__"
+            rows.append(f"* {name}: {listed}")
             continue
         rows.append(f"* :doc:`{module} <{module}>`: {listed}")
         title = f"``{module}``"

@@ -26,6 +26,7 @@ CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 PICTURES = {".png", ".svg", ".jpg", ".gif"}
 PLAYGROUND = "site/playground/"
 EXERCISES = "bbb_course/solutions"  # their pages on the site are made by course.py
+KEYS = "bbb_course/keys"  # right answers, which the site does not show either
 OWN = PLAYGROUND, "site/slides/"  # pages of the site that are no pages of the book
 PRESET = re.compile(r"\[([^\[\]]+)\]\(src:([^()\s]*playground/\w+)#(preset=[^()\s]+)\)")
 TOKEN = re.compile(
@@ -257,7 +258,7 @@ def notebook_links(text: str, page: str) -> set[str]:
 
 def exercise_address(path: str) -> str | None:
     """Return the page that the site has in the place of a solution, or of a folder of them."""
-    if path == EXERCISES:
+    if path == EXERCISES or path.startswith(KEYS):
         return "exercises/README.md"
     if not path.startswith(f"{EXERCISES}/") or path.endswith(".md"):
         return None
@@ -302,7 +303,8 @@ def listing(
     rows = []
     for number, line in enumerate(coloured(path)[first - 1 : last], start=first):
         mark = " class=hit" if number in hits else ""
-        rows.append(f"<span{mark}>{tagged(line, out, defined_tags)}\n</span>")
+        shown_line = INDENTATION.sub(with_tabs, tagged(line, out, defined_tags))
+        rows.append(f"<span{mark}>{shown_line}\n</span>")
     start = f'style="counter-reset: line {first - 1}"'
     return f'<div class="highlight listing"><pre {start}>{"".join(rows)}</pre></div>'
 
@@ -336,7 +338,7 @@ def file_page(path: str, defined_tags: frozenset[str], shown: frozenset[str]) ->
         for number, line in enumerate(coloured(path), 1):
             anchor = f" id=L-{number}" * (number in named)
             shown_line = INDENTATION.sub(with_tabs, tagged(line, out, defined_tags))
-            rows.append(f"<li{anchor}>{shown_line}\n")
+            rows.append(f"<li{anchor}>{shown_line}")
         body = f"<ol>{''.join(rows)}</ol>"
     up = posixpath.relpath(".", posixpath.dirname(out))
     return FILE.format(path=path, up=up, way=way_to(path, out), body=body)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exercise import formula, logit, positive, real
+from ..exercise import formula, given, logit, positive, real
 
 
 @formula(
@@ -245,3 +245,83 @@ def learned_prior_scale(w: Any, t: Any) -> Any:
     """
     d_t = len(w) - np.sum(w**2) * np.exp(-2 * t)
     return np.sum(t + w**2 / 2 * np.exp(-2 * t)), w * np.exp(-2 * t), d_t
+
+
+@formula(
+    x=real("I"),
+    z=real("I"),
+    s0=positive(),
+    s1=positive(),
+    H=given(4, 1, 2, 50),
+    returns="covariance correlation",
+    tags="D81",
+    edge_cases=[
+        (np.array([0.3, 0.1]), np.array([0.3, 0.1]), 1.0, 0.5, 4),
+        (np.array([0.1, 0.7]), np.array([0.1, 0.7]), 0.7, 0.5, 4),
+        (np.zeros(2), np.zeros(2), 1.0, 1.0, 1),
+        (np.array([1e6, -2e6]), np.array([-1e6, 2e6]), 1.0, 1.0, 3),
+        (np.array([1e-3, 0.0]), np.array([1e3, 0.0]), 1e-3, 1e3, 50),
+    ],
+    wrong={
+        "(x @ x + 1)": {"(x @ x)": "the bias of the first layer is missing at x."},
+        "(x @ z + 1)": {
+            "(x @ z)": "the bias of the first layer is the same at both inputs: it adds s0^2."
+        },
+        "np.arccos(c)": {
+            "np.pi - np.arccos(c)": "the angle is that of opposite inputs: equal ones have 0.",
+        },
+        "np.sin(t) + (np.pi - t) * c": {
+            "np.sin(t) + t * c": "pi - t is the angle in which both units are on; t is the rest.",
+            "(np.pi - t) * c": (
+                "the sine is missing: at t = pi / 2, where z is independent, nothing is left."
+            ),
+            "np.pi - t": (
+                "(pi - t) / (2 pi) is the probability that both are on, not their mean product."
+            ),
+        },
+        "/ (2 * np.pi)": {
+            "/ np.pi": "a half is missing: at equal inputs ReLU keeps half of the mean square.",
+        },
+        "s1**2 * (H * product + 1)": {
+            "s1**2 * (product + 1)": "f adds up H units, and their covariances.",
+            "s1**2 * H * product": "the bias of the last layer is missing: it adds s1^2.",
+            "s1**2 * (H**2 * product + 1)": (
+                "units have weights of their own: of H^2 products the mean is 0 but for H."
+            ),
+            "s1 * (H * product + 1)": "a covariance has the square of the scale.",
+        },
+        "covariance / (deviation_x * deviation_z)": {
+            "c": "this is the correlation before the units, not that of f.",
+            "covariance / (scale_x * scale_z)": (
+                "the covariance of f is divided by the standard deviations of f, not by those of "
+                "the pre-activations."
+            ),
+        },
+    },
+)
+def covariance_of_functions(x: Any, z: Any, s0: Any, s1: Any, H: Any) -> Any:
+    """Return covariance and correlation of a network's outputs at two inputs under its prior.
+
+    Parameters
+    ----------
+    x, z : ndarray (I,)
+        Two inputs.
+    s0, s1 : float
+        Standard deviations of weights and biases of the first and of the last layer.
+    H : int
+        Number of hidden units, ReLU.
+
+    Returns
+    -------
+    covariance, correlation : float
+        Covariance and correlation of f(x) and f(z).
+    """
+    scale_x = s0 * (x @ x + 1) ** 0.5
+    scale_z = s0 * (z @ z + 1) ** 0.5
+    c = np.clip(s0**2 * (x @ z + 1) / (scale_x * scale_z), -1, 1)
+    t = np.arccos(c)
+    product = scale_x * scale_z * (np.sin(t) + (np.pi - t) * c) / (2 * np.pi)
+    covariance = s1**2 * (H * product + 1)
+    deviation_x = s1 * (H * scale_x**2 / 2 + 1) ** 0.5
+    deviation_z = s1 * (H * scale_z**2 / 2 + 1) ** 0.5
+    return covariance, covariance / (deviation_x * deviation_z)

@@ -104,16 +104,6 @@ AXES: dict[str, Any] = {
                     "Return sigma (P,).": "Return sigma^2 (P,).",
                 },
             ),
-            Variation(
-                asks="Return the logarithm of sigma.",
-                after="np.log(returned)",
-                statement={
-                    "one number for each weight; so is sigma.": (
-                        "one number for each weight; so is what you return, log sigma."
-                    ),
-                    "Return sigma (P,).": "Return log sigma (P,).",
-                },
-            ),
         ],
     ],
     "from_noise_to_weights": [

@@ -245,7 +245,7 @@ AXES: dict[str, Any] = {
                 "friction",
                 positive(),
                 lambda c: -np.log(c),
-                "c = np.exp(-friction * h)",
+                "",
                 "The friction is given, with c = exp(-friction h).",
                 {
                     "Shapes: five numbers;": "Shapes: five numbers, friction in the place of c;",
@@ -253,6 +253,8 @@ AXES: dict[str, Any] = {
                         "friction : float\n        Friction, with c = exp(-friction h)."
                     ),
                 },
+                # (1 + c) / (1 - c) without the digits that 1 - c loses
+                edits={"* (1 + c) / (1 - c)": "/ np.tanh(friction * h / 2)"},
                 drops_mistakes=True,
             )
         ],

@@ -44,7 +44,7 @@ def features(load: Any) -> Any:
 
 
 @cache
-def spring(n_rows: int) -> tuple[Any, Any]:
+def spring_rows(n_rows: int) -> tuple[Any, Any]:
     """Return loads in kg and excess in mm, (n_rows, 1), of the spring of plain.py."""
     rng = np.random.default_rng(0)
     load = rng.uniform(-2, 2, (n_rows, 1))
@@ -58,7 +58,7 @@ def design(load: Any) -> Any:
 
 def linear_posterior(n_rows: int) -> tuple[Any, Any]:
     """Return mean (3,) and covariance (3, 3) of the linear model's weights (D8)."""
-    load, y = spring(n_rows)
+    load, y = spring_rows(n_rows)
     rows = design(load)
     precision = rows.T @ rows / NOISE**2 + np.eye(3)
     covariance = np.linalg.inv(precision)
@@ -85,16 +85,16 @@ def functions(linear: bool, weights: Any, load: Any) -> Any:
 @cache
 def members(linear: bool, anchored: bool, n_rows: int = 100) -> Any:
     """Return weights (20, P) of a deep ensemble."""
-    load, y = spring(n_rows)
+    load, y = spring_rows(n_rows)
     rows = inputs(linear, load)
     options: Any = {"recipe": TRAINING, "progress": False, "seed": SEED}
     return ensemble_starts(model(linear), rows, y, MEMBERS, anchored=anchored, **options)
 
 
 @cache
-def exact_draws() -> Any:
+def network_draws() -> Any:
     """Return draws (1600, P) from the posterior of the network by HMC."""
-    load, y = spring(100)
+    load, y = spring_rows(100)
     options: Any = {"chains": 8, "draws": 200, "warm_up": 400, "seed": 0, "progress": False}
     return sample(model(False), load, y, start=members(False, True)[:8], **options).flat
 
@@ -102,7 +102,7 @@ def exact_draws() -> Any:
 @cache
 def dropout_draws(linear: bool, rate: float, n_rows: int = 100, draws: int = 2000) -> Any:
     """Return weights (2000, P) of MC dropout: of inputs of the line, of hidden units else."""
-    load, y = spring(n_rows)
+    load, y = spring_rows(n_rows)
     rates = (rate,) if linear else (0.0, rate)
     estimator = Dropout(model(linear), PointMass(0.3), MAP(), rates)
     rng = np.random.default_rng(0)
@@ -119,7 +119,7 @@ def trained(estimator: Any, rows: Any, y: Any, rng: Any) -> Training:
 @cache
 def swag_draws(linear: bool, rate: float, n_rows: int = 100, draws: int = 2000) -> Any:
     """Return weights (2000, P) of SWAG: 30 snapshots, 10 epochs of SGD apart."""
-    load, y = spring(n_rows)
+    load, y = spring_rows(n_rows)
     rows = inputs(linear, load)
     point = Reparameterised(model(linear), PointMass(0.3), MAP())
     rng = np.random.default_rng(0)
@@ -162,7 +162,7 @@ def ensembles() -> Figure:
     legend_above(left_ax, 3)
     titled(left_ax, "A line in $x$ and $x^2$: 20 members of each kind")
     for weights, style, name in (
-        (exact_draws(), {"color": BLACK, "lw": 2.2}, "HMC"),
+        (network_draws(), {"color": BLACK, "lw": 2.2}, "HMC"),
         (members(False, True), {"color": GREEN, "ls": "-."}, "anchored ensemble"),
         (members(False, False), {"color": VERMILLION, "ls": "--"}, "plain ensemble"),
     ):
@@ -179,7 +179,7 @@ RATES = ((0.1, VERMILLION, "--"), (0.02, ORANGE, "-."))  # shares that are left 
 
 def dropout_fit(n_rows: int, rate: float) -> Any:
     """Return the weights (3,) of the line that dropout of x and x^2 ends at (D79)."""
-    load, y = spring(n_rows)
+    load, y = spring_rows(n_rows)
     rows = design(load)
     gram = rows.T @ rows
     masked = np.diag(np.diag(gram) * [1, 1, 0])  # the bias is never left out
@@ -201,7 +201,7 @@ def dropout() -> Figure:
     at = np.array([[2.0]])
     exact = [exact_spread(n, at)[0] for n in sizes]
     left_ax.plot(sizes, exact, "-o", color=BLACK, ms=4, label="posterior")
-    right_ax.plot(LINE, spread(False, exact_draws(), LINE), color=BLACK, lw=2.2, label="HMC")
+    right_ax.plot(LINE, spread(False, network_draws(), LINE), color=BLACK, lw=2.2, label="HMC")
     for rate, colour, dash in RATES:
         style = {"color": colour, "ls": dash}
         label = f"dropout, p = {rate:g}"

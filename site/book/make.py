@@ -54,12 +54,12 @@ def chapters() -> list[str]:
 
 def browser() -> str:
     """Return the program that prints; raise SystemExit that says what to install."""
-    for name in (os.environ.get("BROWSER", ""), *BROWSERS):
+    for name in (os.environ.get("CHROMIUM", ""), *BROWSERS):
         if name and shutil.which(name):
             return name
     raise SystemExit(
         "make book prints with Chromium, which is not installed: `apt install chromium`, or "
-        "BROWSER=/path/to/chrome make book"
+        "CHROMIUM=/path/to/chrome make book"
     )
 
 

@@ -85,7 +85,9 @@ def test_nbgrader_makes_holes_and_gives_the_point_to_the_right_answer(seed, tmp_
     typed = [str(SOFTPLUS), *variant, "--export", "nbgrader", "--out", str(tmp_path)]
     assert main(["grade", *typed]) == 0
     (tmp_path / "nbgrader_config.py").write_text(
-        'c = get_config()\nc.CourseDirectory.course_id = "book"\n', "utf-8"
+        'c = get_config()\nc.CourseDirectory.course_id = "book"\n'
+        "c.ExecutePreprocessor.timeout = 300\n",  # seconds; it may run beside other tests
+        "utf-8",
     )
     run(tmp_path, nbgrader, "generate_assignment", CHAPTER)
     released = nbformat.read(tmp_path / "release" / CHAPTER / "1_softplus.ipynb", as_version=4)

@@ -268,6 +268,11 @@ ORACLES = {
         )
         for m in MEANS
     },
+    "covariance_of_functions": {  # H units of the variance s1^2 / H are as one of s1^2
+        "The weights of the last layer": lambda x, z, s0, s1, H: right(
+            "covariance_of_functions", x, z, s0, s1, 1
+        ),
+    },
     "gaussian_likelihood": {
         f"The noise is {name}": (
             lambda f, y, noise, law=law: -law(f, noise).logpdf(y).sum()
@@ -352,6 +357,11 @@ ORACLES = {
     "log_acceptance_of_hmc": {
         f"All momenta belong to the mass {k}": lambda *a, k=k: hmc_of_mass(*a, mass=k)
         for k in (2, 3, 4, 5)
+    },
+    "too_wide": {
+        "The friction is given": lambda lam, v, temperature, h, friction: right(
+            "too_wide", lam, v, temperature, h, np.exp(-friction * h)
+        ),
     },
     "crps_of_draws": {
         "The mean over pairs leaves out": (

@@ -27,6 +27,7 @@ from bbb_course.variants import (
 )
 from bbb_course.workload import effort_table
 from bbb_numpy.cli.main import main
+from tests.course.test_keys import check_digits
 
 PATHS = {path.stem.lstrip("0123456789_"): path for path in solution_paths()}
 VARIED = [name for name in exercises() if n_variants(name)]
@@ -105,6 +106,14 @@ def test_every_variant_is_proved_and_fails_the_answers_to_all_others(name):
         variants.append(varied(find(name), variations))
     for exercise, other in itertools.permutations(variants, 2):
         assert not passes(exercise, other.right), f"{exercise.source}\n{other.source}"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="no more digits")
+@pytest.mark.parametrize("name", VARIED)
+def test_the_key_of_a_variant_has_all_digits_where_answers_are_compared_with_it(name):
+    for variations in combinations(name):
+        check_digits(varied(find(name), variations))
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ function look() {
     }
   };
   const right = [...document.querySelectorAll("article, article *")]
-    .filter(element => element.checkVisibility() && !element.closest("svg, math, script"))
+    .filter(element => element.checkVisibility() && !element.closest("svg, math, script, .piece > img"))
     .filter(element => !inside(element))
     .map(element => element.getBoundingClientRect().right);
   return {
@@ -77,7 +77,7 @@ function answers() {
 
 // Each picture without a ground that is to be seen, or its panels: file, left and right edge, pixels
 // for each of the file's, whether something around it scrolls, whether it is a panel.
-function pictures() {
+function figures() {
   const seen = [...document.querySelectorAll("article img.figure")].filter(image =>
     image.checkVisibility() && image.getBoundingClientRect().width > 1);
   return seen.map(image => {

@@ -1,6 +1,7 @@
 """The figures of the book: each is linked, described in words, and computed from right numbers."""
 
 import importlib.util
+import json
 import re
 from math import comb, lgamma
 from pathlib import Path
@@ -18,6 +19,7 @@ from bbb_numpy.evaluation.calibration import crps_gaussian
 from bbb_numpy.evaluation.convergence import convergence
 from bbb_numpy.plots import style
 from bbb_studies.kebude import regression
+from benchmarks import next_measurement, shift
 from exactgrad import prove_same
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -967,7 +969,7 @@ def test_the_exact_posterior_is_less_sure_outside_and_not_inside_as_the_book_say
     at = np.array([[0.0], [2.0], [6.0], [-3.0], [-2.0], [-1.5], [1.5], [3.0]])
     draws = figures.exact_draws(seed=2)  # others than those of the picture
     found = figures.exact_epistemic(draws, at)
-    said = r"\(HMC\), is about\s([\d.]+), ([\d.]+) and ([\d.]+) there"
+    said = r"HMC\), is about\s([\d.]+), ([\d.]+) and ([\d.]+) there"
     # four standard errors of 300 effective draws or more, beside the rounding
     assert found[:3] == pytest.approx(numbers(said, BOOK), rel=4 / 600**0.5, abs=0.02)
     assert "in the middle and beyond |x| = 2.5, above it in between" in BOOK
@@ -1297,7 +1299,7 @@ def test_the_table_of_approximations_is_what_the_calls_give(figures):
         )
 
     exact = np.concatenate(
-        [figures.exact_spread(100, at), figures.spread(False, figures.exact_draws(), at)]
+        [figures.exact_spread(100, at), figures.spread(False, figures.network_draws(), at)]
     )
     said = row_of("exact; HMC")
     assert np.allclose(exact[:3], said[:3], rtol=0.02)
@@ -1313,3 +1315,96 @@ def test_the_table_of_approximations_is_what_the_calls_give(figures):
         assert np.allclose(both(weights), row_of(name), rtol=0.05, atol=0.006), name
     of_line = figures.spread(True, figures.dropout_draws(True, 0.1), at)
     assert np.allclose(of_line, figures.dropout_spread(100, 0.1, at), rtol=0.05, atol=1e-6)
+
+
+def test_shift_and_active_learning_has_the_numbers_of_its_results(figures):
+    markdown = (ROOT / "derivations" / "shift-and-active-learning.md").read_text("utf-8")
+    page = " ".join(markdown.split())
+    stored = {}
+    for study in (next_measurement, shift):
+        stored[study] = json.loads(study.RESULTS.read_text("utf-8"))
+        assert study.table(stored[study]) in markdown
+    line, uneven = (stored[next_measurement][name] for name in ("line", "uneven noise"))
+    by_information, at_random = (line[rule]["rmse"][-1] for rule in ("information", "random"))
+    assert f"stays at {by_information:.2f} mm, that of random loads is {at_random:.2f}" in page
+    told = numbers(r"rules have an error of ([\d.]+) mm, after ten ([\d.]+) against ([\d.]+)", page)
+    information, variance = (uneven[rule]["rmse"] for rule in ("information", "variance of y"))
+    assert information[2] == variance[2]
+    assert told == pytest.approx([information[2], variance[-1], information[-1]], abs=0.005)
+    assert list(figures.chosen(4)[5:].round(1)) == [-3, 3, -1.7, 1.8]
+    pool = np.linspace(-3, 3, 61)
+    told = numbers(r"it is ([\d.]+) nats at both ends.*below ([\d.]+) nats", page)
+    gains = [figures.gain(figures.chosen(n), pool).max() for n in (0, 4)]
+    assert told == pytest.approx(gains, abs=0.05)
+    assert round(1000 * np.exp(-4)) == 18
+    assert round(figures.rows_left(3.0, 1000)) == 14
+
+
+@pytest.mark.equation("D82")
+def test_the_tails_of_functions_are_those_of_the_page(figures):
+    page = (ROOT / "derivations" / "function-priors.md").read_text("utf-8")
+    said = numbers(
+        r"at 100 units it is ([\d.]+) with one layer, ([\d.]+) with three and ([\d.]+) with ten",
+        page,
+    )
+    assert np.allclose([figures.kurtosis(100, n) for n in (1, 3, 10)], said, rtol=0.03)
+    alone = numbers(
+        r"nearly Gaussian in one layer \(([\d.]+)\), and far from it in ten\n\(([\d.]+)\)", page
+    )
+    assert np.allclose([3 * (1.05**n - 1) for n in (1, 10)], alone, rtol=0.02)
+    z = np.random.default_rng(0).standard_normal(200_000)
+    for sd in (0.1, 1.0, 3.0):  # of tanh
+        square = np.tanh(sd * z) ** 2
+        assert square.var() / square.mean() ** 2 < 2.1
+    square = np.maximum(z, 0) ** 2
+    assert square.var() / square.mean() ** 2 == pytest.approx(5, rel=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.equation("D81", "D82")
+def test_drawn_networks_have_the_kernel_and_the_tails_of_their_lines(figures):
+    n_draws = 60_000
+    for width, depth in ((5, 1), (20, 1), (30, 3), (100, 3), (300, 10)):
+        model = figures.prior_model(width, depth)
+        f = figures.layer_by_layer(model, (1.0,), n_draws, seed=1)[:, 0]
+        excess = np.mean(f**4) / np.mean(f**2) ** 2 - 3
+        error = np.std(f**4) / np.mean(f**2) ** 2 / np.sqrt(n_draws)
+        assert abs(excess - figures.kurtosis(width, depth)) < 4 * error, (width, depth)
+    for depth in (1, 3):  # in the limit; at 300 units the others would differ by some percent
+        model = figures.prior_model(300, depth)
+        f = figures.layer_by_layer(model, (-2.0, 0.5, 1.0), 8000, seed=2)
+        product = f[:, :, None] * f[:, None, :]
+        kernel = figures.gp_kernel(model, np.array([[-2.0], [0.5], [1.0]]))
+        error = product.std(axis=0) / np.sqrt(len(f))
+        assert (abs(product.mean(axis=0) - kernel) < 4 * error).all()
+
+
+@pytest.mark.equation("D83")
+def test_correlations_go_where_the_page_says(figures):
+    c, apart = -0.9, []
+    for _ in range(2000):
+        c = float(figures.relu_step(c))
+        apart.append(1 - c)
+    assert (np.diff(apart) < 0).all()
+    assert apart[-1] * 2000**2 == pytest.approx(9 * np.pi**2 / 2, rel=0.02)
+    page = (ROOT / "derivations" / "function-priors.md").read_text("utf-8")
+    (rest,) = numbers(r"it stays near ([\d.]+) if H", page)
+    falls = numbers(r"falls in 30 layers to ([\d.]+) with 2 and to ([\d.]+) with 4", page)
+    found = [figures.tanh_correlations(gain, 0.9, 30)[-1] for gain in (1.0, 2.0, 4.0)]
+    assert np.allclose(found, [rest, *falls], atol=0.01)
+    for gain in (0.5, 1.0, 3.0):
+        assert (np.diff(figures.tanh_correlations(gain, 0.5, 20)) < 1e-9).all()
+    # the package's kernel is the same map, once biases are small beside the units
+    model = figures.prior_model(10**4, 1)
+    kernel = figures.gp_kernel(model, np.array([[3.0], [-1.0]]))
+    first = (1 - 3) / np.sqrt(10 * 2)
+    after = kernel[0, 1] / np.sqrt(kernel[0, 0] * kernel[1, 1])
+    assert after == pytest.approx(float(figures.relu_step(first)), abs=1e-3)
+
+
+def test_the_limit_is_drawn_with_its_kernel(figures):
+    model = figures.prior_model(300, 1)
+    f = figures.drawn_from_limit(model, 4000)
+    error = 5 * np.sqrt(2 / 4000)
+    kernel = np.diag(figures.gp_kernel(model, figures.PRIOR_INPUTS))
+    assert np.allclose(f.var(axis=0) / kernel, 1, atol=error)

@@ -86,7 +86,7 @@ def test_the_index_of_terms_says_the_pages_of_its_links():
 
 def test_without_a_browser_it_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("BROWSER", raising=False)
+    monkeypatch.delenv("CHROMIUM", raising=False)
     with pytest.raises(SystemExit, match="apt install chromium"):
         make.main(tmp_path)
     assert not list(tmp_path.iterdir())
