@@ -34,6 +34,7 @@ from chapters import (  # noqa: E402
     priors,
     report,
     samplers,
+    shift_and_active_learning,
     stochastic_samplers,
     ten_minutes,
     training,
@@ -62,6 +63,7 @@ CHAPTERS = (  # in the order of the book
     model_checking,
     calibration,
     calibration_after_training,
+    shift_and_active_learning,
 )
 FIGURES = {name: draw for chapter in CHAPTERS for name, draw in chapter.FIGURES.items()}
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import Check, predictions
-from ..exercise import formula, given, real
+from ..exercise import formula, given, positive, real
 from ..lottery import Lottery
 
 
@@ -208,3 +208,58 @@ def conformal_interval(
     rank = -(-percent * (len(y) + 1) // 100)  # rounded up
     bound = np.sort(scores)[rank - 1]
     return new_low - bound, new_high + bound
+
+
+@formula(
+    features=real("BI"),
+    factor=real("II"),
+    noise_scale=positive(),
+    returns="gain",
+    tags="D84",
+    wrong={
+        "np.sum((features @ factor) ** 2, axis=1)": {
+            "np.sum((features @ factor.T) ** 2, axis=1)": (
+                "the factor is transposed: the covariance is L L^T, and phi^T L L^T phi is the "
+                "square of the length of L^T phi."
+            ),
+            "np.sum(features @ factor, axis=1) ** 2": (
+                "this is the square of a sum; asked for is the sum of the squares."
+            ),
+            "np.sum(abs(features @ factor), axis=1)": (
+                "a variance is a sum of squares, not of absolute values."
+            ),
+            "np.sum((features @ factor) ** 2)": "one variance for all rows: sum over the weights.",
+        },
+        "variance / noise_scale**2": {
+            "variance / noise_scale": (
+                "a variance is divided by a standard deviation: square the noise scale."
+            ),
+            "variance": "the noise is missing: a reading that is all noise tells nothing.",
+            "np.sqrt(variance) / noise_scale": (
+                "this is the ratio of standard deviations; the formula has that of the variances."
+            ),
+        },
+        "np.log1p(ratio) / 2": {
+            "np.log1p(ratio)": "the half is missing.",
+            "np.log(variance + noise_scale**2) / 2": (
+                "this is the entropy of y but for a constant: that of the noise is not taken away."
+            ),
+            "ratio / 2": "the logarithm is missing: this is its value for little information.",
+        },
+    },
+)
+def information_gain(features: Any, factor: Any, noise_scale: Any) -> Any:
+    """Return what a measurement at each row would tell about the weights, in nats.
+
+    Parameters
+    ----------
+    features : ndarray (B, I)
+        Rows that could be measured; the mean of y is features @ w.
+    factor : ndarray (I, I)
+        L of the covariance L L^T of the weights w.
+    noise_scale : float
+        Standard deviation of y around its mean.
+    """
+    variance = np.sum((features @ factor) ** 2, axis=1)
+    ratio = variance / noise_scale**2
+    return np.log1p(ratio) / 2

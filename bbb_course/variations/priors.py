@@ -271,4 +271,42 @@ AXES: dict[str, Any] = {
             ),
         ],
     ],
+    "covariance_of_functions": [
+        [
+            changed(
+                "The weights of the last layer have the variance s1^2 / H, its bias s1^2.",
+                {
+                    "in its first layer and N(0, s1^2) in its last.": (
+                        "in its first layer, and in its last the weights N(0, s1^2 / H) and the "
+                        "bias N(0, s1^2)."
+                    ),
+                    "Standard deviations of weights and biases of the first and of the last "
+                    "layer.": (
+                        "Standard deviations of weights and biases of the first layer, and of the "
+                        "last bias."
+                    ),
+                },
+                {
+                    "H * product + 1": "product + 1",
+                    "H * scale_x**2 / 2": "scale_x**2 / 2",
+                    "H * scale_z**2 / 2": "scale_z**2 / 2",
+                },
+                drops_mistakes=True,
+            )
+        ],
+        [
+            replaced(
+                "s0",
+                "v0",
+                positive(),
+                lambda s0: s0**2.0,
+                "s0 = v0**0.5",
+                "The variance v0 = s0^2 of the first layer is given.",
+                {
+                    "s0, s1 and H are numbers.": "v0 = s0^2, s1 and H are numbers.",
+                    "s0, s1 : float": "v0, s1 : float\n        v0 is s0^2.",
+                },
+            )
+        ],
+    ],
 }

@@ -18,7 +18,13 @@ function shrink(formula, around) {
   formula.style.fontSize = `${size * Math.max(SMALLEST, 0.97 * room / needed)}px`;
 }
 
+// Chromium places the bar of a root by the font with which it was first laid out, until its size changes.
+function layOutAgain() {
+  for (const formula of document.querySelectorAll("math")) formula.style.fontSize = "1.1em";
+}
+
 function fit() {
+  layOutAgain();
   for (const block of document.querySelectorAll("div.math")) {
     for (const formula of block.querySelectorAll("math")) shrink(formula, block);
   }

@@ -10,3 +10,8 @@ if (new URLSearchParams(location.search).has("short")) {
     }
   }
 }
+
+// Chromium places the bar of a root by the font with which it was first laid out, until its size changes.
+document.fonts.load("16px formulas").then(() => {
+  for (const formula of document.querySelectorAll("math")) formula.style.fontSize = "1.18em";
+});

@@ -134,8 +134,8 @@ def test_the_readme_shows_what_the_grader_says():
 
 
 def test_the_texts_count_right():
-    assert len(exercises()) == len(SOLUTION_OF) == 73
+    assert len(exercises()) == len(SOLUTION_OF) == 74
     assert 500 < sum(len(getattr(one, "wrong", ())) for one in exercises().values()) < 600
-    assert "73 exercises in the order of the book" in (ROOT / "README.md").read_text("utf-8")
-    assert "73 exercises in twelve chapters" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert "74 exercises in the order of the book" in (ROOT / "README.md").read_text("utf-8")
+    assert "74 exercises in twelve chapters" in (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert re.findall(r"bbb_course/solutions/(\d\w+)\) \|", README) == list(CHAPTERS)

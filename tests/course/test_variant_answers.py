@@ -268,6 +268,11 @@ ORACLES = {
         )
         for m in MEANS
     },
+    "covariance_of_functions": {  # H units of the variance s1^2 / H are as one of s1^2
+        "The weights of the last layer": lambda x, z, s0, s1, H: right(
+            "covariance_of_functions", x, z, s0, s1, 1
+        ),
+    },
     "gaussian_likelihood": {
         f"The noise is {name}": (
             lambda f, y, noise, law=law: -law(f, noise).logpdf(y).sum()

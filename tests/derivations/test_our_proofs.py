@@ -1,4 +1,4 @@
-"""D1 to D17, D29, D31 to D46, D60 to D63, D67, D68, D73 to D77: parts, rules, by algebra.
+"""D1 to D17, D29, D31 to D46, D60 to D63, D67, D68, D73 to D77, D84, D85: parts, rules, by algebra.
 
 D18 to D28, D30, D54, D55 and D56 are in test_our_estimator_proofs.py.
 """
@@ -1405,3 +1405,57 @@ def test_a_conformal_bound_holds_the_share_that_it_says():
     assert moments[0] == Rational(k, n + 1)
     variance = Rational(k * (n + 1 - k), (n + 1) ** 2 * (n + 2))
     assert moments[1] - moments[0] ** 2 == variance
+
+
+@pytest.mark.equation("D84")
+def test_the_information_of_a_measurement():
+    # the mutual information of y and w, as a difference of entropies of y
+    v, c, phi = positives("v c phi")
+    entropy = HALF * log(2 * sympy.pi * sympy.E * s**2)
+    gain = HALF * log(1 + v / s**2)
+    both = entropy.subs(s, sqrt(v + s**2)) - entropy
+    equal(exp(2 * both), exp(2 * gain))
+    # as the fall of the entropy of w: log det of a precision with one row more
+    covariance, row = matrix("c", 2, 2), matrix("p", 1, 2)
+    covariance[1, 0] = covariance[0, 1]
+    after = covariance.inv() + row.T * row / s**2
+    (variance,) = row * covariance * row.T
+    equal(after.det() * covariance.det(), 1 + variance / s**2)
+    # as the expected divergence of the posterior from the prior, one weight
+    left = 1 / (1 / c + phi**2 / s**2)
+    moved = c - left  # variance of the posterior mean over y
+    equal((phi * left / s**2) ** 2 * (phi**2 * c + s**2), moved)
+    equal(left / c + moved / c - 1, 0)  # so that KL is half of log(c / left)
+    equal(c / left, 1 + phi**2 * c / s**2)
+    # what a line costs that is fitted at the ends, and to all loads, of a parabola within 3
+    square = 3 ** Integer(4) / 5  # mean of x^4 within 3; that of x^2 is 3
+    ends, everywhere = square - 2 * 9 * 3 + 81, square - 2 * 3 * 3 + 9
+    assert [round(float(sqrt(each)), 2) for each in (ends, everywhere)] == [6.57, 2.68]
+
+
+@pytest.mark.equation("D85")
+def test_importance_weights_and_what_they_cost():
+    delta, tau = positives("delta tau")
+    # p'^2 / p is e^(delta^2) times a density, and with p' wider by tau 1 / (tau^2 precision^(1/2))
+    equal(-((x - delta) ** 2) + x**2 / 2, delta**2 - (x - 2 * delta) ** 2 / 2)
+    precision = 2 / tau**2 - 1  # positive for tau^2 < 2 alone
+    equal(-(x**2) / tau**2 + x**2 / 2, -precision * x**2 / 2)
+    equal(1 / (tau**4 * precision), 1 / (tau**2 * (2 - tau**2)))  # its square
+    # unbiased, and the odds of a classifier
+    here, there = positives("p:3"), positives("q:3")
+    losses, n, m = reals("l:3"), *positives("n m")
+    equal(sum(here[k] * (there[k] / here[k]) * losses[k] for k in range(3)),
+          sum(there[k] * losses[k] for k in range(3)))  # fmt: skip
+    probability = m * there[0] / (n * here[0] + m * there[0])
+    equal(probability / (1 - probability) * n / m, there[0] / here[0])
+    # the wrong model: a line for a parabola, even loads of (-1, 1), asked on (0, 1)
+    level, slope = reals("a b")
+    residual = x**2 - level - slope * x
+    weighted = sympy.integrate(sympy.expand(residual**2), (x, 0, 1))
+    best = {level: -Rational(1, 6), slope: Integer(1)}
+    plain = {level: Rational(1, 3), slope: Integer(0)}
+    for low, line in ((0, best), (-1, plain)):
+        loss = sympy.integrate(sympy.expand(residual**2), (x, low, 1))
+        assert [diff(loss, each).subs(line) for each in (level, slope)] == [0, 0]
+    assert weighted.subs(best) == Rational(1, 180)
+    assert weighted.subs(plain) == Rational(4, 45)

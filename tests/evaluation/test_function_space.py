@@ -154,3 +154,11 @@ def test_rows_have_as_many_columns_as_the_network_reads():
     with pytest.raises(ValueError, match="others must have shape"):
         gp_kernel(model, X, [[1.0]])
     assert gp_kernel(model, np.zeros((0, 2))).shape == (0, 0)
+
+
+def test_many_rows_are_integrated_in_blocks_of_the_same_numbers(monkeypatch):
+    model = Model(MLP((2, 7, 1), "tanh"), LayerwiseGaussianPrior())
+    whole = gp_kernel(model, X)
+    monkeypatch.setattr(function_space, "MAX_BLOCK_SIZE", 2 * 5 * function_space.N_NODES)
+    np.testing.assert_allclose(gp_kernel(model, X), whole, rtol=1e-14)
+    assert function_space.N_NODES**2 == 14_641

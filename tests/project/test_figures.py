@@ -1,6 +1,7 @@
 """The figures of the book: each is linked, described in words, and computed from right numbers."""
 
 import importlib.util
+import json
 import re
 from math import comb, lgamma
 from pathlib import Path
@@ -18,6 +19,7 @@ from bbb_numpy.evaluation.calibration import crps_gaussian
 from bbb_numpy.evaluation.convergence import convergence
 from bbb_numpy.plots import style
 from bbb_studies.kebude import regression
+from benchmarks import next_measurement, shift
 from exactgrad import prove_same
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -1313,6 +1315,29 @@ def test_the_table_of_approximations_is_what_the_calls_give(figures):
         assert np.allclose(both(weights), row_of(name), rtol=0.05, atol=0.006), name
     of_line = figures.spread(True, figures.dropout_draws(True, 0.1), at)
     assert np.allclose(of_line, figures.dropout_spread(100, 0.1, at), rtol=0.05, atol=1e-6)
+
+
+def test_shift_and_active_learning_has_the_numbers_of_its_results(figures):
+    markdown = (ROOT / "derivations" / "shift-and-active-learning.md").read_text("utf-8")
+    page = " ".join(markdown.split())
+    stored = {}
+    for study in (next_measurement, shift):
+        stored[study] = json.loads(study.RESULTS.read_text("utf-8"))
+        assert study.table(stored[study]) in markdown
+    line, uneven = (stored[next_measurement][name] for name in ("line", "uneven noise"))
+    by_information, at_random = (line[rule]["rmse"][-1] for rule in ("information", "random"))
+    assert f"stays at {by_information:.2f} mm, that of random loads is {at_random:.2f}" in page
+    told = numbers(r"rules have an error of ([\d.]+) mm, after ten ([\d.]+) against ([\d.]+)", page)
+    information, variance = (uneven[rule]["rmse"] for rule in ("information", "variance of y"))
+    assert information[2] == variance[2]
+    assert told == pytest.approx([information[2], variance[-1], information[-1]], abs=0.005)
+    assert list(figures.chosen(4)[5:].round(1)) == [-3, 3, -1.7, 1.8]
+    pool = np.linspace(-3, 3, 61)
+    told = numbers(r"it is ([\d.]+) nats at both ends.*below ([\d.]+) nats", page)
+    gains = [figures.gain(figures.chosen(n), pool).max() for n in (0, 4)]
+    assert told == pytest.approx(gains, abs=0.05)
+    assert round(1000 * np.exp(-4)) == 18
+    assert round(figures.rows_left(3.0, 1000)) == 14
 
 
 @pytest.mark.equation("D82")
