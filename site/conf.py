@@ -100,7 +100,8 @@ def as_written(app, what, name, obj, options, lines) -> None:
             n_backquotes = 0
         inside = "`" * (n_backquotes % 2)
         n_backquotes += line.count("`")
-        pattern = r"(``.*?``|`[^`]*(?:`|$)|\*\*\w[^*]*\*\*|^\* )"
+        emphasis = r"\*\*\w[^*]*\*\*|(?<![^\s(])\*\w+\*(?![^\s.,:;)])"
+        pattern = rf"(``.*?``|`[^`]*(?:`|$)|{emphasis}|^\* )"
         parts = re.split(pattern, inside + line)
         parts[::2] = [re.sub(r"([|*\\]|(?<=\w)_(?!\w))", r"\\\1", part) for part in parts[::2]]
         lines[number] = "".join(parts).removeprefix(inside)

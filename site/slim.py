@@ -72,7 +72,7 @@ def slim(page: str) -> str:
 def slim_pages(folder: Path) -> None:
     """Make the pages of the built site smaller, and remove what none of them asks for."""
     for pattern in NEEDLESS:
-        for path in (folder / "_static").glob(pattern):
+        for path in folder.glob(pattern):
             path.unlink()
     for path in folder.rglob("*.html"):
         page = path.read_text("utf-8")

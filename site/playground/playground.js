@@ -258,7 +258,7 @@ function inside({mean, total}) {
 
 function tell(found) {
   if (lost) {
-    $("said").textContent = `After ${epochs} epochs the steps grew without bound: the rate is too
+    $("said").textContent = `In epoch ${epochs + 1} the steps grew without bound: the rate is too
       large for this noise and these rows. The network is lost, and so its band. Make the rate
       smaller, or start again; a point that you add starts again too.`;
     return;

@@ -31,7 +31,7 @@ revealjs_script_plugins = [{"name": "RevealNotes", "src": "revealjs/plugin/notes
 html_copy_source = False
 revealjs_script_conf = {
     "hash": True,
-    "slideNumber": True,
+    "slideNumber": "c/t",
     "transition": "none",
     "width": 1280,
     "height": 720,

@@ -38,7 +38,7 @@ from bbb_course.variants import n_variants
 
 SITE = ROOT / "site"
 BROWSER = (ROOT / "tests/project/browser.js").read_text("utf-8")
-PHONE, DESK = 360, 1440  # pixels
+PHONE, LAPTOP, DESK = 360, 1300, 1440  # pixels
 MOST = 27e6  # bytes of the whole site
 
 
@@ -221,6 +221,27 @@ def test_the_sidebar_of_a_module_has_its_part_and_that_of_an_exercise_its_chapte
     (chapter,) = sidebars.of_exercise(page, str).items
     assert [item.title for item in chapter.items if item.is_current] == ["5 value and gradient"]
     assert len(chapter.items) == len(list((SOLUTIONS / page.chapter).glob("*.py")))
+
+
+def test_what_no_page_asks_for_is_not_on_the_site(tmp_path):
+    names = ("styles/furo.css.map", "searchtools.js", "styles/furo.css")
+    for name in names:
+        path = tmp_path / "_static" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    load("slim").slim_pages(tmp_path)
+    assert [name for name in names if (tmp_path / "_static" / name).exists()] == [names[-1]]
+
+
+def test_a_docstring_keeps_its_emphasis_and_every_other_star_is_a_star():
+    for needed in ("sphinx", "fontTools", "math_core"):
+        pytest.importorskip(needed, reason=f"{needed} is not installed: pip install '.[site]'")
+    lines = ["See *Defaults*, (*x*) and **both**:", "a*b*c, 2 * 3 * 4, f(*args), `*p*` |w|"]
+    load("conf").as_written(None, "class", "C", None, None, lines)
+    assert lines == [
+        "See *Defaults*, (*x*) and **both**:",
+        r"a\*b\*c, 2 \* 3 \* 4, f(\*args), `*p*` \|w\|",
+    ]
 
 
 def test_every_page_for_users_is_in_the_contents_in_the_order_of_the_table(files):
@@ -526,6 +547,15 @@ def test_a_wide_screen_cuts_no_code_and_no_formula_of_the_equations(built, brows
         opened(browser, path)
         problems += [f"{path.name}: {what}" for what in ask(browser, "cut")]
     assert not problems, "\n" + "\n".join(problems)
+
+
+@pytest.mark.slow
+def test_the_table_of_methods_is_whole_on_a_laptop(built, browser):
+    sized(browser, LAPTOP)
+    opened(browser, built / "docs/choosing.html")
+    around = "[...document.querySelectorAll('.table-wrapper')]"
+    script = f"return {around}.map(table => table.scrollWidth - table.clientWidth)"
+    assert browser.execute_script(script) == [0, 0, 0]
 
 
 @pytest.mark.slow
