@@ -33,9 +33,23 @@ INSIDE = (
     (re.compile(r' title="Link to this (?:heading|definition)"'), ""),
     (re.compile(r'<span class="(?:std std-\w+|doc)">([^<]*)</span>'), r"\1"),
     (re.compile(r'<a class="reference internal" '), "<a "),
+    # Ends that HTML implies
+    (re.compile(r"</li>\s*(?=<li|</[uo]l>)"), ""),
+    (re.compile(r"</t[dh]>\s*(?=<t[dh]|</tr>)"), ""),
+    (re.compile(r"</tr>\s*(?=<tr|</t(?:body|head)>)"), ""),
+    (
+        re.compile(
+            r"</p>\s*(?=</?(?:li|td|th|dd|ul|ol|dl)\b|<(?:p|div|table|pre|section|h[1-6])\b)"
+        ),
+        "",
+    ),
     (re.compile(r'<mtd style="text-align: right;[^"]*">'), '<mtd class="r">'),  # site.css
     (re.compile(r'<mtd style="text-align: left;[^"]*">'), '<mtd class="l">'),
 )
+TAG = re.compile(r"<[a-z][^<>]*>")
+QUOTED = re.compile(
+    r' (class|href|id|src|rel)="([\w./#?&;:-]+)"(?=[\s>])'
+)  # HTML needs no quotes there
 NEEDLESS = (
     "_static/**/*.map",
     "_static/searchtools.js",
@@ -52,7 +66,7 @@ def slim(page: str) -> str:
     for position, rules in enumerate((AROUND, INSIDE, AROUND)):
         for pattern, replacement in rules:
             parts[position] = pattern.sub(replacement, parts[position])
-    return "".join(parts)
+    return TAG.sub(lambda tag: QUOTED.sub(r" \1=\2", tag[0]), "".join(parts))
 
 
 def slim_pages(folder: Path) -> None:

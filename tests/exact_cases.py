@@ -36,7 +36,7 @@ def numbered_case(number, which, far_left):
         blocks["rho"][:2] = far_left, RIGHT
     noise = case.noise
     if isinstance(built.objective, EUBO):
-        noise = 0.1 * noise  # so that no sample's share is 0 as a float, which is another path
+        noise = 0.05 * noise  # so that no sample's share is 0 as a float, which is another path
     if isinstance(built, Flipout):
         noise = noise + 0.1 * rng.standard_normal(noise.shape)  # signs are numbers like others
     return case._replace(noise=noise)

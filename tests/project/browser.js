@@ -13,7 +13,7 @@ function look() {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {
     const node = walk.currentNode;
-    if (!node.parentElement.closest("pre, code, script, style, math, .highlight, [id^=L-]")) {
+    if (!node.parentElement.closest("pre, code, script, style, math, .highlight, body > ol")) {
       plain.push(node.data);
     }
   }
