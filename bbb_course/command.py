@@ -37,7 +37,10 @@ def grade(args: argparse.Namespace) -> int:
         )
     paths = _files(args.answers) or solution_paths()
     for path in paths:
-        find(name_of(path))
+        try:
+            find(name_of(path))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
     if args.export:
         folder = check_folder(f"{args.export}_export" if args.out is None else args.out)
         for written in export(args.export, paths, folder, args.variant):

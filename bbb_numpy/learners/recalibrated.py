@@ -149,9 +149,27 @@ class HeldOutCalibration(BaseEstimator):
         proba: Array = self.estimator_.predict_proba(X)
         return proba
 
-    def _codes(self, y: Any) -> NDArray[np.intp]:
-        """Return the positions (N,) of labels in `classes_`; raise ValueError for unknown ones."""
+    def _codes(self, y: Any, n_rows: int) -> NDArray[np.intp]:
+        """Return the positions (N,) of labels in `classes_`.
+
+        Parameters
+        ----------
+        y : array-like (N,) or (N, 1)
+            Labels.
+        n_rows : int
+            Number N of rows of the predictions.
+
+        Raises
+        ------
+        ValueError
+            If there is not one label for each row, or an unknown one.
+        """
         labels = np.asarray(y)
+        if labels.shape not in [(n_rows,), (n_rows, 1)]:
+            raise ValueError(
+                f"y must hold a label for each of {n_rows} rows; got shape {labels.shape}"
+            )
+        labels = labels.reshape(n_rows)
         codes = np.minimum(
             np.searchsorted(self.classes_, labels), len(self.classes_) - 1
         )
@@ -162,6 +180,16 @@ class HeldOutCalibration(BaseEstimator):
                 "was not fitted to; hold out other rows, by random_state"
             )
         return codes
+
+
+def _targets_like(predictions: Array, y: Any) -> Array:
+    """Return targets in float64; raise ValueError for another shape than that of predictions."""
+    targets = np.asarray(y, float)
+    if targets.shape != predictions.shape:
+        raise ValueError(
+            f"y must have the shape of the predictions, {predictions.shape}; got {targets.shape}"
+        )
+    return targets
 
 
 class Recalibrated(HeldOutCalibration):
@@ -223,7 +251,7 @@ class Recalibrated(HeldOutCalibration):
         if is_classifier(self.estimator_):
             log_proba = self._log_proba(X)
             self.temperature_ = fit_temperature(
-                log_proba, self._codes(y), sample_weight
+                log_proba, self._codes(y, len(log_proba)), sample_weight
             )
             return
         fitted = getattr(self.estimator_, "estimator_", None)
@@ -243,7 +271,7 @@ class Recalibrated(HeldOutCalibration):
         self.sd_factor_ = fit_sd_factor(
             mean.reshape(n_rows, -1),
             sd.reshape(n_rows, -1),
-            np.reshape(y, (n_rows, -1)),
+            _targets_like(mean, y).reshape(n_rows, -1),
             sample_weight,
         )
 
@@ -317,14 +345,17 @@ class Recalibrated(HeldOutCalibration):
         """
         check_is_fitted(self)
         if is_classifier(self.estimator_):
-            codes = self._codes(y)
-            proba = self.predict_proba(X)
-            return np.log(proba[np.arange(len(codes)), codes])
+            logits = self._log_proba(X) / self.temperature_
+            codes = self._codes(y, len(logits))
+            logits -= logits.max(axis=1, keepdims=True)
+            observed: Array = logits[np.arange(len(codes)), codes]
+            return observed - np.log(np.exp(logits).sum(axis=1))
         mean = self.estimator_.predict(X)
+        targets = _targets_like(mean, y)
         factor = self._factor(mean)
         # density of the unstretched y times its slope, 1 / factor (D76)
         log_density = self.estimator_.log_predictive_density(
-            X, mean + (y - mean) / factor
+            X, mean + (targets - mean) / factor
         )
         corrected: Array = log_density - np.log(self.sd_factor_).sum()
         return corrected
@@ -364,6 +395,10 @@ class Conformal(HeldOutCalibration):
         The fitted estimator.
     bound_ : ndarray () or (K,)
         Largest score of a target that is inside, for each output.
+    coverage_ : float
+        `coverage` for which `bound_` was found; another one counts from the next fit.
+    conformity_score_ : str
+        `conformity_score` for which `bound_` was found.
     n_calibration_rows_ : int
         Number N of held-out rows.
     """
@@ -415,27 +450,25 @@ class Conformal(HeldOutCalibration):
         conformal_quantile(np.zeros(n_rows), self.coverage)
 
     def _measure(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Set the bound of the scores."""
+        """Set the bound of the scores, and for what it is one."""
+        self.coverage_ = self.coverage
+        self.conformity_score_ = self.conformity_score
         if is_classifier(self.estimator_):
-            codes = self._codes(y)
             proba = self.estimator_.predict_proba(X)
+            codes = self._codes(y, len(proba))
             scores = 1.0 - proba[np.arange(len(codes)), codes]
         else:
             low, high, unit = self._prediction(X)
-            if low.shape != np.shape(y):
-                raise ValueError(
-                    f"y must have the shape of the predictions, {low.shape}; got {np.shape(y)}"
-                )
-            targets = np.asarray(y, float)
+            targets = _targets_like(low, y)
             scores = np.maximum(low - targets, targets - high) / unit  # D77
-        self.bound_ = conformal_quantile(scores, self.coverage)
+        self.bound_ = conformal_quantile(scores, self.coverage_)
 
     def _prediction(self, X: Any) -> tuple[Array, Array, Any]:
         """Return ends of intervals of the estimator, (N,) or (N, K), and the unit of the score."""
-        if self.conformity_score == "interval":
-            ends = self.estimator_.predict_interval(X, self.coverage)
+        if self.conformity_score_ == "interval":
+            ends = self.estimator_.predict_interval(X, self.coverage_)
             return ends[..., 0], ends[..., 1], 1.0
-        if self.conformity_score == "sd":
+        if self.conformity_score_ == "sd":
             mean, sd = self.estimator_.predict(X, return_std=True)
             if not (np.isfinite(sd).all() and (sd > 0).all()):
                 raise ValueError(

@@ -76,7 +76,7 @@ def test_verdicts_for_programs_are_json(answers, capsys, monkeypatch):
         ([], "name a file or a folder of answers"),
         (["nothing_here.py"], "there is no file or folder nothing_here.py"),
         (["{}/empty"], "none of its files is numbered"),
-        (["{}/notes.py"], "no exercise is called 'notes'"),
+        (["{}/notes.py"], "notes.py: no exercise is called 'notes'"),
         (["{}/solutions"], "no exercise is called 'nothing'"),
         (["{}", "--export", "nbgrader"], "has no solution between its marks"),
         (["--copy", "{}", "13"], "no chapter is called '13'"),

@@ -4,6 +4,7 @@ import ast
 import itertools
 import json
 import os
+import re
 
 import numpy as np
 import pytest
@@ -61,6 +62,7 @@ def check_statement(exercise, text):
     (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef))
     assert [argument.arg for argument in function.args.args] == list(exercise.arguments)
     statement = ast.get_docstring(tree)
+    assert not re.search(r"^[-+*] ", statement, re.MULTILINE)  # a list, in a notebook
     for name in exercise.arguments:
         assert name in statement, (name, statement)
     numpydoc = ast.get_docstring(function)
@@ -90,6 +92,14 @@ def test_more_than_forty_exercises_have_variants_and_the_page_says_which():
     for name, (*_, number) in zip(exercises(), rows, strict=True):
         assert number.strip() == f"{n_variants(name) or 'none'}"
     assert all(isinstance(find(name), Formula) for name in VARIED)
+
+
+@pytest.mark.parametrize("name", ["mean_and_variances", "swag", "covariance_of_functions"])
+def test_statements_name_their_results_and_no_line_is_an_item_of_a_list(name):
+    for variations in combinations(name):
+        exercise = varied(find(name), variations)
+        text = varied_solution(PATHS[name].read_text("utf-8"), exercise, variations, "2026")
+        check_statement(exercise, text)
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -246,6 +256,7 @@ def test_a_copied_answer_does_not_pass_whatever_seed_its_file_names(submitted, c
     [
         (["--list", "--variant", "a seed"], "a seed has 1 to 40 letters"),
         (["--list", "--variant", "../x"], "a seed has 1 to 40 letters"),
+        (["--list", "--variant=-a"], "a seed has 1 to 40 letters"),
         (["--list", "--variant", '"); import os; ("'], "a seed has 1 to 40 letters"),
     ],
 )

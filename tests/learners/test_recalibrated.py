@@ -228,6 +228,41 @@ def test_what_cannot_be_guaranteed_is_refused_in_words():
         Conformal(Line(), 0.5).calibrate(x, y)
 
 
+def test_targets_of_another_shape_are_refused_and_labels_in_a_column_taken():
+    x, y = rows(40, 0)
+    better = Recalibrated(Line().fit(None, None)).calibrate(x, y)
+    for targets in (y[:1], y[:, None], np.stack([y, y], axis=1)):
+        with pytest.raises(ValueError, match="y must have the shape of the predictions"):
+            better.calibrate(x, targets)
+        with pytest.raises(ValueError, match="y must have the shape of the predictions"):
+            better.log_predictive_density(x, targets)
+    x, y = labels(40, 0)
+    for wrapper in (Conformal, Recalibrated):
+        model = wrapper(Odds().fit(None, None))
+        with pytest.raises(ValueError, match="a label for each of 40 rows; got shape"):
+            model.calibrate(x, y[:20])
+        assert vars(model.calibrate(x, y[:, None])) == vars(
+            wrapper(model.estimator).calibrate(x, y)
+        )
+
+
+def test_arguments_that_are_set_later_count_from_the_next_fit():
+    x, y = rows(40, 0)
+    model = Conformal(Line().fit(None, None), COVERAGE).calibrate(x, y)
+    intervals = model.predict_interval(x)
+    model.set_params(coverage=0.5, conformity_score="absolute")
+    assert (model.predict_interval(x) == intervals).all()
+    assert (model.calibrate(x, y).predict_interval(x) != intervals).any()
+
+
+def test_the_log_density_of_a_class_stays_finite_where_its_probability_is_0():
+    x, y = np.array([[-230.0], [1.0], [-1.0], [0.5]]), np.array(["b", "b", "a", "a"])
+    model = Recalibrated(Odds().fit(None, None)).calibrate(x[1:], y[1:])
+    model.temperature_ = 0.5
+    assert model.predict_proba(x)[0, 1] == 0
+    assert np.isclose(model.log_predictive_density(x, y)[0], -2 * 690)
+
+
 @pytest.mark.slow
 @pytest.mark.equation("D77")
 def test_learners_of_few_epochs_hold_what_is_said_and_not_on_the_rows_they_have_seen():
