@@ -23,9 +23,8 @@ __all__ = [
 ]
 
 MODERATE = Numbers(low=-1e150, high=1e150)
-RANK_TOLERANCE = (
-    1e-12  # relative; coverage * (N + 1) is a whole number if it is this near
-)
+# Relative distance from a whole number within which coverage * (N + 1) is one
+RANK_TOLERANCE = 1e-12
 N_BISECTIONS = 60  # of an interval that holds 1 / temperature
 MAX_INVERSE_TEMPERATURE = 2.0**20
 

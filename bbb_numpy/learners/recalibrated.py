@@ -78,6 +78,18 @@ class HeldOutCalibration(BaseEstimator):
         labels: Array = self.estimator_.classes_
         return labels
 
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of X, of the fitted estimator."""
+        n_features: int = self.estimator_.n_features_in_
+        return n_features
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names (d_in,) of the columns of X, of an estimator that was fitted to a data frame."""
+        names: NDArray[np.object_] = self.estimator_.feature_names_in_
+        return names
+
     def fit(self, X: Any, y: Any) -> Self:
         """Hold rows out at random, fit a clone of the estimator to the others, and calibrate it.
 
@@ -98,6 +110,8 @@ class HeldOutCalibration(BaseEstimator):
             If too few rows are held out, or the estimator cannot be fitted to the others.
         """
         share = proper_fraction("held_out", self.held_out)
+        if y is None:
+            raise ValueError("calibration requires y to be passed; the target y is None")
         X, y = shuffle(X, y, random_state=self.random_state)
         n_held_out = ceil(share * len(y))
         self._check(n_held_out)
@@ -183,13 +197,16 @@ class HeldOutCalibration(BaseEstimator):
 
 
 def _targets_like(predictions: Array, y: Any) -> Array:
-    """Return targets in float64; raise ValueError for another shape than that of predictions."""
+    """Return targets in float64 of the shape of predictions; raise ValueError if they have another.
+
+    One output may stand in a column (N, 1), as estimators take it too.
+    """
     targets = np.asarray(y, float)
-    if targets.shape != predictions.shape:
+    if targets.shape not in [predictions.shape, (*predictions.shape, 1)]:
         raise ValueError(
             f"y must have the shape of the predictions, {predictions.shape}; got {targets.shape}"
         )
-    return targets
+    return targets.reshape(predictions.shape)
 
 
 class Recalibrated(HeldOutCalibration):

@@ -168,6 +168,8 @@ def test_both_are_scikit_learn_estimators_around_learners(wrapper):
     )
     assert is_classifier(model)
     assert not hasattr(model, "predict_interval")
+    assert model.n_features_in_ == 2
+    assert model.feature_names_in_.tolist() == ["u", "v"]
     assert model.predict_proba(pd.DataFrame(x, columns=["u", "v"])).shape == (60, 3)
     assert model.score(pd.DataFrame(x, columns=["u", "v"]), y) > 0.5
 
@@ -213,7 +215,7 @@ def test_what_cannot_be_guaranteed_is_refused_in_words():
     with pytest.raises(ValueError, match="coverage"):
         Conformal(line, 1.0).calibrate(x, y)
     with pytest.raises(ValueError, match="y must have the shape"):
-        Conformal(line, 0.5).calibrate(x, y[:, None])
+        Conformal(line, 0.5).calibrate(x, np.stack([y, y], axis=1))
     with pytest.raises(ValueError, match="held-out rows have the class 'c'"):
         Conformal(Odds().fit(None, None), 0.5).calibrate(x, np.resize(["a", "c"], 12))
     counts = regressor(likelihood="poisson").fit(x, np.arange(12), exposure=2.0)
@@ -226,16 +228,19 @@ def test_what_cannot_be_guaranteed_is_refused_in_words():
     assert Conformal(counts, 0.5).calibrate(x, np.arange(12)).predict_interval(x).shape == (12, 2)
     with pytest.raises(NotFittedError):
         Conformal(Line(), 0.5).calibrate(x, y)
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        Conformal(Line(), 0.5).fit(x, None)
 
 
-def test_targets_of_another_shape_are_refused_and_labels_in_a_column_taken():
+def test_targets_of_another_shape_are_refused_and_one_column_is_taken():
     x, y = rows(40, 0)
     better = Recalibrated(Line().fit(None, None)).calibrate(x, y)
-    for targets in (y[:1], y[:, None], np.stack([y, y], axis=1)):
+    for targets in (y[:1], np.stack([y, y], axis=1)):
         with pytest.raises(ValueError, match="y must have the shape of the predictions"):
             better.calibrate(x, targets)
         with pytest.raises(ValueError, match="y must have the shape of the predictions"):
             better.log_predictive_density(x, targets)
+    assert better.calibrate(x, y[:, None]).sd_factor_ == better.calibrate(x, y).sd_factor_
     x, y = labels(40, 0)
     for wrapper in (Conformal, Recalibrated):
         model = wrapper(Odds().fit(None, None))
