@@ -111,7 +111,9 @@ class HeldOutCalibration(BaseEstimator):
         """
         share = proper_fraction("held_out", self.held_out)
         if y is None:
-            raise ValueError("calibration requires y to be passed; the target y is None")
+            raise ValueError(
+                "calibration requires y to be passed; the target y is None"
+            )
         X, y = shuffle(X, y, random_state=self.random_state)
         n_held_out = ceil(share * len(y))
         self._check(n_held_out)
@@ -123,7 +125,7 @@ class HeldOutCalibration(BaseEstimator):
 
     def _calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Calibrate `estimator_` by held-out rows."""
-        if hasattr(self.estimator_, "exposure_scale_"):
+        if hasattr(_innermost(self.estimator_), "exposure_scale_"):
             raise ValueError(
                 "the estimator was fitted with an exposure, which is not supported here; model "
                 "y / exposure, with sample_weight=exposure"
@@ -194,6 +196,17 @@ class HeldOutCalibration(BaseEstimator):
                 "was not fitted to; hold out other rows, by random_state"
             )
         return codes
+
+
+def _innermost(estimator: Any) -> Any:
+    """Return the fitted estimator that predicts, inside of pipelines and of other calibrations."""
+    while True:
+        if isinstance(estimator, HeldOutCalibration):
+            estimator = estimator.estimator_
+        elif hasattr(estimator, "steps"):
+            estimator = estimator.steps[-1][1]
+        else:
+            return estimator
 
 
 def _targets_like(predictions: Array, y: Any) -> Array:
@@ -271,9 +284,10 @@ class Recalibrated(HeldOutCalibration):
                 log_proba, self._codes(y, len(log_proba)), sample_weight
             )
             return
-        fitted = getattr(self.estimator_, "estimator_", None)
+        learner = _innermost(self.estimator_)
+        fitted = getattr(learner, "estimator_", None)
         likelihood = getattr(getattr(fitted, "model", None), "likelihood", None)
-        is_log = getattr(self.estimator_, "target_", "identity") == "log"
+        is_log = getattr(learner, "target_", "identity") == "log"
         if is_log or getattr(likelihood, "target_kind", "real") != "real":
             raise ValueError(
                 "a factor on standard deviations suits real targets on their own scale; for counts "

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import Pipeline
 from small_learners import class_blobs, classifier, regression_rows, regressor
 
 from bbb_numpy import Conformal, Recalibrated
@@ -225,7 +226,11 @@ def test_what_cannot_be_guaranteed_is_refused_in_words():
     counts = regressor(likelihood="poisson").fit(x, np.arange(12))
     with pytest.raises(ValueError, match="for counts and target='log' use Conformal"):
         Recalibrated(counts).calibrate(x, np.arange(12))
-    assert Conformal(counts, 0.5).calibrate(x, np.arange(12)).predict_interval(x).shape == (12, 2)
+    conformal = Conformal(counts, 0.5).calibrate(x, np.arange(12))
+    assert conformal.predict_interval(x).shape == (12, 2)
+    for hidden in (conformal, Pipeline([("last", counts)])):
+        with pytest.raises(ValueError, match="for counts and target='log' use Conformal"):
+            Recalibrated(hidden).calibrate(x, np.arange(12))
     with pytest.raises(NotFittedError):
         Conformal(Line(), 0.5).calibrate(x, y)
     with pytest.raises(ValueError, match="requires y to be passed"):
