@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .exercise import Answer, Argument, Exercise, Formula, Unusable
+from .exercise import Answer, Argument, Exercise, Formula, Unusable, Wrong
 from .keys import CHAPTERS, find
 from .marks import marked_part, with_marked_part
 
@@ -76,7 +76,9 @@ class Variation:
     returns : str
         Names of the blocks, separated by spaces, where they are others.
     drops_mistakes : bool
-        Whether what is said of known mistakes would not be true here.
+        Whether no sentence about a known mistake would be true here.
+    untrue : tuple of str
+        Words of the sentences that would not be true here.
     """
 
     asks: str
@@ -87,6 +89,7 @@ class Variation:
     arguments: Mapping[str, Replacement] = field(default_factory=dict)
     returns: str = ""
     drops_mistakes: bool = False
+    untrue: tuple[str, ...] = ()
 
 
 Axes = Sequence[Sequence[Variation]]
@@ -274,13 +277,24 @@ def _varied_once(exercise: Formula, variation: Variation) -> Formula:
         written=written,
         arguments=arguments,
         returns=returns,
-        wrong=() if variation.drops_mistakes else exercise.wrong,
+        wrong=_mistakes_of(exercise, variation),
         slopes={blocks[b]: renamed.get(by, by) for b, by in exercise.slopes.items()},
         edge_cases=tuple(map(converted, exercise.edge_cases)),
         extremes=tuple(
             (*converted(tuple(case)), after(right))
             for *case, right in exercise.extremes
         ),
+    )
+
+
+def _mistakes_of(exercise: Formula, variation: Variation) -> tuple[Wrong, ...]:
+    """Return the known mistakes whose sentences are true in the variation."""
+    if variation.drops_mistakes:
+        return ()
+    return tuple(
+        mistake
+        for mistake in exercise.wrong
+        if not any(word in mistake.says for word in variation.untrue)
     )
 
 

@@ -150,6 +150,13 @@ def test_known_mistakes_are_told_in_a_variant_or_are_right_there(name):
                 assert judge_formula(exercise, answer).verdict == "known mistake", mistake
 
 
+def test_of_known_mistakes_only_the_sentences_that_are_untrue_are_left_out():
+    with_exp = varied(find("value_and_gradient"), chosen("value_and_gradient", "autumn"))
+    said = [mistake.says for mistake in with_exp.wrong]
+    assert any("the score is counted twice" in sentence for sentence in said)
+    assert not any("softplus" in sentence or "sigmoid" in sentence for sentence in said)
+
+
 def test_a_seed_makes_a_set_of_which_every_statement_is_another():
     for name in VARIED[::6]:
         text = solution_text(PATHS[name], "2026")
