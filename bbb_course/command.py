@@ -19,6 +19,8 @@ from .workload import effort
 
 __all__ = ["add_parsers", "grade"]
 
+NO_VARIANT = "none of these exercises has a variant"
+
 
 def grade(args: argparse.Namespace) -> int:
     """Grade answers to the exercises: prove them, or say what is wrong."""
@@ -43,8 +45,11 @@ def grade(args: argparse.Namespace) -> int:
             raise ValueError(f"{path}: {error}") from None
     if args.export:
         folder = check_folder(f"{args.export}_export" if args.out is None else args.out)
-        for written in export(args.export, paths, folder, args.variant):
-            print(f"wrote {written}")
+        written = export(args.export, paths, folder, args.variant)
+        if not written:
+            raise ValueError(NO_VARIANT)
+        for path in written:
+            print(f"wrote {path}")
         return 0
     verdicts = []
     for path, verdict in zip(
@@ -101,7 +106,7 @@ def _copy(folder: Path, names: list[str], seed: str) -> int:
     if without:
         print(f"left out, since they have no variant: {', '.join(without)}")
     if not written:
-        raise ValueError("none of these exercises has a variant")
+        raise ValueError(NO_VARIANT)
     if len(names) == 1:
         folder = next(iter(written)).parent
     option = f" --variant {seed}" if seed else ""
