@@ -13,6 +13,7 @@ from bbb_numpy.cli.outputs import check_folder
 from .exports import FORMATS, export
 from .gradebook import gradebook
 from .keys import chapters, find, name_of
+from .processes import printable
 from .templates import copy_templates, solution_paths
 from .variants import check_seed, chosen, index_of, n_variants
 from .workload import effort
@@ -59,7 +60,9 @@ def grade(args: argparse.Namespace) -> int:
     ):
         verdicts.append(verdict)
         if not args.json:
-            text = str(verdict) if verdict.passed else f"\n{verdict}\n  in {path}\n"
+            text = str(verdict)
+            if not verdict.passed:
+                text = f"\n{verdict}\n  in {printable(str(path))}\n"
             print(text, flush=True)
     passed = sum(graded.passed for graded in verdicts)
     if args.json:
