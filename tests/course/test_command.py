@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import nbformat
@@ -50,6 +51,18 @@ def test_a_right_answer_passes_and_a_wrong_one_is_told_why(answers, capsys):
     assert "1 of 2 pass" in out
     assert "softplus: not yet, sigma is wrong" in out
     assert "this is exp(rho)" in out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such a name")
+def test_a_folder_whose_name_cannot_be_shown_does_not_stop_the_others(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(sandbox, "grade_files", lambda paths, *options: map(grade_file, paths))
+    for folder in ("\udcff", "zoe"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "1_softplus.py").write_text("")
+    assert main(["grade", str(tmp_path)]) == 1
+    assert capsys.readouterr().out.count("it does not define softplus") == 2
 
 
 def test_verdicts_for_programs_are_json(answers, capsys, monkeypatch):

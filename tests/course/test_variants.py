@@ -283,9 +283,12 @@ def test_a_list_says_which_variant_a_seed_makes(capsys):
         assert chosen(name, "2026")[0].asks in line
 
 
-def test_exports_of_a_variant_are_graded_as_it(tmp_path):
+def test_exports_of_a_variant_are_graded_as_it(tmp_path, capsys):
     typed = ["grade", str(PATHS["softplus"]), str(PATHS["powerball"]), "--variant", "7"]
     for form in ("otter", "nbgrader"):
+        alone = ["grade", str(PATHS["powerball"]), "--variant", "7", "--export", form]
+        assert main([*alone, "--out", str(tmp_path)]) == 2
+        assert "none of these exercises has a variant" in capsys.readouterr().err
         assert main([*typed, "--export", form, "--out", str(tmp_path)]) == 0
     (notebook,) = (tmp_path / "source").rglob("*.ipynb")
     statement, answer, tests = json.loads(notebook.read_text("utf-8"))["cells"]
