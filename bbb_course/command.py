@@ -13,11 +13,14 @@ from bbb_numpy.cli.outputs import check_folder
 from .exports import FORMATS, export
 from .gradebook import gradebook
 from .keys import chapters, find, name_of
+from .processes import printable
 from .templates import copy_templates, solution_paths
 from .variants import check_seed, chosen, index_of, n_variants
 from .workload import effort
 
 __all__ = ["add_parsers", "grade"]
+
+NO_VARIANT = "none of these exercises has a variant"
 
 
 def grade(args: argparse.Namespace) -> int:
@@ -37,11 +40,17 @@ def grade(args: argparse.Namespace) -> int:
         )
     paths = _files(args.answers) or solution_paths()
     for path in paths:
-        find(name_of(path))
+        try:
+            find(name_of(path))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
     if args.export:
         folder = check_folder(f"{args.export}_export" if args.out is None else args.out)
-        for written in export(args.export, paths, folder, args.variant):
-            print(f"wrote {written}")
+        written = export(args.export, paths, folder, args.variant)
+        if not written:
+            raise ValueError(NO_VARIANT)
+        for path in written:
+            print(f"wrote {path}")
         return 0
     verdicts = []
     for path, verdict in zip(
@@ -51,7 +60,9 @@ def grade(args: argparse.Namespace) -> int:
     ):
         verdicts.append(verdict)
         if not args.json:
-            text = str(verdict) if verdict.passed else f"\n{verdict}\n  in {path}\n"
+            text = str(verdict)
+            if not verdict.passed:
+                text = f"\n{verdict}\n  in {printable(str(path))}\n"
             print(text, flush=True)
     passed = sum(graded.passed for graded in verdicts)
     if args.json:
@@ -98,7 +109,7 @@ def _copy(folder: Path, names: list[str], seed: str) -> int:
     if without:
         print(f"left out, since they have no variant: {', '.join(without)}")
     if not written:
-        raise ValueError("none of these exercises has a variant")
+        raise ValueError(NO_VARIANT)
     if len(names) == 1:
         folder = next(iter(written)).parent
     option = f" --variant {seed}" if seed else ""
