@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import sys
 from pathlib import Path
 
 from bbb_numpy.cli.options import Commands, above_zero, add_command, at_least_one
@@ -38,12 +39,7 @@ def grade(args: argparse.Namespace) -> int:
             "name a file or a folder of answers; "
             "`bbb-numpy grade --copy exercises` writes templates of all into the folder exercises"
         )
-    paths = _files(args.answers) or solution_paths()
-    for path in paths:
-        try:
-            find(name_of(path))
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+    paths = _answers(_files(args.answers)) or solution_paths()
     if args.export:
         folder = check_folder(f"{args.export}_export" if args.out is None else args.out)
         written = export(args.export, paths, folder, args.variant)
@@ -142,6 +138,30 @@ def _files(names: list[str]) -> list[Path]:
         else:
             raise ValueError(f"there is no file or folder {path}")
     return paths
+
+
+def _answers(paths: list[Path]) -> list[Path]:
+    """Return the files that are named after exercises, and say which are not.
+
+    Raises
+    ------
+    ValueError
+        If there are files, and none of them is.
+    """
+    answers = []
+    messages = []
+    for path in paths:
+        try:
+            find(name_of(path))
+        except ValueError as error:
+            messages.append(f"{printable(str(path))}: {error}")
+        else:
+            answers.append(path)
+    if messages and not answers:
+        raise ValueError(messages[0])
+    for message in messages:
+        print(f"left out: {message}", file=sys.stderr)
+    return answers
 
 
 def add_parsers(commands: Commands) -> None:

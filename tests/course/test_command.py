@@ -65,6 +65,16 @@ def test_a_folder_whose_name_cannot_be_shown_does_not_stop_the_others(
     assert capsys.readouterr().out.count("it does not define softplus") == 2
 
 
+def test_a_stray_file_is_named_and_does_not_stop_the_others(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sandbox, "grade_files", lambda paths, *options: map(grade_file, paths))
+    for name in ("1_softplus.py", "3_notes.py"):
+        (tmp_path / name).write_text("")
+    assert main(["grade", "--json", str(tmp_path)]) == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["of"] == 1
+    assert "3_notes.py: no exercise is called 'notes'" in printed.err
+
+
 def test_verdicts_for_programs_are_json(answers, capsys, monkeypatch):
     in_this_process = lambda paths, *options: map(grade_file, paths)  # noqa: E731
     monkeypatch.setattr(sandbox, "grade_files", in_this_process)
