@@ -151,7 +151,7 @@ def define(name: str, path: Path) -> Any:
     """
     scope: dict[str, Any] = {"__name__": name, "__file__": str(path)}
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors write its mark
         linecache.cache[str(path)] = (
             len(text),
             None,

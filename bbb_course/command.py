@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import sys
 from pathlib import Path
 
 from bbb_numpy.cli.options import Commands, above_zero, add_command, at_least_one
@@ -13,11 +14,14 @@ from bbb_numpy.cli.outputs import check_folder
 from .exports import FORMATS, export
 from .gradebook import gradebook
 from .keys import chapters, find, name_of
+from .processes import printable
 from .templates import copy_templates, solution_paths
 from .variants import check_seed, chosen, index_of, n_variants
 from .workload import effort
 
 __all__ = ["add_parsers", "grade"]
+
+NO_VARIANT = "none of these exercises has a variant"
 
 
 def grade(args: argparse.Namespace) -> int:
@@ -35,13 +39,14 @@ def grade(args: argparse.Namespace) -> int:
             "name a file or a folder of answers; "
             "`bbb-numpy grade --copy exercises` writes templates of all into the folder exercises"
         )
-    paths = _files(args.answers) or solution_paths()
-    for path in paths:
-        find(name_of(path))
+    paths = _answers(_files(args.answers)) or solution_paths()
     if args.export:
         folder = check_folder(f"{args.export}_export" if args.out is None else args.out)
-        for written in export(args.export, paths, folder, args.variant):
-            print(f"wrote {written}")
+        written = export(args.export, paths, folder, args.variant)
+        if not written:
+            raise ValueError(NO_VARIANT)
+        for path in written:
+            print(f"wrote {path}")
         return 0
     verdicts = []
     for path, verdict in zip(
@@ -51,7 +56,9 @@ def grade(args: argparse.Namespace) -> int:
     ):
         verdicts.append(verdict)
         if not args.json:
-            text = str(verdict) if verdict.passed else f"\n{verdict}\n  in {path}\n"
+            text = str(verdict)
+            if not verdict.passed:
+                text = f"\n{verdict}\n  in {printable(str(path))}\n"
             print(text, flush=True)
     passed = sum(graded.passed for graded in verdicts)
     if args.json:
@@ -98,7 +105,7 @@ def _copy(folder: Path, names: list[str], seed: str) -> int:
     if without:
         print(f"left out, since they have no variant: {', '.join(without)}")
     if not written:
-        raise ValueError("none of these exercises has a variant")
+        raise ValueError(NO_VARIANT)
     if len(names) == 1:
         folder = next(iter(written)).parent
     option = f" --variant {seed}" if seed else ""
@@ -131,6 +138,30 @@ def _files(names: list[str]) -> list[Path]:
         else:
             raise ValueError(f"there is no file or folder {path}")
     return paths
+
+
+def _answers(paths: list[Path]) -> list[Path]:
+    """Return the files that are named after exercises, and say which are not.
+
+    Raises
+    ------
+    ValueError
+        If there are files, and none of them is.
+    """
+    answers = []
+    messages = []
+    for path in paths:
+        try:
+            find(name_of(path))
+        except ValueError as error:
+            messages.append(f"{printable(str(path))}: {error}")
+        else:
+            answers.append(path)
+    if messages and not answers:
+        raise ValueError(messages[0])
+    for message in messages:
+        print(f"left out: {message}", file=sys.stderr)
+    return answers
 
 
 def add_parsers(commands: Commands) -> None:

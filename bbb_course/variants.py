@@ -21,18 +21,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .exercise import Answer, Argument, Exercise, Formula, Unusable
+from .exercise import Answer, Argument, Exercise, Formula, Unusable, Wrong
 from .keys import CHAPTERS, find
 from .marks import marked_part, with_marked_part
 
 __all__ = ["Replacement", "Variation", "check_seed", "chosen", "combinations", "find_variant",
            "index_of", "n_variants", "seed_of", "solution_of", "varied"]  # fmt: skip
 
-SEED = re.compile(r"[\w.-]{1,40}", re.ASCII)
+SEED = re.compile(r"\w[\w.-]{0,39}", re.ASCII)
 LINE = "Variant {seed} of this exercise. "  # begins the second paragraph of a statement
 SEED_IN_FILE = re.compile(rb"^Variant ([\w.-]{1,40}) of this exercise\. ", re.MULTILINE)
 MAX_HEAD = 20_000  # bytes of a file in which its seed is looked for
 STATEMENT_WIDTH = 98  # letters a line
+OPERATOR = re.compile(r" ([-+*/=<>]|<=|>=) ")  # stays between what it connects
 BOOK_S = "this answers the book's exercise; asked for is another: {asks}"
 ANOTHER = "this answers another variant of the exercise; asked for is: {asks}"
 
@@ -75,7 +76,9 @@ class Variation:
     returns : str
         Names of the blocks, separated by spaces, where they are others.
     drops_mistakes : bool
-        Whether what is said of known mistakes would not be true here.
+        Whether no sentence about a known mistake would be true here.
+    untrue : tuple of str
+        Words of the sentences that would not be true here.
     """
 
     asks: str
@@ -86,6 +89,7 @@ class Variation:
     arguments: Mapping[str, Replacement] = field(default_factory=dict)
     returns: str = ""
     drops_mistakes: bool = False
+    untrue: tuple[str, ...] = ()
 
 
 Axes = Sequence[Sequence[Variation]]
@@ -141,11 +145,13 @@ def check_seed(seed: str) -> str:
     Raises
     ------
     ValueError
-        If it has other characters than letters, digits, '_', '-' and '.', or more than 40.
+        If it has other characters than letters, digits, '_', '-' and '.', or more than 40, or
+        begins with '-' or '.'.
     """
     if not SEED.fullmatch(seed):
         raise ValueError(
-            f"a seed has 1 to 40 letters, digits, '_', '-' and '.'; this is {seed!r}"
+            "a seed has 1 to 40 letters, digits, '_', '-' and '.', and begins with none of the "
+            f"last two; this is {seed!r}"
         )
     return seed
 
@@ -271,13 +277,24 @@ def _varied_once(exercise: Formula, variation: Variation) -> Formula:
         written=written,
         arguments=arguments,
         returns=returns,
-        wrong=() if variation.drops_mistakes else exercise.wrong,
+        wrong=_mistakes_of(exercise, variation),
         slopes={blocks[b]: renamed.get(by, by) for b, by in exercise.slopes.items()},
         edge_cases=tuple(map(converted, exercise.edge_cases)),
         extremes=tuple(
             (*converted(tuple(case)), after(right))
             for *case, right in exercise.extremes
         ),
+    )
+
+
+def _mistakes_of(exercise: Formula, variation: Variation) -> tuple[Wrong, ...]:
+    """Return the known mistakes whose sentences are true in the variation."""
+    if variation.drops_mistakes:
+        return ()
+    return tuple(
+        mistake
+        for mistake in exercise.wrong
+        if not any(word in mistake.says for word in variation.untrue)
     )
 
 
@@ -370,4 +387,7 @@ def _wrapped(paragraph: str) -> str:
     is_prose = not re.search(r'^\s|"""|^#|^import|^def ', paragraph, re.MULTILINE)
     if not is_prose:
         return paragraph
-    return textwrap.fill(paragraph, STATEMENT_WIDTH, break_on_hyphens=False)
+    # a line that begins with a minus would be an item of a list in a notebook
+    glued = OPERATOR.sub("\0\\1\0", " ".join(paragraph.split()))
+    wrapped = textwrap.fill(glued, STATEMENT_WIDTH, break_on_hyphens=False)
+    return wrapped.replace("\0", " ")

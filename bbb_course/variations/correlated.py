@@ -305,8 +305,10 @@ AXES: dict[str, Any] = {
             Variation(
                 asks="Return standard deviations in the place of variances.",
                 after="(returned[0], returned[1] ** 0.5, returned[2])",
+                returns="mean sd draw",
                 drops_mistakes=True,
                 statement={
+                    "mean, variance, draw : ndarray (P,)": "mean, sd, draw : ndarray (P,)",
                     "the variances (P,) of single weights,": (
                         "the standard deviations (P,) of single weights,"
                     ),

@@ -39,7 +39,7 @@ AXES: dict[str, Any] = {
                     "sigma = np.log(1 + np.exp(rho))": "sigma = np.exp(rho)",
                     SIGMOID: " * sigma",
                 },
-                drops_mistakes=True,
+                untrue=("softplus",),
             )
         ],
         [in_bits({"in nats.": "in bits."}, n_blocks=3)],

@@ -276,7 +276,7 @@ AXES: dict[str, Any] = {
                     ),
                 },
                 {f"sigma = {SOFTPLUS}": "sigma = np.exp(rho)", SIGMOID: " * sigma"},
-                drops_mistakes=True,
+                untrue=("softplus", "sigmoid"),
             )
         ],
         [

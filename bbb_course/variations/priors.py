@@ -304,7 +304,11 @@ AXES: dict[str, Any] = {
                 "The variance v0 = s0^2 of the first layer is given.",
                 {
                     "s0, s1 and H are numbers.": "v0 = s0^2, s1 and H are numbers.",
-                    "s0, s1 : float": "v0, s1 : float\n        v0 is s0^2.",
+                    "s0, s1 : float": "v0, s1 : float",
+                    "Standard deviations of weights and biases of the first": (
+                        "v0 is s0^2; s0 and s1 are the standard deviations\n        "
+                        "of weights and biases of the first"
+                    ),
                 },
             )
         ],

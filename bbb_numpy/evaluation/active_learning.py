@@ -50,8 +50,12 @@ def information_gain(learner: Any, X: Any) -> Array:
         raise ValueError(
             "the noise has no variance, Student's t with df <= 2; choose another likelihood"
         )
+    # where the mean is certain nothing is told, even without noise, as of counts of rate 0
+    ratio = np.zeros(noise.shape)
     with np.errstate(divide="ignore"):
-        ratio = np.square(distribution.epistemic / noise)
-    gains = 0.5 * np.log1p(ratio)  # D84
+        np.divide(
+            distribution.epistemic, noise, out=ratio, where=distribution.epistemic > 0
+        )
+    gains = 0.5 * np.log1p(np.square(ratio))  # D84
     total: Array = gains.reshape(len(gains), -1).sum(axis=1)
     return total

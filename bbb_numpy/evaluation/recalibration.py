@@ -23,7 +23,8 @@ __all__ = [
 ]
 
 MODERATE = Numbers(low=-1e150, high=1e150)
-ROUNDING = 1e-12  # relative; coverage * (N + 1) is a whole number if it is this near
+# Relative distance from a whole number within which coverage * (N + 1) is one
+RANK_TOLERANCE = 1e-12
 N_BISECTIONS = 60  # of an interval that holds 1 / temperature
 MAX_INVERSE_TEMPERATURE = 2.0**20
 
@@ -155,9 +156,9 @@ def conformal_rank(n_rows: int, coverage: float) -> int:
     ValueError
         If there are fewer than coverage / (1 - coverage) rows: no finite bound has the probability.
     """
-    rank = ceil(coverage * (n_rows + 1) * (1.0 - ROUNDING))  # D77
+    rank = ceil(coverage * (n_rows + 1) * (1.0 - RANK_TOLERANCE))  # D77
     if rank > n_rows:
-        needed = ceil(coverage / (1.0 - coverage) * (1.0 - ROUNDING))
+        needed = ceil(coverage / (1.0 - coverage) * (1.0 - RANK_TOLERANCE))
         raise ValueError(
             f"coverage={coverage} needs at least {needed} held-out rows; got {n_rows}, with which "
             f"only an infinite interval has it. Hold out more rows, or ask for a coverage of at "

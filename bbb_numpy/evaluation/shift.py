@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..numeric.layout import Array
-from ..numeric.validation import Numbers, accepts
+from ..numeric.validation import COUNT, Numbers, accepts
 
 __all__ = ["WeightedMean", "density_ratio", "effective_rows", "weighted_mean"]
 
@@ -67,6 +67,7 @@ def weighted_mean(values: Any, weights: Any) -> WeightedMean:
     return WeightedMean(mean, error, rows)
 
 
+@accepts(n_here=COUNT, n_there=COUNT)
 def density_ratio(proba: Any, n_here: int, n_there: int) -> Array:
     """Return importance weights (N,) from a classifier that tells two samples apart (D85).
 

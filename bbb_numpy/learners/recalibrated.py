@@ -78,6 +78,18 @@ class HeldOutCalibration(BaseEstimator):
         labels: Array = self.estimator_.classes_
         return labels
 
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of X, of the fitted estimator."""
+        n_features: int = self.estimator_.n_features_in_
+        return n_features
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names (d_in,) of the columns of X, of an estimator that was fitted to a data frame."""
+        names: NDArray[np.object_] = self.estimator_.feature_names_in_
+        return names
+
     def fit(self, X: Any, y: Any) -> Self:
         """Hold rows out at random, fit a clone of the estimator to the others, and calibrate it.
 
@@ -98,6 +110,10 @@ class HeldOutCalibration(BaseEstimator):
             If too few rows are held out, or the estimator cannot be fitted to the others.
         """
         share = proper_fraction("held_out", self.held_out)
+        if y is None:
+            raise ValueError(
+                "calibration requires y to be passed; the target y is None"
+            )
         X, y = shuffle(X, y, random_state=self.random_state)
         n_held_out = ceil(share * len(y))
         self._check(n_held_out)
@@ -109,7 +125,7 @@ class HeldOutCalibration(BaseEstimator):
 
     def _calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Calibrate `estimator_` by held-out rows."""
-        if hasattr(self.estimator_, "exposure_scale_"):
+        if hasattr(_innermost(self.estimator_), "exposure_scale_"):
             raise ValueError(
                 "the estimator was fitted with an exposure, which is not supported here; model "
                 "y / exposure, with sample_weight=exposure"
@@ -149,9 +165,27 @@ class HeldOutCalibration(BaseEstimator):
         proba: Array = self.estimator_.predict_proba(X)
         return proba
 
-    def _codes(self, y: Any) -> NDArray[np.intp]:
-        """Return the positions (N,) of labels in `classes_`; raise ValueError for unknown ones."""
+    def _codes(self, y: Any, n_rows: int) -> NDArray[np.intp]:
+        """Return the positions (N,) of labels in `classes_`.
+
+        Parameters
+        ----------
+        y : array-like (N,) or (N, 1)
+            Labels.
+        n_rows : int
+            Number N of rows of the predictions.
+
+        Raises
+        ------
+        ValueError
+            If there is not one label for each row, or an unknown one.
+        """
         labels = np.asarray(y)
+        if labels.shape not in [(n_rows,), (n_rows, 1)]:
+            raise ValueError(
+                f"y must hold a label for each of {n_rows} rows; got shape {labels.shape}"
+            )
+        labels = labels.reshape(n_rows)
         codes = np.minimum(
             np.searchsorted(self.classes_, labels), len(self.classes_) - 1
         )
@@ -162,6 +196,30 @@ class HeldOutCalibration(BaseEstimator):
                 "was not fitted to; hold out other rows, by random_state"
             )
         return codes
+
+
+def _innermost(estimator: Any) -> Any:
+    """Return the fitted estimator that predicts, inside of pipelines and of other calibrations."""
+    while True:
+        if isinstance(estimator, HeldOutCalibration):
+            estimator = estimator.estimator_
+        elif hasattr(estimator, "steps"):
+            estimator = estimator.steps[-1][1]
+        else:
+            return estimator
+
+
+def _targets_like(predictions: Array, y: Any) -> Array:
+    """Return targets in float64 of the shape of predictions; raise ValueError if they have another.
+
+    One output may stand in a column (N, 1), as estimators take it too.
+    """
+    targets = np.asarray(y, float)
+    if targets.shape not in [predictions.shape, (*predictions.shape, 1)]:
+        raise ValueError(
+            f"y must have the shape of the predictions, {predictions.shape}; got {targets.shape}"
+        )
+    return targets.reshape(predictions.shape)
 
 
 class Recalibrated(HeldOutCalibration):
@@ -223,12 +281,13 @@ class Recalibrated(HeldOutCalibration):
         if is_classifier(self.estimator_):
             log_proba = self._log_proba(X)
             self.temperature_ = fit_temperature(
-                log_proba, self._codes(y), sample_weight
+                log_proba, self._codes(y, len(log_proba)), sample_weight
             )
             return
-        fitted = getattr(self.estimator_, "estimator_", None)
+        learner = _innermost(self.estimator_)
+        fitted = getattr(learner, "estimator_", None)
         likelihood = getattr(getattr(fitted, "model", None), "likelihood", None)
-        is_log = getattr(self.estimator_, "target_", "identity") == "log"
+        is_log = getattr(learner, "target_", "identity") == "log"
         if is_log or getattr(likelihood, "target_kind", "real") != "real":
             raise ValueError(
                 "a factor on standard deviations suits real targets on their own scale; for counts "
@@ -243,7 +302,7 @@ class Recalibrated(HeldOutCalibration):
         self.sd_factor_ = fit_sd_factor(
             mean.reshape(n_rows, -1),
             sd.reshape(n_rows, -1),
-            np.reshape(y, (n_rows, -1)),
+            _targets_like(mean, y).reshape(n_rows, -1),
             sample_weight,
         )
 
@@ -317,14 +376,17 @@ class Recalibrated(HeldOutCalibration):
         """
         check_is_fitted(self)
         if is_classifier(self.estimator_):
-            codes = self._codes(y)
-            proba = self.predict_proba(X)
-            return np.log(proba[np.arange(len(codes)), codes])
+            logits = self._log_proba(X) / self.temperature_
+            codes = self._codes(y, len(logits))
+            logits -= logits.max(axis=1, keepdims=True)
+            observed: Array = logits[np.arange(len(codes)), codes]
+            return observed - np.log(np.exp(logits).sum(axis=1))
         mean = self.estimator_.predict(X)
+        targets = _targets_like(mean, y)
         factor = self._factor(mean)
         # density of the unstretched y times its slope, 1 / factor (D76)
         log_density = self.estimator_.log_predictive_density(
-            X, mean + (y - mean) / factor
+            X, mean + (targets - mean) / factor
         )
         corrected: Array = log_density - np.log(self.sd_factor_).sum()
         return corrected
@@ -364,6 +426,10 @@ class Conformal(HeldOutCalibration):
         The fitted estimator.
     bound_ : ndarray () or (K,)
         Largest score of a target that is inside, for each output.
+    coverage_ : float
+        `coverage` for which `bound_` was found; another one counts from the next fit.
+    conformity_score_ : str
+        `conformity_score` for which `bound_` was found.
     n_calibration_rows_ : int
         Number N of held-out rows.
     """
@@ -415,27 +481,25 @@ class Conformal(HeldOutCalibration):
         conformal_quantile(np.zeros(n_rows), self.coverage)
 
     def _measure(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Set the bound of the scores."""
+        """Set the bound of the scores, and for what it is one."""
+        self.coverage_ = self.coverage
+        self.conformity_score_ = self.conformity_score
         if is_classifier(self.estimator_):
-            codes = self._codes(y)
             proba = self.estimator_.predict_proba(X)
+            codes = self._codes(y, len(proba))
             scores = 1.0 - proba[np.arange(len(codes)), codes]
         else:
             low, high, unit = self._prediction(X)
-            if low.shape != np.shape(y):
-                raise ValueError(
-                    f"y must have the shape of the predictions, {low.shape}; got {np.shape(y)}"
-                )
-            targets = np.asarray(y, float)
+            targets = _targets_like(low, y)
             scores = np.maximum(low - targets, targets - high) / unit  # D77
-        self.bound_ = conformal_quantile(scores, self.coverage)
+        self.bound_ = conformal_quantile(scores, self.coverage_)
 
     def _prediction(self, X: Any) -> tuple[Array, Array, Any]:
         """Return ends of intervals of the estimator, (N,) or (N, K), and the unit of the score."""
-        if self.conformity_score == "interval":
-            ends = self.estimator_.predict_interval(X, self.coverage)
+        if self.conformity_score_ == "interval":
+            ends = self.estimator_.predict_interval(X, self.coverage_)
             return ends[..., 0], ends[..., 1], 1.0
-        if self.conformity_score == "sd":
+        if self.conformity_score_ == "sd":
             mean, sd = self.estimator_.predict(X, return_std=True)
             if not (np.isfinite(sd).all() and (sd > 0).all()):
                 raise ValueError(

@@ -12,7 +12,7 @@ from .fit_report import NEGLIGIBLE_DENSITY, STRONG_EVIDENCE
 __all__ = ["TARGET_SCALES", "choose_target"]
 
 TARGET_SCALES = ("identity", "log", "auto")  # values of the learner's argument `target`
-MAX_JUDGED_ROWS = 10_000  # largest number of rows that are judged
+MAX_ROWS_OF_CHOICE = 10_000  # largest number of rows that are judged
 
 
 def choose_target(x: Array, y: Array) -> str:
@@ -29,7 +29,7 @@ def choose_target(x: Array, y: Array) -> str:
     """
     if not (y > 0).all():
         return "identity"
-    rows = slice(None, None, -(-len(y) // MAX_JUDGED_ROWS))
+    rows = slice(None, None, -(-len(y) // MAX_ROWS_OF_CHOICE))
     gain = 0.0
     for column in y[rows].T[..., None]:  # (N, 1) each
         logs = np.log(column)

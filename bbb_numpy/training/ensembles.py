@@ -175,14 +175,36 @@ class _AnchoredPrior(Prior):
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
-        """Return the log density of `prior` at w - shift, (S,) in nats."""
+        """Return the log density of `prior` at w - shift, (S,) in nats.
+
+        Parameters
+        ----------
+        params : Params
+            Learned numbers of the prior: none.
+        w : ndarray (S, P)
+            Weights.
+        buffers : Buffers
+            Where the arrays of the computation are stored.
+        """
         shifted = w - self.shift.astype(w.dtype)  # |w - s eps'|^2 / (2 s^2) (D78)
         return self.prior.log_density(params, shifted, buffers)
 
     def add_vjp(
         self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
     ) -> None:
-        """Add the gradient of `prior`'s log density to `d_w`."""
+        """Add the gradient of `prior`'s log density to `d_w`.
+
+        Parameters
+        ----------
+        saved : Any
+            What `log_density` returned for the backward pass.
+        cotangent : ndarray (S,)
+            Derivative for the log density of each sample.
+        d_w : ndarray (S, P)
+            Derivative for the weights, which is added to.
+        d_params : Params
+            Derivatives for the learned numbers of the prior: none.
+        """
         self.prior.add_vjp(saved, cotangent, d_w, d_params)
 
 

@@ -21,7 +21,8 @@ def swag(snapshots: Any) -> tuple[LowRank, Array]:
     """Return the Gaussian of SWAG around snapshots of a path of descent (D80).
 
     Its covariance is half that of the snapshots plus half the diagonal of it (Maddox et al. 2019).
-    The variances are those of the snapshots, and the correlations half as large.
+    The variances are those of the snapshots, and the correlations half as large; the diagonal half
+    of a weight has a standard deviation of at least 1e-6.
 
     Parameters
     ----------

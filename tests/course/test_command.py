@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import nbformat
@@ -52,6 +53,28 @@ def test_a_right_answer_passes_and_a_wrong_one_is_told_why(answers, capsys):
     assert "this is exp(rho)" in out
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such a name")
+def test_a_folder_whose_name_cannot_be_shown_does_not_stop_the_others(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(sandbox, "grade_files", lambda paths, *options: map(grade_file, paths))
+    for folder in ("\udcff", "zoe"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "1_softplus.py").write_text("")
+    assert main(["grade", str(tmp_path)]) == 1
+    assert capsys.readouterr().out.count("it does not define softplus") == 2
+
+
+def test_a_stray_file_is_named_and_does_not_stop_the_others(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sandbox, "grade_files", lambda paths, *options: map(grade_file, paths))
+    for name in ("1_softplus.py", "3_notes.py"):
+        (tmp_path / name).write_text("")
+    assert main(["grade", "--json", str(tmp_path)]) == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["of"] == 1
+    assert "3_notes.py: no exercise is called 'notes'" in printed.err
+
+
 def test_verdicts_for_programs_are_json(answers, capsys, monkeypatch):
     in_this_process = lambda paths, *options: map(grade_file, paths)  # noqa: E731
     monkeypatch.setattr(sandbox, "grade_files", in_this_process)
@@ -76,7 +99,7 @@ def test_verdicts_for_programs_are_json(answers, capsys, monkeypatch):
         ([], "name a file or a folder of answers"),
         (["nothing_here.py"], "there is no file or folder nothing_here.py"),
         (["{}/empty"], "none of its files is numbered"),
-        (["{}/notes.py"], "no exercise is called 'notes'"),
+        (["{}/notes.py"], "notes.py: no exercise is called 'notes'"),
         (["{}/solutions"], "no exercise is called 'nothing'"),
         (["{}", "--export", "nbgrader"], "has no solution between its marks"),
         (["--copy", "{}", "13"], "no chapter is called '13'"),

@@ -98,6 +98,12 @@ def test_who_replaces_a_function_of_numpy_is_told(function, tmp_path, monkeypatc
     assert verdict.headline.startswith(f"it replaces numpy.{function} for everyone")
 
 
+def test_a_file_may_begin_with_the_mark_of_its_encoding(tmp_path):
+    path = tmp_path / "1_softplus.py"
+    path.write_text(RIGHT, encoding="utf-8-sig")
+    assert grade_file(path).passed
+
+
 def test_what_is_printed_in_a_proof_is_no_number_and_is_not_shown(capsys):
     def softplus(rho):
         print(type(rho[0]).__name__)

@@ -4,6 +4,7 @@ import ast
 import itertools
 import json
 import os
+import re
 
 import numpy as np
 import pytest
@@ -61,6 +62,7 @@ def check_statement(exercise, text):
     (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef))
     assert [argument.arg for argument in function.args.args] == list(exercise.arguments)
     statement = ast.get_docstring(tree)
+    assert not re.search(r"^[-+*] ", statement, re.MULTILINE)  # a list, in a notebook
     for name in exercise.arguments:
         assert name in statement, (name, statement)
     numpydoc = ast.get_docstring(function)
@@ -90,6 +92,14 @@ def test_more_than_forty_exercises_have_variants_and_the_page_says_which():
     for name, (*_, number) in zip(exercises(), rows, strict=True):
         assert number.strip() == f"{n_variants(name) or 'none'}"
     assert all(isinstance(find(name), Formula) for name in VARIED)
+
+
+@pytest.mark.parametrize("name", ["mean_and_variances", "swag", "covariance_of_functions"])
+def test_statements_name_their_results_and_no_line_is_an_item_of_a_list(name):
+    for variations in combinations(name):
+        exercise = varied(find(name), variations)
+        text = varied_solution(PATHS[name].read_text("utf-8"), exercise, variations, "2026")
+        check_statement(exercise, text)
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -138,6 +148,13 @@ def test_known_mistakes_are_told_in_a_variant_or_are_right_there(name):
             answer = exercise.edited(mistake)
             if answer is not None and not passes(exercise, answer):
                 assert judge_formula(exercise, answer).verdict == "known mistake", mistake
+
+
+def test_of_known_mistakes_only_the_sentences_that_are_untrue_are_left_out():
+    with_exp = varied(find("value_and_gradient"), chosen("value_and_gradient", "autumn"))
+    said = [mistake.says for mistake in with_exp.wrong]
+    assert any("the score is counted twice" in sentence for sentence in said)
+    assert not any("softplus" in sentence or "sigmoid" in sentence for sentence in said)
 
 
 def test_a_seed_makes_a_set_of_which_every_statement_is_another():
@@ -246,6 +263,7 @@ def test_a_copied_answer_does_not_pass_whatever_seed_its_file_names(submitted, c
     [
         (["--list", "--variant", "a seed"], "a seed has 1 to 40 letters"),
         (["--list", "--variant", "../x"], "a seed has 1 to 40 letters"),
+        (["--list", "--variant=-a"], "a seed has 1 to 40 letters"),
         (["--list", "--variant", '"); import os; ("'], "a seed has 1 to 40 letters"),
     ],
 )
@@ -265,9 +283,12 @@ def test_a_list_says_which_variant_a_seed_makes(capsys):
         assert chosen(name, "2026")[0].asks in line
 
 
-def test_exports_of_a_variant_are_graded_as_it(tmp_path):
+def test_exports_of_a_variant_are_graded_as_it(tmp_path, capsys):
     typed = ["grade", str(PATHS["softplus"]), str(PATHS["powerball"]), "--variant", "7"]
     for form in ("otter", "nbgrader"):
+        alone = ["grade", str(PATHS["powerball"]), "--variant", "7", "--export", form]
+        assert main([*alone, "--out", str(tmp_path)]) == 2
+        assert "none of these exercises has a variant" in capsys.readouterr().err
         assert main([*typed, "--export", form, "--out", str(tmp_path)]) == 0
     (notebook,) = (tmp_path / "source").rglob("*.ipynb")
     statement, answer, tests = json.loads(notebook.read_text("utf-8"))["cells"]

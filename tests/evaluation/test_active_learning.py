@@ -54,6 +54,14 @@ def test_of_numbers_it_is_the_formula_and_of_classes_the_epistemic_part():
         information_gain(heavy, x)
 
 
+def test_a_row_with_neither_doubt_nor_noise_tells_nothing():
+    class Counts:
+        def predict_distribution(self, X):
+            return Predictive(np.zeros(2), np.array([0.0, 0.1]), np.zeros(2))
+
+    assert information_gain(Counts(), None).tolist() == [0.0, np.inf]
+
+
 @pytest.mark.equation("D84")
 def test_a_class_tells_by_simulation_what_is_said():
     # two weight vectors, equally probable: the posterior after a label, and its divergence

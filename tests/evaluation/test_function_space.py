@@ -154,6 +154,24 @@ def test_rows_have_as_many_columns_as_the_network_reads():
     with pytest.raises(ValueError, match="others must have shape"):
         gp_kernel(model, X, [[1.0]])
     assert gp_kernel(model, np.zeros((0, 2))).shape == (0, 0)
+    for call in (gp_kernel, excess_kurtosis):
+        with pytest.raises(ValueError, match="x must be between"):
+            call(model, [[1e80, 0.0]])  # its fourth power is infinite
+        assert np.isfinite(call(model, [[1e50, 0.0]])).all()
+
+
+@pytest.mark.equation("D81")
+@pytest.mark.parametrize("activation", ["tanh", "gelu"])
+@pytest.mark.parametrize("correlation", [-1.0, -0.99, 0.5, 1.0])
+def test_the_trapezoidal_rule_has_the_error_that_is_stated_at_the_largest_scales(
+    activation, correlation, monkeypatch
+):
+    variances = np.array([9.9**2])
+    numbers = (activation, correlation * variances[:, None], variances, variances)
+    product = function_space._expected_products(*numbers)
+    monkeypatch.setattr(function_space, "N_NODES", 481)
+    error = abs(product - function_space._expected_products(*numbers))
+    assert error < 0.003 * function_space._expected_squares(activation, variances)
 
 
 def test_many_rows_are_integrated_in_blocks_of_the_same_numbers(monkeypatch):

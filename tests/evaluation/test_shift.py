@@ -60,6 +60,8 @@ def test_weights_from_a_classifier_are_the_ratio_of_densities():
     assert np.allclose(density_ratio(odds / (1 + odds), n_here, n_there), ratio_of_normals(x, 0.7))
     with pytest.raises(ValueError, match="do not overlap there, and no weight helps"):
         density_ratio([0.5, 1.0], 10, 10)
+    with pytest.raises(ValueError, match="n_there must be"):
+        density_ratio([0.5], 10, 0)
     with pytest.raises(ValueError, match="weights are 0 in every row"):
         effective_rows([0.0, 0.0])
 

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import Pipeline
 from small_learners import class_blobs, classifier, regression_rows, regressor
 
 from bbb_numpy import Conformal, Recalibrated
@@ -168,6 +169,8 @@ def test_both_are_scikit_learn_estimators_around_learners(wrapper):
     )
     assert is_classifier(model)
     assert not hasattr(model, "predict_interval")
+    assert model.n_features_in_ == 2
+    assert model.feature_names_in_.tolist() == ["u", "v"]
     assert model.predict_proba(pd.DataFrame(x, columns=["u", "v"])).shape == (60, 3)
     assert model.score(pd.DataFrame(x, columns=["u", "v"]), y) > 0.5
 
@@ -213,7 +216,7 @@ def test_what_cannot_be_guaranteed_is_refused_in_words():
     with pytest.raises(ValueError, match="coverage"):
         Conformal(line, 1.0).calibrate(x, y)
     with pytest.raises(ValueError, match="y must have the shape"):
-        Conformal(line, 0.5).calibrate(x, y[:, None])
+        Conformal(line, 0.5).calibrate(x, np.stack([y, y], axis=1))
     with pytest.raises(ValueError, match="held-out rows have the class 'c'"):
         Conformal(Odds().fit(None, None), 0.5).calibrate(x, np.resize(["a", "c"], 12))
     counts = regressor(likelihood="poisson").fit(x, np.arange(12), exposure=2.0)
@@ -223,9 +226,51 @@ def test_what_cannot_be_guaranteed_is_refused_in_words():
     counts = regressor(likelihood="poisson").fit(x, np.arange(12))
     with pytest.raises(ValueError, match="for counts and target='log' use Conformal"):
         Recalibrated(counts).calibrate(x, np.arange(12))
-    assert Conformal(counts, 0.5).calibrate(x, np.arange(12)).predict_interval(x).shape == (12, 2)
+    conformal = Conformal(counts, 0.5).calibrate(x, np.arange(12))
+    assert conformal.predict_interval(x).shape == (12, 2)
+    for hidden in (conformal, Pipeline([("last", counts)])):
+        with pytest.raises(ValueError, match="for counts and target='log' use Conformal"):
+            Recalibrated(hidden).calibrate(x, np.arange(12))
     with pytest.raises(NotFittedError):
         Conformal(Line(), 0.5).calibrate(x, y)
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        Conformal(Line(), 0.5).fit(x, None)
+
+
+def test_targets_of_another_shape_are_refused_and_one_column_is_taken():
+    x, y = rows(40, 0)
+    better = Recalibrated(Line().fit(None, None)).calibrate(x, y)
+    for targets in (y[:1], np.stack([y, y], axis=1)):
+        with pytest.raises(ValueError, match="y must have the shape of the predictions"):
+            better.calibrate(x, targets)
+        with pytest.raises(ValueError, match="y must have the shape of the predictions"):
+            better.log_predictive_density(x, targets)
+    assert better.calibrate(x, y[:, None]).sd_factor_ == better.calibrate(x, y).sd_factor_
+    x, y = labels(40, 0)
+    for wrapper in (Conformal, Recalibrated):
+        model = wrapper(Odds().fit(None, None))
+        with pytest.raises(ValueError, match="a label for each of 40 rows; got shape"):
+            model.calibrate(x, y[:20])
+        assert vars(model.calibrate(x, y[:, None])) == vars(
+            wrapper(model.estimator).calibrate(x, y)
+        )
+
+
+def test_arguments_that_are_set_later_count_from_the_next_fit():
+    x, y = rows(40, 0)
+    model = Conformal(Line().fit(None, None), COVERAGE).calibrate(x, y)
+    intervals = model.predict_interval(x)
+    model.set_params(coverage=0.5, conformity_score="absolute")
+    assert (model.predict_interval(x) == intervals).all()
+    assert (model.calibrate(x, y).predict_interval(x) != intervals).any()
+
+
+def test_the_log_density_of_a_class_stays_finite_where_its_probability_is_0():
+    x, y = np.array([[-230.0], [1.0], [-1.0], [0.5]]), np.array(["b", "b", "a", "a"])
+    model = Recalibrated(Odds().fit(None, None)).calibrate(x[1:], y[1:])
+    model.temperature_ = 0.5
+    assert model.predict_proba(x)[0, 1] == 0
+    assert np.isclose(model.log_predictive_density(x, y)[0], -2 * 690)
 
 
 @pytest.mark.slow

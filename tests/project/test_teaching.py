@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 
@@ -13,6 +12,7 @@ from project.book import ROOT
 
 from bbb_course.keys import find, name_of
 from bbb_course.templates import SOLUTIONS, solution_paths
+from bbb_course.variants import chosen, solution_of
 from bbb_course.workload import effort
 
 TEXT = teaching.PAGE.read_text("utf-8")
@@ -104,6 +104,27 @@ def test_the_files_to_grade_are_the_homework_of_the_week_and_its_points_are_righ
         assert int(points) == len(graded) + len(hard)
 
 
+def test_the_points_add_up_and_the_hard_exercises_and_the_example_of_a_seed_are_as_stated():
+    points = [int(number) for number in re.findall(r"\*\*Grade\*\* with `.*?`: (\d+) points", TEXT)]
+    assert f"{' + '.join(map(str, points))} = {sum(points)} points" in TEXT
+    homework = [
+        path for cell in column(FOUR_WEEKS, "homework") for path in teaching.exercise_paths(cell)
+    ]
+    hard = [
+        f"{path.parent.name[:2]}/{path.name[0]}"
+        for path in homework
+        if effort(name_of(path)).level == "hard"
+    ]
+    (listed,) = re.findall(
+        r"two where `--list` says hard \(of the four weeks (.*?)\)", TEXT, re.DOTALL
+    )
+    assert re.findall(r"\d\d/\d", listed) == sorted(hard, key=listed.index)
+    assert "*autumn* has Laplace's prior and sigma = exp(rho) in 02/5" in TEXT
+    asks = " ".join(variation.asks for variation in chosen("value_and_gradient", "autumn"))
+    assert "The prior is Laplace's" in asks
+    assert "sigma is exp(rho)" in asks
+
+
 def test_the_practice_is_what_the_plan_sets_in_class():
     for table, planned in zip(TIMED[1:], column(FOUR_WEEKS, "in class"), strict=True):
         done = [path for cell in column(table, "they do") for path in teaching.exercise_paths(cell)]
@@ -128,17 +149,23 @@ def test_every_preset_that_it_shows_exists():
 
 
 @pytest.mark.slow
-def test_the_loop_that_grades_a_class_writes_a_file_for_each_student(tmp_path):
-    (loop,) = re.findall(r"^```sh\n(mkdir -p marks\n.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+def test_the_command_that_grades_a_class_grades_what_each_student_handed_in(tmp_path):
+    (command,) = re.findall(r"^```sh\n(cd handed-in.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
     exercises = teaching.exercise_paths(column(FOUR_WEEKS, "homework")[0])
-    handed_in = {"anna maria": exercises, "ben": exercises[:1]}
+    handed_in = {"anna maria": exercises, "ben": exercises[:1], "cem": []}
     for student, paths in handed_in.items():
+        folder = tmp_path / "handed-in" / student
+        folder.mkdir(parents=True)
         for path in paths:
-            copy = tmp_path / "handed-in" / student / path.relative_to(SOLUTIONS)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, copy)
-    command = f'bbb-numpy() {{ {shlex.quote(sys.executable)} -m bbb_numpy "$@"; }}\n'
-    subprocess.run(["bash", "-c", command + loop], cwd=tmp_path, check=True, timeout=120)
-    for student, paths in handed_in.items():
-        marks = json.loads((tmp_path / "marks" / f"{student}.json").read_text("utf-8"))
-        assert marks["passed"] == marks["of"] == len(paths)
+            copy = folder / path.relative_to(SOLUTIONS)
+            copy.parent.mkdir(exist_ok=True)
+            text = path.read_text("utf-8")
+            copy.write_text(solution_of(text, name_of(path), "autumn"), "utf-8")
+    program = f'bbb-numpy() {{ {shlex.quote(sys.executable)} -m bbb_numpy "$@"; }}\n'
+    subprocess.run(["bash", "-c", program + command], cwd=tmp_path, check=True, timeout=120)
+    marks = json.loads((tmp_path / "week1.json").read_text("utf-8"))
+    assert marks["passed"] == marks["of"] == sum(map(len, handed_in.values()))
+    students = [answer["file"].partition("/")[0] for answer in marks["answers"]]
+    assert {name: students.count(name) for name in handed_in} == {
+        student: len(paths) for student, paths in handed_in.items()
+    }

@@ -14,7 +14,7 @@ variance.
 
 Hint: precisions add up. D8 does the same for many weights.
 
-Read: D8 in derivations/why.md.
+Read: One weight, and Bayes' rule in derivations.md; D8 in derivations/why.md.
 """
 
 import numpy as np

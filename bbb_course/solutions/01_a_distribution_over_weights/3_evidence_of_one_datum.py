@@ -10,7 +10,8 @@ write down without an integral; the evidence is its density at the y that was me
 Shapes: y, x, prior and noise are numbers, the last two standard deviations. Return the log density,
 in nats, with all constants: log N(y; 0, v) = -y^2 / (2 v) - log(2 pi v) / 2.
 
-Read: D8 in derivations/why.md; M20 in derivations/model-checking.md.
+Read: One weight, and Bayes' rule in derivations.md; D8 in derivations/why.md; M20 in
+derivations/model-checking.md.
 """
 
 import numpy as np

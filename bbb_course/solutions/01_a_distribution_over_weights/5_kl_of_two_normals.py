@@ -16,7 +16,7 @@ Shapes: four numbers; sd and prior are standard deviations. Return KL(q || p).
 
 Hint: check it with q = p.
 
-Read: D18 in derivations/estimators.md.
+Read: One weight, and Bayes' rule in derivations.md; D18 in derivations/estimators.md.
 """
 
 import numpy as np
