@@ -267,11 +267,10 @@ def learned_prior_scale(w: Any, t: Any) -> Any:
         "(x @ z + 1)": {
             "(x @ z)": "the bias of the first layer is the same at both inputs: it adds s0^2."
         },
-        "np.arccos(c)": {
-            "np.pi - np.arccos(c)": "the angle is that of opposite inputs: equal ones have 0.",
-        },
         "np.sin(t) + (np.pi - t) * c": {
-            "np.sin(t) + t * c": "pi - t is the angle in which both units are on; t is the rest.",
+            "np.sin(t) + t * c": (
+                "pi - t is the angle in which both units are on; t, the rest, is 0 at equal inputs."
+            ),
             "(np.pi - t) * c": (
                 "the sine is missing: at t = pi / 2, where z is independent, nothing is left."
             ),
