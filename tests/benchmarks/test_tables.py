@@ -207,7 +207,7 @@ def test_no_class_counts_as_impossible(monkeypatch):
 
 def test_the_faster_gaussian_process_is_that_of_scikit_learn():
     kernel = ConstantKernel() * Matern(np.ones(2), nu=1.5) + WhiteKernel()
-    y = np.sin(X[:, 0]) + RNG.normal(0.0, 0.3, 90)
+    y = np.sin(X[:, 0]) + np.random.default_rng(0).normal(0.0, 0.3, 90)
     arguments = {"normalize_y": True, "n_restarts_optimizer": 1, "random_state": 0}
     fast = tables_peers.MaternProcess(kernel, **arguments).fit(X, y)
     slow = GaussianProcessRegressor(kernel, **arguments).fit(X, y)

@@ -1,5 +1,6 @@
 """proofs.md has a row for every equation: its proof, its code, and a test that carries its tag."""
 
+import pytest
 from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA
 from project.book import DEFINED, ENTRIES, ROOT, Entry, claims, textbook_tags
 from project.proofs import PAGE, Proof, codes, page, proofs, textbook_proofs
@@ -51,5 +52,11 @@ def test_each_proof_by_algebra_carries_the_one_tag_that_it_proves_or_is_run_for_
                 assert len(tags) == 1, (path.name, test, tags)
 
 
-def test_the_page_is_the_generated_one() -> None:
-    assert PAGE.read_text("utf-8") == page(), "run python tests/project/proofs.py"
+@pytest.fixture(scope="module")
+def generated_page() -> str:
+    """The page, for which all tests and packages are read."""
+    return page()
+
+
+def test_the_page_is_the_generated_one(generated_page: str) -> None:
+    assert PAGE.read_text("utf-8") == generated_page, "run python tests/project/proofs.py"
