@@ -85,10 +85,12 @@ def test_far_left_the_slope_of_q_at_fixed_weights_is_rounded_and_not_called_prov
 # --- values
 
 
-# of all pairs these two take more than a second
+# of all pairs these four take more than a second
 DEAR_PAIRS = [
     ("full-rank", "negative-binomial"),
     ("full-rank", "zero-inflated-negative-binomial"),
+    ("mean-field", "negative-binomial"),
+    ("mean-field", "zero-inflated-negative-binomial"),
 ]
 VALUE_PAIRS = [
     pytest.param(*pair, marks=pytest.mark.slow if pair in DEAR_PAIRS else ())

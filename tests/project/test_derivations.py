@@ -1,7 +1,6 @@
 """The derivations, the code and the tests speak of the same equations, and links lead somewhere."""
 
 import re
-from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -103,13 +102,19 @@ def test_a_chapter_and_its_exercises_lead_to_each_other() -> None:
             assert row in led, f"{link.target} does not lead to {row}"
 
 
-@pytest.mark.parametrize("carried", [tags_in_code, marked_tags])
+@pytest.fixture(scope="module", params=[tags_in_code, marked_tags])
+def tags_by_file(request: pytest.FixtureRequest) -> dict[str, set[str]]:
+    """Return the tags of all files of the packages, or of the tests, which are read once."""
+    tags: dict[str, set[str]] = request.param()
+    return tags
+
+
 def test_every_equation_is_in_the_code_and_has_a_test_and_these_name_no_other(
-    carried: Callable[[], dict[str, set[str]]],
+    tags_by_file: dict[str, set[str]],
 ) -> None:
-    undefined = {path: tags - set(DEFINED) for path, tags in carried().items()}
+    undefined = {path: tags - set(DEFINED) for path, tags in tags_by_file.items()}
     assert not any(undefined.values()), undefined
-    assert not set(DEFINED) - set().union(*carried().values())
+    assert not set(DEFINED) - set().union(*tags_by_file.values())
 
 
 def test_no_test_claims_more_equations_than_it_can_notice_being_wrong() -> None:
