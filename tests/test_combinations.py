@@ -97,7 +97,7 @@ def rounded(case, found):
     )
 
 
-@examples(60, derandomize=True, database=None)
+@examples(50, derandomize=True, database=None)
 @given(data=st.data(), which=st.sampled_from(VALID))
 def test_a_random_part_of_the_matrix_agrees_with_central_differences_to_1e_6(data, which):
     found = check_case(data.draw(small_cases(which)), "central", max_coordinates=6)
