@@ -14,6 +14,7 @@ from ..evaluation.recalibration import (
     fit_temperature,
     temper,
 )
+from ..numeric.elementary import log_softmax
 from ..numeric.layout import Array
 from ..numeric.validation import proper_fraction
 from .base import (  # they come from scikit-learn; without it, base says how to install it
@@ -376,11 +377,10 @@ class Recalibrated(HeldOutCalibration):
         """
         check_is_fitted(self)
         if is_classifier(self.estimator_):
-            logits = self._log_proba(X) / self.temperature_
-            codes = self._codes(y, len(logits))
-            logits -= logits.max(axis=1, keepdims=True)
-            observed: Array = logits[np.arange(len(codes)), codes]
-            return observed - np.log(np.exp(logits).sum(axis=1))
+            log_proba = log_softmax(self._log_proba(X) / self.temperature_)
+            codes = self._codes(y, len(log_proba))
+            observed: Array = log_proba[np.arange(len(codes)), codes]
+            return observed
         mean = self.estimator_.predict(X)
         targets = _targets_like(mean, y)
         factor = self._factor(mean)
