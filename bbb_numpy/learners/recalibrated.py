@@ -38,6 +38,10 @@ __all__ = ["Conformal", "HeldOutCalibration", "Recalibrated", "innermost"]
 
 SCORE = OneOf("interval", "sd", "absolute")
 TINY = float(np.finfo(np.float64).tiny)
+EPS = float(np.finfo(np.float64).eps)
+# Share of an interval's length, and of a probability, by which the predictions of one row may
+# differ between batches of rows (float32): less than this does not decide who is inside
+ROUNDING = 1e-6
 
 
 def _is_regressor(wrapper: HeldOutCalibration) -> bool:
@@ -118,7 +122,7 @@ class HeldOutCalibration(BaseEstimator):
         Raises
         ------
         ValueError
-            If too few rows are held out, or the estimator cannot be fitted to the others.
+            If too few rows are held out, or the estimator has not what is needed.
         """
         share = proper_fraction("held_out", self.held_out)
         if y is None:
@@ -337,7 +341,8 @@ class Recalibrated(HeldOutCalibration):
     def _log_proba(self, X: Any) -> Array:
         """Return log probabilities (N, C) of the estimator; those of 0 as the smallest float."""
         if hasattr(self.estimator_, "predict_log_proba"):
-            log_proba = self.estimator_.predict_log_proba(X)
+            with np.errstate(divide="ignore"):
+                log_proba = self.estimator_.predict_log_proba(X)
             return np.maximum(log_proba, np.log(TINY))
         return np.log(np.maximum(self.estimator_.predict_proba(X), TINY))
 
@@ -508,6 +513,14 @@ class Conformal(HeldOutCalibration):
     def _check(self, n_rows: int) -> None:
         """Raise ValueError unless the arguments are valid and `n_rows` held-out rows are enough."""
         SCORE("conformity_score", self.conformity_score)
+        needs_interval = self.conformity_score == "interval" and not is_classifier(
+            self.estimator
+        )
+        if needs_interval and not hasattr(self.estimator, "predict_interval"):
+            raise ValueError(
+                f"{type(self.estimator).__name__} has no predict_interval, which "
+                "conformity_score='interval' needs; use 'sd' or 'absolute'"
+            )
         conformal_quantile(np.zeros(n_rows), self.coverage)
 
     def _measure(self, X: Any, y: Any, sample_weight: Any) -> None:
@@ -579,10 +592,12 @@ class Conformal(HeldOutCalibration):
         """
         check_is_fitted(self)
         low, high, unit = self._prediction(X)
-        low, high = low - self.bound_ * unit, high + self.bound_ * unit
-        # an interval that shrinks by more than its width is a point
         middle = 0.5 * (low + high)
-        return np.stack([np.minimum(low, middle), np.maximum(high, middle)], axis=-1)
+        # an interval that shrinks by more than its width is a point
+        reach = np.maximum(0.5 * (high - low) + self.bound_ * unit, 0.0)
+        # targets that are tied with the bound stay inside, however ends are rounded
+        reach = (1.0 + ROUNDING) * reach + 4.0 * EPS * np.abs(middle)
+        return np.stack([middle - reach, middle + reach], axis=-1)
 
     @for_classes
     def predict_set(self, X: Any) -> NDArray[np.bool_]:
@@ -601,5 +616,5 @@ class Conformal(HeldOutCalibration):
         """
         check_is_fitted(self)
         proba = self.estimator_.predict_proba(X)
-        inside: NDArray[np.bool_] = 1.0 - proba <= self.bound_
+        inside: NDArray[np.bool_] = 1.0 - proba <= self.bound_ + ROUNDING
         return inside

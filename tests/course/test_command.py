@@ -102,7 +102,8 @@ def test_verdicts_for_programs_are_json(answers, capsys, monkeypatch):
         (["{}/notes.py"], "notes.py: no exercise is called 'notes'"),
         (["{}/solutions"], "no exercise is called 'nothing'"),
         (["{}", "--export", "nbgrader"], "has no solution between its marks"),
-        (["--copy", "{}", "13"], "no chapter is called '13'"),
+        (["--copy", "{}", "13"], "no chapter or exercise is called '13'"),
+        (["--copy", "{}", "02/1", "02/17"], "no chapter or exercise is called '02/17'"),
         (["--copy", "{}/notes.py"], "notes.py/01_a_distribution_over_weights: "),
     ],
 )
@@ -138,6 +139,16 @@ def test_templates_are_copied_and_no_file_is_overwritten(tmp_path, capsys):
     assert first == f"{tmp_path / CHAPTER}: templates written: 6"
     assert second == f"{tmp_path / '03_training'}: templates written: 5"
     assert shlex.split(then)[-1] == str(tmp_path)
+
+
+def test_homework_is_copied_by_exercises_of_several_chapters(tmp_path, capsys):
+    names = ["11/1", "02/5", f"{CHAPTER}/6_backward_pass", "03/1", "02/5", "10/6"]
+    assert main(["grade", "--copy", str(tmp_path), "--variant", "7", *names]) == 0
+    assert "no variant: check_a_sampler" in capsys.readouterr().out
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*.py"))] == [
+        f"{CHAPTER}/5_value_and_gradient.py", f"{CHAPTER}/6_backward_pass.py",
+        "03_training/1_step_of_descent.py", "11_model_checking/1_crps_of_draws.py",
+    ]  # fmt: skip
 
 
 def test_an_export_for_otter_is_a_test_file_that_fails_with_the_diagnosis(tmp_path, capsys):
