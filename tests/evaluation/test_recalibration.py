@@ -52,6 +52,8 @@ def test_the_temperature_has_the_least_loss_of_the_held_out_rows(seed, too_large
     assert np.isclose(fit_temperature(logits[repeated], codes[repeated]), 1 / best, rtol=1e-9)
     shifted = logits + np.arange(60)[:, None]
     assert np.isclose(fit_temperature(shifted, codes, weights), 1 / best, rtol=1e-6)
+    for unit in (1e-12, 1e40):
+        assert np.isclose(fit_temperature(unit * logits, codes, weights), unit / best, rtol=1e-9)
     tempered = temper(logits, 1 / best)
     assert np.allclose(tempered.sum(axis=1), 1)
     assert (tempered.argmax(axis=1) == logits.argmax(axis=1)).all()

@@ -13,6 +13,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
+from sklearn.tree import DecisionTreeClassifier
 from small_learners import class_blobs, classifier, regression_rows, regressor
 
 from bbb_numpy import Conformal, Recalibrated
@@ -97,6 +98,29 @@ def test_sets_of_classes_hold_the_label_as_often_as_said_and_may_be_empty():
     assert abs(np.mean(shares) - 20 / 25) < 3 * np.std(shares) / np.sqrt(100)
     wrapper.bound_ = 0.4
     assert wrapper.predict_set(np.array([[0.0], [1.0]])).tolist() == [[False] * 2, [False, True]]
+
+
+@pytest.mark.equation("D77")
+@pytest.mark.parametrize("score", ["interval", "sd", "absolute"])
+def test_targets_that_are_tied_with_the_bound_are_inside_however_it_is_rounded(score):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        x = np.full((60, 1), rng.uniform(0, 2))
+        y = rng.choice([0.1, 0.2, 0.7, 1.1, 1.3], 60)
+        wrapper = Conformal(Line().fit(None, None), COVERAGE, score).calibrate(x, y)
+        assert covered(wrapper.predict_interval(x), y) >= COVERAGE
+
+
+@pytest.mark.equation("D77")
+def test_probabilities_that_are_rounded_otherwise_in_another_batch_leave_the_sets():
+    class Rounded(Odds):
+        def predict_proba(self, X):
+            return super().predict_proba(X) - 1e-7 * (len(X) == 1)
+
+    x = np.full((40, 1), 0.2)
+    wrapper = Conformal(Rounded().fit(None, None)).calibrate(x, np.repeat(["a", "b"], 20))
+    assert wrapper.predict_set(x).all()
+    assert wrapper.predict_set(x[:1]).all()
 
 
 @pytest.mark.equation("D77")
@@ -213,6 +237,8 @@ def test_what_cannot_be_guaranteed_is_refused_in_words():
         ValueError, match="conformity_score must be one of 'interval', 'sd', 'absolute'"
     ):
         Conformal(line, conformity_score="cqr").calibrate(x, y)
+    with pytest.raises(ValueError, match=r"Pipeline has no predict_interval, .* use 'sd' or"):
+        Conformal(Pipeline([("last", LinearRegression())]), 0.5).fit(x, y)
     with pytest.raises(ValueError, match="coverage"):
         Conformal(line, 1.0).calibrate(x, y)
     with pytest.raises(ValueError, match="y must have the shape"):
@@ -271,6 +297,9 @@ def test_the_log_density_of_a_class_stays_finite_where_its_probability_is_0():
     model.temperature_ = 0.5
     assert model.predict_proba(x)[0, 1] == 0
     assert np.isclose(model.log_predictive_density(x, y)[0], -2 * 690)
+    x, y = labels(80, 0)
+    tree = Recalibrated(DecisionTreeClassifier()).fit(x, y)  # states 0 and 1
+    assert np.isfinite(tree.log_predictive_density(x, y)).all()
 
 
 @pytest.mark.slow
