@@ -32,7 +32,7 @@ from ..exercise import formula, given, positive, real, unit
         "ratio if ratio < 1 else 1 + 0 * ratio": {
             "ratio": "the minimum with 1 is missing: it is a probability.",
             "ratio / (1 + ratio)": (
-                "this is Barker's rule: valid, but it refuses more than it must; asked for is "
+                "the rule is Barker's: valid, but it refuses more than it must; asked for is "
                 "Metropolis and Hastings'."
             ),
         },
