@@ -204,6 +204,7 @@ def scale_mixture_prior(w: Any, a: Any, s1: Any, s2: Any) -> Any:
                 "the slope of log(prior) is missing: then the scale grows without end."
             ),
             "1 - np.sum(w**2)": "log(prior) is counted once; every weight has one.",
+            "-len(w) - np.sum(w**2)": "the sign of the slope of log(prior).",
             "len(w) + np.sum(w**2)": (
                 "the sign of the square's slope: a wider prior makes w^2 / s^2 smaller."
             ),

@@ -191,6 +191,9 @@ def leapfrog(q: Any, r: Any, step: Any, slope: Any) -> Any:
             ),
         },
         "new_log_pi - new_r @ new_r / 2 - (log_pi - r @ r / 2)": {
+            "new_log_pi + new_r @ new_r / 2 - (log_pi + r @ r / 2)": (
+                "the signs of the kinetic energies: the log density falls by them."
+            ),
             "new_log_pi - log_pi": (
                 "the kinetic energies are missing: this is right for a symmetric walk, not for a "
                 "trajectory."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..exercise import positive, real
@@ -110,7 +111,9 @@ def _prior_with_mean(mean: int) -> Variation:
     )
 
 
-def _activation(asks: str, formula: str, value: str, slope: str) -> Variation:
+def _activation(
+    asks: str, formula: str, value: str, slope: str, wrong: Mapping[str, str]
+) -> Variation:
     return changed(
         asks,
         {
@@ -136,6 +139,7 @@ def _activation(asks: str, formula: str, value: str, slope: str) -> Variation:
         wrong={
             f".T) * {slope}": {
                 ".T) * (z0 > 0)": "this is ReLU's derivative; the activation is another (K39).",
+                **{f".T) * {other}": says for other, says in wrong.items()},
             },
         },
     )
@@ -147,6 +151,9 @@ def _leaky(slope: float) -> Variation:
         f"max(z0, {slope} z0)",
         f"np.where(z0 > 0, z0, {slope} * z0)",
         f"np.where(z0 > 0, 1.0, {slope})",
+        {
+            f"np.where(z0 > 0, 1.0, -{slope})": "the sign of the slope where a unit is off (K39)."
+        },
     )
 
 
@@ -390,6 +397,7 @@ AXES: dict[str, Any] = {
                         "pi * np.sign(w * 1.0) / prior**2": (
                             "the prior's slope is sign(w) / prior: prior is not squared."
                         ),
+                        "pi * w / prior": "the slope of |w| is the sign of w, not w.",
                         "pi * w / prior**2": "this is the slope of a Gaussian prior (K21).",
                     },
                     "+ np.log(2) - LOG_2PI / 2": {
@@ -448,18 +456,28 @@ AXES: dict[str, Any] = {
                 "tanh(z0)",
                 "np.tanh(z0)",
                 "(1 - a0**2)",
+                {
+                    "(1 - z0**2)": "a stands in tanh's derivative, 1 - a^2, not z (K39).",
+                    "(1 + a0**2)": "the sign: tanh has the derivative 1 - a^2 (K39).",
+                    "(a0 * (1 - a0))": "this is the sigmoid's derivative; tanh's is 1 - a^2.",
+                },
             ),
             _activation(
                 "The activation is the square of ReLU.",
                 "ReLU(z0)^2",
                 "(z0 * (z0 > 0)) ** 2",
                 "(2 * z0 * (z0 > 0))",
+                {
+                    "(z0 * (z0 > 0))": "the 2 is missing: z^2 has the slope 2 z (K39).",
+                    "(2 * z0)": "units that are off pass no slope: z > 0 is missing (K39).",
+                },
             ),
             _activation(
                 "The activation is softplus.",
                 "log(1 + exp(z0))",
                 "np.log(1 + np.exp(z0))",
                 "(1 / (1 + np.exp(-z0)))",
+                {"(1 / (1 + np.exp(z0)))": "the sign of z in the sigmoid (K24)."},
             ),
         ],
         [

@@ -166,8 +166,12 @@ NOISES = {
         "-2 * (y - f) / (noise**2 + (y - f) ** 2)",
         {
             "-(y - f) / (noise**2 + (y - f) ** 2)": "the 2 is missing: r^2 has the slope 2 r.",
-            "-2 * (y - f) / (1 + (y - f) ** 2 / noise**2)": (
-                "the chain rule: r^2 has the slope -2 (y - f) / noise^2 for f."
+            **dict.fromkeys(
+                [
+                    "-2 * (y - f) / (1 + (y - f) ** 2 / noise**2)",
+                    "-2 * (y - f) / noise / (1 + (y - f) ** 2 / noise**2)",
+                ],
+                "the chain rule: r^2 has the slope -2 (y - f) / noise^2 for f.",
             ),
         },
         {"log(2 pi) / 2": "log pi"},
@@ -195,6 +199,9 @@ def _noise_of(name: str) -> Variation:
         untrue=("the sign: y - f", "in the slope", "the slope is", "is taken for 1"),
         restated=noise.restated,
         wrong={
+            "2 * np.log(1": {
+                "np.log(1": "1 + exp(-r) is squared: its logarithm counts twice."
+            },
             f"value, {noise.slope}": {
                 f"value, -({noise.slope})": "the sign: y - f falls with f.",
                 f"value, ({noise.slope}) / len(y)": (
@@ -369,6 +376,9 @@ AXES: dict[str, Any] = {
                             "sigmoid, the slope of softplus (K24)."
                         ),
                         "1 / (1 + np.exp(-z))": "the count is missing in the slope.",
+                        "rate - y": (
+                            "this would be the slope if z were the logarithm of the rate."
+                        ),
                         "(rate - y) / (1 + np.exp(-z))": (
                             "the slope for the logarithm of the rate is multiplied by the slope "
                             "of softplus; it is divided by the rate first."

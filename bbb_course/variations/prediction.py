@@ -173,6 +173,9 @@ AXES: dict[str, Any] = {
                     "(mu**3 + 3 * mu * sigma**2 + sigma**3) * x**3": (
                         "E[eps^3] is 0: there is no sigma^3."
                     ),
+                    "(mu**2 + sigma**2) ** 1.5 * x**3": (
+                        "this is E[w^2] to the power 3/2; it is above 0 where mu is 0."
+                    ),
                     "(mu + sigma) ** 3 * x**3": "this is w^3 at w = mu + sigma.",
                 },
             ),
@@ -193,6 +196,9 @@ AXES: dict[str, Any] = {
                     ),
                     "(mu**2 + sigma**2) ** 2 * x**4": (
                         "this is the square of E[w^2]; the mean of the squares is larger."
+                    ),
+                    "(mu**4 + 6 * mu**2 * sigma**2 + 3 * sigma**2) * x**4": (
+                        "E[(w - mu)^4] is 3 sigma^4: the square of the variance."
                     ),
                     "(mu + sigma) ** 4 * x**4": "this is w^4 at w = mu + sigma.",
                 },
@@ -215,6 +221,9 @@ AXES: dict[str, Any] = {
                     ),
                     "np.exp(mu * x - sigma**2 * x**2 / 2)": (
                         "the sign of sigma^2: by Jensen's inequality the mean is the larger one."
+                    ),
+                    "np.exp(mu * x + sigma * x / 2)": (
+                        "sigma x is not squared: w x has the variance sigma^2 x^2."
                     ),
                     "np.exp(mu * x + sigma * x)": "this is exp(w x) at w = mu + sigma.",
                 },

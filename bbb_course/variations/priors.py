@@ -169,6 +169,9 @@ AXES: dict[str, Any] = {
                         "w**2": "the prior's scale is forgotten beside w^2.",
                     },
                     ", 2 * w / (prior**2 + w**2)": {
+                        ", 2 * w / prior**2 / (1 + w**2)": (
+                            "the prior's scale is forgotten below: 1 + w^2 / prior^2 divides."
+                        ),
                         ", w / (prior**2 + w**2)": "the 2 is missing: w^2 has the slope 2 w.",
                         ", 2 * w / (1 + w**2 / prior**2)": (
                             "the chain rule: w^2 / prior^2 has the slope 2 w / prior^2."
@@ -283,6 +286,11 @@ AXES: dict[str, Any] = {
                         "np.exp(-abs(w) / s1)": (
                             "1 / s1 of the first density is missing: the components would not be "
                             "densities (R4)."
+                        ),
+                    },
+                    "np.sign(w * 1.0) * (wide / s1 + (1 - wide) / s2)": {
+                        "wide * w / s1**2 + (1 - wide) * w / s2**2": (
+                            "these are the forces of Gaussians, w / s^2; Laplace's are sign(w) / s."
                         ),
                     },
                     "np.sign(w * 1.0) * ": {

@@ -13,6 +13,11 @@ def _rate_of_rho(factor: int) -> Variation:
     return Variation(
         asks=f"rho moves with {factor} times the learning rate of mu.",
         before=f"d_rho = {factor} * d_rho",
+        wrong={
+            f"d_rho = {factor} * d_rho": {
+                f"d_rho = d_rho / {factor}": f"rho moves {factor} times faster, not slower.",
+            },
+        },
         statement={
             "eta is a number, the learning rate.": (
                 f"eta is a number, the learning rate of mu; that of rho is {factor} eta."
@@ -75,6 +80,13 @@ def _weight_decay(rate: float) -> Variation:
                     "the decay is not multiplied by the learning rate."
                 ),
                 f"theta + 2 * {rate} * eta * theta - eta": "the decay has the other sign.",
+                f"theta + {rate} * eta * theta - eta": "theta itself does not decay.",
+            },
+            "new_m = beta1": {
+                f"grad = grad + {rate} * theta\n    new_m = beta1": (
+                    "the decay is added to the gradient, and averaged with it; AdamW leaves it out "
+                    "of the averages."
+                ),
             },
         },
         statement={

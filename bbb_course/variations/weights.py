@@ -60,6 +60,9 @@ def _mean_of_measurements(number: int) -> Variation:
                 f"(abs(x) * variance**0.5 + noise / {number}**0.5) ** 2": (
                     "standard deviations are added; of independent numbers the variances add up."
                 ),
+                f"(x**2 * variance + noise**2) / {number}": (
+                    "w is the same in all measurements: of the noise alone there is a mean."
+                ),
                 f"x**2 * variance + noise**2 * {number}": (
                     "this is the variance of a sum; a mean varies less than one measurement."
                 ),
