@@ -241,6 +241,7 @@ def _print_next(
 def predict(args: argparse.Namespace) -> int:
     """Predict every row of a table with a stored model."""
     from ..learners.checkpoint import load
+    from ..learners.recalibrated import innermost
 
     check_outputs([args.model, args.data], args.output, picture=args.plot)
     if args.data.endswith(".npz") and not args.model.endswith(".npz"):
@@ -248,13 +249,14 @@ def predict(args: argparse.Namespace) -> int:
             f"MODEL must come before DATA: bbb-numpy predict {args.data} {args.model}"
         )
     model = load(args.model)
-    names = getattr(model, "feature_names_in_", None)
+    learner = innermost(model)  # of a calibration; of a learner itself
+    names = getattr(learner, "feature_names_in_", None)
     if names is None:  # the learner was fitted to an array, in Python
         raise TableError(
             f"{args.model} was fitted without column names; use it from Python, or fit it with "
             "bbb-numpy fit"
         )
-    columns = getattr(model, "columns_", tuple(Column(name) for name in names))
+    columns = getattr(learner, "columns_", tuple(Column(name) for name in names))
     is_classifier = hasattr(model, "classes_")
     if args.exposure and not hasattr(model, "exposure_scale_"):
         raise ValueError(
@@ -264,6 +266,17 @@ def predict(args: argparse.Namespace) -> int:
         raise ValueError(
             f"{args.model} predicts classes, which have probabilities and no interval; leave "
             "--interval out"
+        )
+    coverage = getattr(model, "coverage_", args.interval)
+    if args.interval not in (None, coverage):
+        raise ValueError(
+            f"{args.model} has intervals of the coverage {coverage}; leave --interval out, or "
+            "calibrate it for another one"
+        )
+    if args.plot and learner is not model:
+        raise ValueError(
+            f"--plot draws the bands of a model that is not calibrated; {args.model} is, leave "
+            "--plot out"
         )
     if args.plot:
         _check_plot(list(names), is_classifier)
@@ -280,7 +293,9 @@ def predict(args: argparse.Namespace) -> int:
     if args.exposure:
         exposure["exposure"] = exposure_values(rows, args)
     predicted_columns: Any = partial(_moments, coverage=args.interval)
-    if is_classifier:
+    if learner is not model:
+        predicted_columns = partial(_calibrated, coverage=args.interval)
+    elif is_classifier:
         predicted_columns = _class_probabilities
     if copied:
         one_row = {name: values[:1] for name, values in exposure.items()}
@@ -301,7 +316,7 @@ def predict(args: argparse.Namespace) -> int:
         write_text(Path(args.output), text)
     if args.plot:
         _plot(model, inputs, "prediction", args.plot)
-    _print_novelty(model, inputs)
+    _print_novelty(learner, inputs)
     return 0
 
 
@@ -357,6 +372,11 @@ def _moments(
         ends = model.predict_interval(inputs, coverage, exposure=exposure)
         columns["lower"] = ends[..., 0]
         columns["upper"] = ends[..., 1]
+    return _split_outputs(columns)
+
+
+def _split_outputs(columns: dict[str, Array]) -> dict[str, Array]:
+    """Return columns (N,) as they are, and of those (N, K) one for each output, ``mean_0`` ..."""
     if columns["mean"].ndim == 1:
         return columns
     return {
@@ -366,18 +386,51 @@ def _moments(
     }
 
 
+def _calibrated(
+    model: Any, inputs: DataFrame, coverage: float | None
+) -> dict[str, Array]:
+    """Return the predictions of a `Conformal` or `Recalibrated` for all rows, by column name.
+
+    Those of `Conformal` are the intervals of its own coverage, or for classes which of them are in
+    the set; `Recalibrated` has total standard deviations, and intervals unless `coverage` is None.
+    """
+    is_conformal = hasattr(model, "bound_")
+    if hasattr(model, "classes_"):
+        columns = _proba_columns(model.classes_, model.predict_proba(inputs))
+        if is_conformal:
+            sets = model.predict_set(inputs)
+            for k, label in enumerate(model.classes_.tolist()):
+                columns[f"in_set_{label}"] = sets[:, k]
+        return columns
+    if is_conformal:
+        columns = {"mean": model.predict(inputs)}
+        ends = model.predict_interval(inputs)
+    else:
+        mean, sd = model.predict(inputs, return_std=True)
+        columns = {"mean": mean, "total": sd}
+        ends = None if coverage is None else model.predict_interval(inputs, coverage)
+    if ends is not None:
+        columns |= {"lower": ends[..., 0], "upper": ends[..., 1]}
+    return _split_outputs(columns)
+
+
 def _class_probabilities(model: Any, inputs: DataFrame) -> dict[str, Array]:
     """Return most probable class, class probabilities and uncertainties of all rows, by column.
 
     The uncertainties are the entropy of the predictive and its epistemic part, in nats.
     """
     distribution = model.predict_distribution(inputs)
-    proba = distribution.proba
-    columns = {"prediction": model.classes_[np.argmax(proba, axis=1)]}
-    for k, label in enumerate(model.classes_.tolist()):
-        columns[f"probability_{label}"] = proba[:, k]
+    columns = _proba_columns(model.classes_, distribution.proba)
     columns["epistemic"] = distribution.epistemic
     columns["entropy"] = distribution.total
+    return columns
+
+
+def _proba_columns(labels: Array, proba: Array) -> dict[str, Array]:
+    """Return the most probable class (N,) and the probabilities (N, C) of all, by column name."""
+    columns = {"prediction": labels[np.argmax(proba, axis=1)]}
+    for k, label in enumerate(labels.tolist()):
+        columns[f"probability_{label}"] = proba[:, k]
     return columns
 
 
