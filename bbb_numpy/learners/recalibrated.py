@@ -38,7 +38,6 @@ __all__ = ["Conformal", "HeldOutCalibration", "Recalibrated", "innermost"]
 
 SCORE = OneOf("interval", "sd", "absolute")
 TINY = float(np.finfo(np.float64).tiny)
-EPS = float(np.finfo(np.float64).eps)
 # Share of an interval's length, and of a probability, by which the predictions of one row may
 # differ between batches of rows (float32): less than this does not decide who is inside
 ROUNDING = 1e-6
@@ -596,7 +595,7 @@ class Conformal(HeldOutCalibration):
         # an interval that shrinks by more than its width is a point
         reach = np.maximum(0.5 * (high - low) + self.bound_ * unit, 0.0)
         # targets that are tied with the bound stay inside, however ends are rounded
-        reach = (1.0 + ROUNDING) * reach + 4.0 * EPS * np.abs(middle)
+        reach *= 1.0 + ROUNDING
         return np.stack([middle - reach, middle + reach], axis=-1)
 
     @for_classes

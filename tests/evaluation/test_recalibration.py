@@ -5,7 +5,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import beta, kstest, norm
@@ -124,6 +124,7 @@ def test_impossible_standard_deviations_and_perfect_means_are_refused():
 
 @pytest.mark.equation("D77")
 @given(st.integers(1, 400), st.integers(1, 999))
+@example(49, 140)  # 0.14 times 50 is a float above 7
 def test_the_rank_is_that_of_whole_numbers_and_too_few_rows_are_told(n_rows, thousandths):
     exact = Fraction(thousandths, 1000)
     rank = ceil(exact * (n_rows + 1))

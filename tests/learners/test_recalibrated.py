@@ -28,7 +28,7 @@ class Line(RegressorMixin, BaseEstimator):
     """States x with a standard deviation of 1, whatever it is fitted to."""
 
     def fit(self, X, y):
-        self.fitted_ = True
+        self.seen_ = X
         return self
 
     def predict(self, X, return_std=False):
@@ -137,6 +137,53 @@ def test_a_group_and_a_shifted_row_have_no_guarantee():
     assert covered(intervals[far], y[1, far]) < 0.8
     shifted = x[1] + 4
     assert covered(equal.predict_interval(shifted), shifted[:, 0] + 1 + noise[1]) < 0.2
+
+
+@pytest.mark.equation("D77")
+def test_intervals_by_standard_deviations_that_are_right_but_for_a_factor_hold_everywhere():
+    class FiveTimesTooWide(Line):
+        def predict(self, X, return_std=False):
+            return X[:, 0], 5 * np.exp(X[:, 0])
+
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (2, 20_000, 1))
+    y = x[..., 0] + np.exp(x[..., 0]) * rng.standard_normal(x.shape[:2])
+    wrapper = Conformal(FiveTimesTooWide().fit(None, None), 0.9, "sd").calibrate(x[0], y[0])
+    intervals = wrapper.predict_interval(x[1])
+    for group in (x[1, :, 0] < -1.8, x[1, :, 0] > 1.8):
+        assert abs(covered(intervals[group], y[1, group]) - 0.9) < 0.04
+
+
+@pytest.mark.equation("D77")
+def test_right_intervals_are_left_and_those_that_shrink_below_nothing_are_points():
+    wrapper = Conformal(Line().fit(None, None), COVERAGE).calibrate(*rows(5000, 0))
+    assert abs(wrapper.bound_) < 0.1
+
+    class OfTwoWidths(Line):
+        def predict_interval(self, X, coverage):
+            return X[:, 0, None] + np.where(X[:, :1] > 1, 0.1, 2.0) * [-1, 1]
+
+    x = rows(100, 0)[0]
+    wrapper = Conformal(OfTwoWidths().fit(None, None), 0.5).calibrate(x, x[:, 0])
+    assert wrapper.bound_ == pytest.approx(-2)
+    low, high = wrapper.predict_interval(x).T
+    assert (low <= high).all()
+    assert np.allclose(low, high, atol=1e-5)
+
+
+def test_rows_are_held_out_at_random_and_weigh_what_they_are_said_to():
+    x = np.arange(400.0)[:, None]
+    wrapper = Conformal(Line(), random_state=0).fit(x, x[:, 0])
+    held_out = np.setdiff1d(x, wrapper.estimator_.seen_)
+    assert len(held_out) == 100
+    assert abs(held_out.mean() - 200) < 40
+    for model, (x, y) in ((Line(), rows(60, 0, 2.0)), (Odds(), labels(60, 0))):
+        weights = np.resize([0, 1, 3], 60)
+        learned = []
+        for arguments in ((x, y, weights), (np.repeat(x, weights, axis=0), np.repeat(y, weights))):
+            wrapper = Recalibrated(model.fit(None, None)).calibrate(*arguments)
+            learned.append(getattr(wrapper, "sd_factor_", None) or wrapper.temperature_)
+        assert np.isclose(*learned)
 
 
 @pytest.mark.equation("D76")
@@ -259,6 +306,10 @@ def test_what_cannot_be_guaranteed_is_refused_in_words():
             Recalibrated(hidden).calibrate(x, np.arange(12))
     with pytest.raises(NotFittedError):
         Conformal(Line(), 0.5).calibrate(x, y)
+    line.predict = lambda X, return_std: (X[:, 0], np.full(len(X), np.inf))
+    for wrapper in (Conformal(line, 0.5, "sd"), Recalibrated(line)):
+        with pytest.raises(ValueError, match=r"finite standard deviations|deviation is infinite"):
+            wrapper.calibrate(x, y)
     with pytest.raises(ValueError, match="requires y to be passed"):
         Conformal(Line(), 0.5).fit(x, None)
 
