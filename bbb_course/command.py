@@ -173,7 +173,10 @@ def add_parsers(commands: Commands) -> None:
         "fails. An answer is code, and grading runs it: in a process of its own with limits of "
         "time and memory, which are against accidents and no jail."
     )
-    text = "files, or folders of them; with --copy chapters by name or number, by default all"
+    text = (
+        "files, or folders of them; with --copy chapters such as 02 and exercises such as 02/5, "
+        "by default all"
+    )
     parser.add_argument("answers", nargs="*", metavar="FILE", help=text)
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument("--list", action="store_true", help="show all exercises")

@@ -16,8 +16,8 @@ from .alone import Unusable, describe
 from .processes import Ended
 
 __all__ = ["SPREADS", "VERDICTS", "Argument", "Exercise", "Finding", "Formula", "Raised",
-           "Unusable", "Verdict", "Wrong", "ask", "count", "formula", "given", "label", "logit",
-           "positive", "real", "shares", "unit", "zero_one"]  # fmt: skip
+           "Unusable", "Verdict", "Wrong", "ask", "count", "formula", "given", "known_mistakes",
+           "label", "logit", "positive", "real", "shares", "unit", "zero_one"]  # fmt: skip
 
 Array = NDArray[Any]
 Answer = Callable[..., Any]
@@ -229,6 +229,15 @@ class Wrong(NamedTuple):
     says: str
 
 
+def known_mistakes(edits: Mapping[str, Mapping[str, str]]) -> tuple[Wrong, ...]:
+    """Return the known mistakes of a table, as `formula` takes it."""
+    return tuple(
+        Wrong(old, new, says)
+        for old, sentences in edits.items()
+        for new, says in sentences.items()
+    )
+
+
 class Finding(NamedTuple):
     """What is known of one block of the answer."""
 
@@ -430,11 +439,7 @@ def formula(
     **arguments : Argument
         Arguments of the answer, by name.
     """
-    mistakes = tuple(
-        Wrong(old, new, message)
-        for old, edits in (wrong or {}).items()
-        for new, message in edits.items()
-    )
+    mistakes = known_mistakes(wrong or {})
 
     def formula_of(function: Answer) -> Formula:
         return Formula(

@@ -64,6 +64,7 @@ N_STABILITY_INPUTS = 100  # at which a right formula is searched for lost digits
 MAX_LOST_DIGITS = 3.0  # twelve of sixteen digits must be right
 N_LARGE = 40  # rows, weights or draws: more than a hard-coded loop or table has
 MAX_SHOWN = N_LARGE  # longer arrays are shown by their shape
+DIFFERENT_SIZES = (3, 5, 7, 11, 13)  # by which no factor is taken for another
 SIMPLEST = {"real": (0.0, 1.0), "logit": (0.0, 1.0), "positive": (1.0,)}
 OVERFLOWS = "the formula is right, but floats overflow or cancel"
 BY_ARGUMENTS = "what it returns may depend on its arguments only, not on earlier calls"
@@ -871,23 +872,73 @@ def _diagnosis(exercise: Formula, answer: Answer, block: int) -> str:
     """Return the sentence of the known mistake, pair of mistakes, or factor; '' if none fits."""
     if _agree_on_paths(exercise, answer, block):
         return ""  # a mistake that has a name shows there
-    general = (
-        (message, _after(exercise, change, block))
-        for message, change in _generic(exercise)
-    )
-    for message, candidate in itertools.chain(
-        exercise.elsewhere, _edited(exercise, 1), general, _edited(exercise, 2)
+    sizes = dict(zip(exercise.letters, DIFFERENT_SIZES, strict=False))
+    larger = replace(exercise, sizes={**exercise.sizes, **sizes})
+    copied = [
+        (message, other)
+        for message, other in exercise.elsewhere
+        if _is_copy(exercise, answer, other)
+    ]
+    for message, candidate, candidate_of_larger in _candidates(
+        exercise, larger, block, copied
     ):
         try:
             if not _compare(exercise, answer, candidate, block).same:
                 continue
-            if not _compare(exercise, candidate, exercise.right, block).same:
-                return (
-                    message  # else the answer is right there, and wrong for other sizes
-                )
+            if _compare(exercise, candidate, exercise.right, block).same:
+                continue  # the answer is right there, and wrong for other sizes
         except Unusable:  # the mistake gives another shape, or none
             continue
+        if _agrees_or_raises(larger, answer, candidate_of_larger, block):
+            return message
     return ""
+
+
+def _candidates(
+    exercise: Formula,
+    larger: Formula,
+    block: int,
+    copied: Sequence[tuple[str, Answer]],
+) -> Iterator[tuple[str, Answer, Answer]]:
+    """Yield the sentence of every mistake, its answer and that at larger sizes.
+
+    The most telling come first: a copy of the book's answer is told so, and one of another
+    variant's unless it is a known mistake. A block alone may be another's by a mistake.
+    """
+    book_s = exercise.elsewhere[:1]
+    first = [pair for pair in copied if pair in book_s]
+    for message, answer in itertools.chain(first, _edited(exercise, 1), copied):
+        yield message, answer, answer
+    pairs = zip(_generic(exercise), _generic(larger), strict=True)
+    for (message, change), (_, change_of_larger) in pairs:
+        yield (
+            message,
+            _after(exercise, change, block),
+            _after(larger, change_of_larger, block),
+        )
+    for message, answer in itertools.chain(exercise.elsewhere, _edited(exercise, 2)):
+        yield message, answer, answer
+
+
+def _is_copy(exercise: Formula, answer: Answer, other: Answer) -> bool:
+    """Return whether all blocks of two answers agree in floats."""
+    try:
+        return all(
+            _agree_on_paths(exercise, answer, block, other)
+            for block in range(len(exercise.returns))
+        )
+    except Unusable:
+        return False
+
+
+def _agrees_or_raises(
+    exercise: Formula, answer: Answer, reference: Answer, block: int
+) -> bool:
+    """Return whether two answers agree in floats, or one cannot take these sizes."""
+    try:
+        return _agree_on_paths(exercise, answer, block, reference)
+    except Exception:
+        return True
 
 
 def _edited(exercise: Formula, number: int) -> Iterator[tuple[str, Answer]]:
@@ -905,16 +956,15 @@ def _generic(exercise: Formula) -> Iterator[tuple[str, Callable[[Any], Any]]]:
     yield "it is twice what is right", lambda right: right * 2
     for letter in exercise.letters:
         size = exercise.sizes[letter]
-        if size > 2:
-            count = f"the number of {NAMES[letter]} {letter}"
-            yield (
-                f"it is divided by {count}, once too often",
-                partial(operator.mul, 1 / size),
-            )
-            yield (
-                f"it is multiplied by {count}, once too often",
-                partial(operator.mul, size),
-            )
+        count = f"the number of {NAMES[letter]} {letter}"
+        yield (
+            f"it is divided by {count}, once too often",
+            partial(operator.mul, 1 / size),
+        )
+        yield (
+            f"it is multiplied by {count}, once too often",
+            partial(operator.mul, size),
+        )
     yield "it is transposed", lambda right: right.T
     yield "it is the square of what is right", lambda right: right * right
     yield "it is one over what is right", lambda right: 1 / right

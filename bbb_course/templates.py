@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from .keys import CHAPTERS, name_of
+from .keys import name_of
 from .marks import BEGIN, END, template
 from .variants import n_variants, solution_of
 
@@ -19,28 +19,39 @@ __all__ = ["BEGIN", "END", "SOLUTIONS", "copy_templates", "solution_paths", "sol
 SOLUTIONS = Path(__file__).with_name("solutions")
 
 
-def solution_paths(chapters: Sequence[str] = ()) -> list[Path]:
+def solution_paths(names: Sequence[str] = ()) -> list[Path]:
     """Return the files of the solutions in the order of the book.
 
     Parameters
     ----------
-    chapters : sequence of str
-        Chapters by name, ``02_free_energy``, or number, ``02``. By default all.
+    names : sequence of str
+        Chapters by name, ``02_free_energy``, or number, ``02``; exercises of them by name,
+        ``02_free_energy/1_softplus``, or number, ``02/1``. By default all.
 
     Raises
     ------
     ValueError
-        If there is no such chapter.
+        If there is no such chapter or exercise.
     """
-    numbers = {name[:2]: name for name in CHAPTERS}
-    chosen = [numbers.get(chapter, chapter) for chapter in chapters]
-    for chapter in chosen:
-        if chapter not in CHAPTERS:
+    paths = sorted(SOLUTIONS.glob("*/*.py"))
+    if not names:
+        return paths
+    chosen: set[Path] = set()
+    for name in names:
+        chapter, _, exercise = name.partition("/")
+        matching = {
+            path
+            for path in paths
+            if chapter in (path.parent.name, path.parent.name[:2])
+            and exercise in ("", path.stem, path.stem.partition("_")[0])
+        }
+        if not matching:
             raise ValueError(
-                f"no chapter is called {chapter!r}; `bbb-numpy grade --list` shows them all"
+                f"no chapter or exercise is called {name!r}; `bbb-numpy grade --list` shows "
+                "them all"
             )
-    names = dict.fromkeys(chosen) or CHAPTERS
-    return [path for name in names for path in sorted((SOLUTIONS / name).glob("*.py"))]
+        chosen |= matching
+    return sorted(chosen)
 
 
 def solution_text(path: Path, seed: str = "") -> str:
@@ -67,7 +78,7 @@ def solution_text(path: Path, seed: str = "") -> str:
 
 
 def copy_templates(
-    folder: Path, chapters: Sequence[str] = (), seed: str = ""
+    folder: Path, names: Sequence[str] = (), seed: str = ""
 ) -> dict[Path, bool]:
     """Write the templates of exercises into a folder; existing files are kept.
 
@@ -75,8 +86,8 @@ def copy_templates(
     ----------
     folder : Path
         Made if missing; each chapter becomes a folder in it.
-    chapters : sequence of str
-        As `solution_paths` takes them.
+    names : sequence of str
+        Chapters and exercises, as `solution_paths` takes them.
     seed : str
         Seed of the variants to write, of the exercises that have any; '' for those of the book.
 
@@ -86,7 +97,7 @@ def copy_templates(
         For the file of each exercise, whether it was written: False if it existed.
     """
     written = {}
-    for path in solution_paths(chapters):
+    for path in solution_paths(names):
         if seed and not n_variants(name_of(path)):
             continue
         target = folder / path.relative_to(SOLUTIONS)

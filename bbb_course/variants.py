@@ -21,7 +21,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .exercise import Answer, Argument, Exercise, Formula, Unusable, Wrong
+from .exercise import (
+    Answer,
+    Argument,
+    Exercise,
+    Formula,
+    Unusable,
+    Wrong,
+    known_mistakes,
+)
 from .keys import CHAPTERS, find
 from .marks import marked_part, with_marked_part
 
@@ -75,10 +83,12 @@ class Variation:
         Arguments that are replaced.
     returns : str
         Names of the blocks, separated by spaces, where they are others.
-    drops_mistakes : bool
-        Whether no sentence about a known mistake would be true here.
     untrue : tuple of str
-        Words of the sentences that would not be true here.
+        Words of the sentences about known mistakes that would not be true here.
+    restated : mapping of str to str
+        Words of these sentences, and what to say in their place.
+    wrong : mapping of str to mapping
+        Further known mistakes, as `formula` takes them.
     """
 
     asks: str
@@ -88,8 +98,9 @@ class Variation:
     edits: Mapping[str, str] = field(default_factory=dict)
     arguments: Mapping[str, Replacement] = field(default_factory=dict)
     returns: str = ""
-    drops_mistakes: bool = False
     untrue: tuple[str, ...] = ()
+    restated: Mapping[str, str] = field(default_factory=dict)
+    wrong: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 Axes = Sequence[Sequence[Variation]]
@@ -288,14 +299,25 @@ def _varied_once(exercise: Formula, variation: Variation) -> Formula:
 
 
 def _mistakes_of(exercise: Formula, variation: Variation) -> tuple[Wrong, ...]:
-    """Return the known mistakes whose sentences are true in the variation."""
-    if variation.drops_mistakes:
-        return ()
-    return tuple(
-        mistake
-        for mistake in exercise.wrong
-        if not any(word in mistake.says for word in variation.untrue)
+    """Return the known mistakes in what the variation asks for, each with a true sentence."""
+    return (
+        *known_mistakes(variation.wrong),
+        *(
+            Wrong(
+                _with_edits(mistake.old, variation.edits),
+                _with_edits(mistake.new, variation.edits),
+                _with_edits(mistake.says, variation.restated),
+            )
+            for mistake in exercise.wrong
+            if not any(words in mistake.says for words in variation.untrue)
+        ),
     )
+
+
+def _with_edits(text: str, edits: Mapping[str, str]) -> str:
+    for old, new in edits.items():
+        text = text.replace(old, new)
+    return text
 
 
 def _with_statements(body: str, variation: Variation) -> str:

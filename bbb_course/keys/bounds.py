@@ -24,7 +24,7 @@ from ..exercise import formula, positive, real
                 "this is the ELBO again: the logarithm stands outside the mean."
             ),
             "np.mean(np.exp(log_weights))": (
-                "the logarithm is missing: this estimates the evidence, not its logarithm."
+                "the logarithm is missing: the evidence is estimated, not its logarithm."
             ),
         },
         "np.mean(log_weights), ": {
@@ -59,9 +59,9 @@ def importance_weighted_bound(log_weights: Any) -> Any:
                 "the weights of the gradient are those of alpha = 0: they have the power 1 - alpha."
             ),
             "e / np.sum(e) * (1 - alpha)": (
-                "the factor 1 - alpha cancels against 1 / (1 - alpha): the weights add up to 1."
+                "the factor 1 - alpha cancels against 1 / (1 - alpha)."
             ),
-            "e / np.mean(e)": "they add up to S; they must add up to 1.",
+            "e / np.mean(e)": "they are divided by the mean, not by the sum: S times too large.",
         },
         "(1 - alpha) * log_weights": {
             "alpha * log_weights": "the power is 1 - alpha, not alpha."

@@ -69,7 +69,7 @@ def crps_of_draws(draws: Any, y: Any) -> Any:
         "(low <= y) & (y <= high)": {
             "(y <= high)": "only the upper end is looked at.",
             "(low <= y)": "only the lower end is looked at.",
-            "(low > y) | (y > high)": "this is the share outside.",
+            "(low > y) | (y > high)": "inside and outside are exchanged.",
             "(abs(y - (low + high) / 2) <= (high - low))": (
                 "the interval is twice as wide: its half-width is half of high - low."
             ),
@@ -97,7 +97,7 @@ def coverage(low: Any, high: Any, y: Any) -> Any:
     edge_cases=[(50, 30)],  # whose factorials are no 64-bit integers
     wrong={
         "- (heads + tails) * np.log(0.5)": {
-            "": "the fair coin's evidence is missing: this is the log evidence of the other model.",
+            "": "the fair coin's evidence is missing: the log evidence of the other model is left.",
             "+ (heads + tails) * np.log(0.5)": (
                 "the sign of the fair coin's evidence: a ratio is a difference of logarithms."
             ),

@@ -43,7 +43,7 @@ AVERAGED_NOISE = (
             "": "softplus without its derivative: multiply by the sigmoid (K24).",
         },
         ", mu / prior**2,": {
-            ", mu,": "the prior's scale is forgotten in the slope for mu.",
+            ", mu / prior**0,": "the prior's scale is forgotten in the slope for mu.",
             ", mu / sigma**2,": REVERSED,
         },
         "np.log(prior / sigma) + (sigma**2 + mu**2) / (2 * prior**2)": {

@@ -16,14 +16,16 @@ from ..exercise import formula, positive, real
     wrong={
         "np.log(1 + np.exp(rho))": {
             "np.exp(rho)": (
-                "this is exp(rho): positive as well, but it grows without bound where softplus is "
-                "nearly rho."
+                "exp is taken for softplus: positive as well, but it grows without bound where "
+                "softplus is nearly rho."
             ),
             "np.log(1 + np.exp(-rho))": "the sign of rho: sigma must grow with rho.",
-            "1 / (1 + np.exp(-rho))": "this is the sigmoid, softplus's derivative (K24).",
+            "1 / (1 + np.exp(-rho))": (
+                "the sigmoid is taken for softplus, whose derivative it is (K24)."
+            ),
             "np.log(1 + np.exp(rho)) ** 2": "this is the variance sigma^2; asked for is sigma.",
-            "rho": "this is rho itself, which may be negative.",
-            "np.log(1 + rho**2)": "a square stands in place of exp(rho).",
+            "rho": "rho itself is taken for sigma; it may be negative.",
+            "np.log(1 + rho**2)": "a square stands in place of the exponential.",
         },
     },
 )
@@ -372,16 +374,18 @@ def value_and_gradient(
         ),
     ],
     wrong={
-        "(delta1 @ W1.T) * (z0 > 0)": {
-            "(delta1 * W1) * (z0 > 0)": (
+        "delta1 @ W1.T": {
+            "delta1 * W1": (
                 "K40's factors elementwise: delta times W1, entry by entry. With square matrices "
                 "it has the right shape and wrong values; the product of matrices is delta @ W1.T."
             ),
-            "(delta1 @ W1) * (z0 > 0)": (
+            "delta1 @ W1": (
                 "W1 is not transposed: backwards one goes from outputs to hidden units (K39)."
             ),
-            "delta1 @ W1.T": "ReLU without its derivative: units that are off pass no slope (K39).",
-            "(delta1 @ W1.T) * a0": (
+        },
+        ".T) * (z0 > 0)": {
+            ".T)": "ReLU without its derivative: units that are off pass no slope (K39).",
+            ".T) * a0": (
                 "the gate is multiplied by the activation; ReLU's slope is 1 where z > 0 (K39)."
             ),
         },

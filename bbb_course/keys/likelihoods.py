@@ -23,7 +23,7 @@ from ..exercise import count, formula, label, logit, positive, real, zero_one
     ],
     wrong={
         "-(y - f) / noise**2": {
-            "(y - f) / noise**2": "the sign: -(y - f), as y - f falls with f.",
+            "(y - f) / noise**2": "the sign: y - f falls with f.",
             "-(y - f)": "1 / noise^2 is missing in the slope.",
             "-(y - f) / noise": "noise is not squared in the slope.",
             "-(y - f) / noise**2 / len(y)": (
@@ -89,7 +89,7 @@ def gaussian_likelihood(f: Any, y: Any, noise: Any) -> Any:
                 "the 2 of exp(-2 t) comes down and cancels the half."
             ),
             "np.sum((y - f) ** 2) * np.exp(-3 * t)": (
-                "this is the slope for sigma = exp(t), in part; for t it is multiplied by sigma."
+                "the square has its slope for sigma; for log sigma it is multiplied by sigma."
             ),
         },
         "-(y - f) * np.exp(-2 * t)": {
@@ -97,8 +97,8 @@ def gaussian_likelihood(f: Any, y: Any, noise: Any) -> Any:
             "-(y - f) * np.exp(-t)": "the noise is not squared in the slope for f.",
         },
         "t + (y": {
-            "-t + (y": "the sign of t = log noise.",
-            "(y": "t = log noise of every row is missing.",
+            "-t + (y": "the sign of log noise.",
+            "(y": "log noise of every row is missing.",
         },
         ", d_t": {
             ", d_t / len(y)": "the slope for t is divided by the number of rows."
@@ -224,7 +224,7 @@ def noise_that_depends_on_the_input(m: Any, h: Any, y: Any, c: Any) -> Any:
     ],
     wrong={
         "s - y": {
-            "y - s": "the sign: the slope of minus the log likelihood is s(z) - y.",
+            "y - s": "the sign: minus the log likelihood has the slope s(z) - y.",
             "s": "the label is missing in the slope.",
             "(s - y) / (s * (1 - s))": (
                 "this is the slope for the probability; for the logit it is multiplied by s (1 - "
@@ -280,7 +280,7 @@ def two_classes(z: Any, y: Any) -> Any:
     ],
     wrong={
         "p - chosen": {
-            "chosen - p": "the sign: the slope is softmax(z) minus the label.",
+            "chosen - p": "the sign: minus the log likelihood has the slope softmax(z) - label.",
             "p": "the label is missing in the slope.",
             "(p - chosen) / len(y)": (
                 "the slope is divided by the number of rows: the likelihood is a sum."

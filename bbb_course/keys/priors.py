@@ -17,21 +17,21 @@ from ..exercise import formula, given, logit, positive, real
     tags="K11 K12 K13 K21",
     edge_cases=[(scale * np.array([3.0, -1.0]), scale) for scale in (1e-9, 1e9)],
     wrong={
-        "np.log(prior) + w**2": {
-            "-np.log(prior) + w**2": (
+        "np.log(prior) +": {
+            "-np.log(prior) +": (
                 "the sign of log(prior), as printed in K18: minus a log density has + log(prior)."
             ),
-            "w**2": "log(prior) of every weight is missing.",
-            "np.log(prior) / len(w) + w**2": "log(prior) is counted once; every weight has one.",
+            "": "log(prior) of every weight is missing.",
+            "np.log(prior) / len(w) +": "log(prior) is counted once; every weight has one.",
         },
         "+ np.log(2 * np.pi) / 2": {"": "log(2 pi) / 2 of every weight is missing."},
         "/ (2 * prior**2)": {
-            "/ (2 * prior)": "prior is a standard deviation: square it.",
+            "/ (2 * prior)": "prior is not squared in the value.",
             "/ prior**2": "the 2 of 2 prior^2 is missing.",
         },
-        "w / prior**2": {
-            "w": "the prior's scale is forgotten in the slope (K21).",
-            "w / prior": "prior is not squared in the slope (K21).",
+        ", w / prior**2": {
+            ", w / prior**0": "the prior's scale is forgotten in the slope (K21).",
+            ", w / prior": "prior is not squared in the slope (K21).",
         },
         "np.sum(": {"np.mean(": "the mean over weights stands where the sum belongs."},
     },
@@ -77,7 +77,7 @@ def gaussian_prior(w: Any, prior: Any) -> Any:
             "w**2 / b": "this is the square; Laplace has the absolute value.",
         },
         "np.sign(w * 1.0) / b": {
-            "1 / b + 0 * w": "the slope has the sign of w.",
+            "1 / b + 0 * w": "the slope changes its sign where w does.",
             "np.sign(w * 1.0)": "1 / b is missing in the slope.",
             "w / b": "the slope of |w| is the sign of w, not w.",
         },
@@ -204,21 +204,22 @@ def scale_mixture_prior(w: Any, a: Any, s1: Any, s2: Any) -> Any:
                 "the slope of log(prior) is missing: then the scale grows without end."
             ),
             "1 - np.sum(w**2)": "log(prior) is counted once; every weight has one.",
+            "-len(w) - np.sum(w**2)": "the sign of the slope of log(prior).",
             "len(w) + np.sum(w**2)": (
                 "the sign of the square's slope: a wider prior makes w^2 / s^2 smaller."
             ),
         },
         "np.sum(w**2) * np.exp(-2 * t)\n": {
             "np.sum(w**2) * np.exp(-3 * t)\n": (
-                "this is the slope for s = exp(t); for t it is multiplied by s."
+                "the square has its slope for s; for log s it is multiplied by s."
             ),
         },
         "t + w**2": {
-            "-t + w**2": "the sign of t = log s: minus a log density has + log s."
+            "-t + w**2": "the sign of log s: minus a log density has + log s."
         },
-        "w * np.exp(-2 * t), ": {
-            "w * np.exp(-t), ": "the slope is w / s^2 with s = exp(t): the square is missing.",
-            "w, ": "the prior's scale is forgotten in the slope for w.",
+        ", w * np.exp(-2 * t)": {
+            ", w * np.exp(-t)": "the slope is w / s^2: the square is missing.",
+            ", w * np.exp(0)": "the prior's scale is forgotten in the slope for w.",
         },
     },
 )

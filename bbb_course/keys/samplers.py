@@ -32,7 +32,7 @@ from ..exercise import formula, given, positive, real, unit
         "ratio if ratio < 1 else 1 + 0 * ratio": {
             "ratio": "the minimum with 1 is missing: it is a probability.",
             "ratio / (1 + ratio)": (
-                "this is Barker's rule: valid, but it refuses more than it must; asked for is "
+                "the rule is Barker's: valid, but it refuses more than it must; asked for is "
                 "Metropolis and Hastings'."
             ),
         },
@@ -191,6 +191,9 @@ def leapfrog(q: Any, r: Any, step: Any, slope: Any) -> Any:
             ),
         },
         "new_log_pi - new_r @ new_r / 2 - (log_pi - r @ r / 2)": {
+            "new_log_pi + new_r @ new_r / 2 - (log_pi + r @ r / 2)": (
+                "the signs of the kinetic energies: the log density falls by them."
+            ),
             "new_log_pi - log_pi": (
                 "the kinetic energies are missing: this is right for a symmetric walk, not for a "
                 "trajectory."

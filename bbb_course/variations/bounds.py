@@ -33,8 +33,13 @@ AXES: dict[str, Any] = {
             Variation(
                 asks="Return the lower bound and by how much the other bound is above it.",
                 after="(returned[0], returned[1] - returned[0])",
+                untrue=("the ELBO again",),
+                restated={
+                    "this is the free energy; the bound is minus it": (
+                        "the free energy stands in the place of the bound, which is minus it"
+                    )
+                },
                 returns="elbo gap",
-                drops_mistakes=True,
                 statement={
                     "the lower bound's and the importance-weighted bound's.": (
                         "the lower bound's, and the importance-weighted bound's minus it."
@@ -51,6 +56,12 @@ AXES: dict[str, Any] = {
                         "minus the lower bound's and minus the importance-weighted bound's."
                     ),
                     "Return the estimates of": "Return minus the estimates of",
+                },
+                restated={
+                    "this is the ELBO again": "this is minus the ELBO again",
+                    "this is the free energy; the bound is minus it": (
+                        "this is the lower bound; minus it is asked for"
+                    ),
                 },
             ),
         ],
@@ -132,11 +143,9 @@ AXES: dict[str, Any] = {
                     "Standard deviations of the weights.": "Scales of the weights.",
                 },
                 {
-                    "-(share @ eps) / sigma, (share @ (1 - eps**2)) / sigma": (
-                        "-(share @ np.sign(eps * 1.0)) / sigma, (share @ (1 - abs(eps))) / sigma"
-                    )
+                    "share @ eps": "share @ np.sign(eps * 1.0)",
+                    "eps**2": "abs(eps)",
                 },
-                drops_mistakes=True,
             )
         ],
     ],

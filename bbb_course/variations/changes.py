@@ -11,6 +11,8 @@ from ..exercise import Argument
 from ..variants import Replacement, Variation
 
 __all__ = [
+    "MOVES_BY_SIGMA",
+    "SIGMOID",
     "changed",
     "each",
     "in_bits",
@@ -20,10 +22,20 @@ __all__ = [
     "transposed",
 ]
 
+SIGMOID = " / (1 + np.exp(-rho))"
+MOVES_BY_SIGMA = {  # mistakes where sigma is exp(rho)
+    " * sigma": {
+        "": "the chain rule: sigma moves with rho by sigma itself.",
+        SIGMOID: "the sigmoid is the slope of softplus; exp(rho) has the slope sigma.",
+        " / sigma": "sigma is divided by; with rho it moves by sigma.",
+    },
+}
 ALL_NEGATED = "tuple(-block for block in returned)"
 
 
-def opposite(asks: str, statement: Mapping[str, str], n_blocks: int = 2) -> Variation:
+def opposite(
+    asks: str, statement: Mapping[str, str], n_blocks: int = 2, **options: Any
+) -> Variation:
     """Return the variation that asks for minus what the book's exercise asks for.
 
     Parameters
@@ -34,12 +46,16 @@ def opposite(asks: str, statement: Mapping[str, str], n_blocks: int = 2) -> Vari
         Edits of the solution's file.
     n_blocks : int
         Number of blocks of the exercise.
+    **options : Any
+        Further fields of the variation.
     """
     after = ALL_NEGATED if n_blocks > 1 else "-returned"
-    return Variation(asks=asks, statement=statement, after=after)
+    return Variation(asks=asks, statement=statement, after=after, **options)
 
 
-def in_bits(statement: Mapping[str, str], n_blocks: int = 1) -> Variation:
+def in_bits(
+    statement: Mapping[str, str], n_blocks: int = 1, **options: Any
+) -> Variation:
     """Return the variation whose result is in bits.
 
     Parameters
@@ -48,12 +64,14 @@ def in_bits(statement: Mapping[str, str], n_blocks: int = 1) -> Variation:
         Edits of the solution's file.
     n_blocks : int
         Number of blocks of the exercise, all of them in nats or slopes of nats.
+    **options : Any
+        Further fields of the variation.
     """
     after = "returned / np.log(2)"
     if n_blocks > 1:
         after = "tuple(block / np.log(2) for block in returned)"
     asks = "All results are in bits: nats divided by log 2."
-    return Variation(asks=asks, statement=statement, after=after)
+    return Variation(asks=asks, statement=statement, after=after, **options)
 
 
 def replaced(
@@ -96,6 +114,7 @@ def transposed(
     asks: str,
     statement: Mapping[str, str],
     after: str = "",
+    **options: Any,
 ) -> Variation:
     """Return the variation in which matrices are transposed.
 
@@ -109,6 +128,8 @@ def transposed(
         Edits of the solution's file.
     after : str
         Expression in `returned`, where the result is transposed, too.
+    **options : Any
+        Further fields of the variation.
     """
     names = ", ".join(arguments)
     return Variation(
@@ -120,6 +141,7 @@ def transposed(
             name: Replacement(name, argument, np.transpose)
             for name, argument in arguments.items()
         },
+        **options,
     )
 
 

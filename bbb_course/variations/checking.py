@@ -4,9 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exercise import given
+from ..exercise import given, positive
 from ..variants import Variation
-from .changes import changed, in_bits, opposite, replaced
+from .changes import changed, each, in_bits, opposite, replaced
+
+MIDDLE = "(new_low + new_high) / 2"
+NOT_A_VARIANCE = {": square the noise scale": ""}
+
+
+def _readings(number: int) -> Variation:
+    return changed(
+        f"At each place {number} readings are taken, with noise of their own.",
+        {
+            "What would a reading of y at phi tell about w, before it is read?": (
+                f"What would {number} readings of y at phi tell about w, before they are read?"
+            ),
+            "By how much it would": "By how much they would",
+            "logarithm of 1 + v / sigma^2,": f"logarithm of 1 + {number} v / sigma^2,",
+            "is told, 1 + v": f"is told, 1 + {number} v",
+            "Return what a measurement at each row": (
+                f"Return what {number} measurements at each row"
+            ),
+        },
+        {"ratio = variance": f"ratio = {number} * variance"},
+        untrue=("the entropy of y",),
+        wrong={
+            "np.log1p(ratio) / 2": {
+                f"{number} * np.log1p(ratio / {number}) / 2": (
+                    f"this is {number} times what one reading tells; the next one tells less."
+                ),
+            },
+            f"{number} * variance": {
+                f"{number}**2 * variance": (
+                    f"the noise of a mean of {number} has the variance sigma^2 / {number}."
+                ),
+            },
+        },
+    )
+
 
 AXES: dict[str, Any] = {
     "crps_of_draws": [
@@ -26,7 +61,17 @@ AXES: dict[str, Any] = {
                         "np.sum(abs(draws[:, None] - draws)) / (2 * len(draws) * (len(draws) - 1))"
                     )
                 },
-                drops_mistakes=True,
+                untrue=("the half before", "the fair form"),
+                wrong={
+                    "/ (2 * len(draws) * (len(draws) - 1))": {
+                        "/ (len(draws) * (len(draws) - 1))": (
+                            "the half before the second term is missing."
+                        ),
+                        "/ (2 * (len(draws) - 1) ** 2)": (
+                            "there are T (T - 1) pairs, not (T - 1)^2."
+                        ),
+                    },
+                },
             ),
             changed(
                 "Return another proper score, with squares under a root: both means are of "
@@ -49,7 +94,21 @@ AXES: dict[str, Any] = {
                         "np.mean((1 + (draws[:, None] - draws) ** 2) ** 0.5)"
                     ),
                 },
-                drops_mistakes=True,
+                untrue=("the fair form", "the error of the mean", "errors are squared"),
+                wrong={
+                    "np.mean((1 + (draws - y) ** 2) ** 0.5)": {
+                        "(1 + (np.mean(draws) - y) ** 2) ** 0.5": (
+                            "this is the score of the mean; the mean of the scores is asked for."
+                        ),
+                        "np.mean(1 + (draws - y) ** 2)": "the root is missing in the first mean.",
+                        "np.mean(abs(draws - y))": (
+                            "|d| is averaged first; the root of 1 + d^2 is asked for."
+                        ),
+                        "np.mean(1 + (draws - y) ** 2) ** 0.5": (
+                            "the root is taken of the mean; asked for is the mean of the roots."
+                        ),
+                    },
+                },
             ),
         ],
         [
@@ -68,7 +127,6 @@ AXES: dict[str, Any] = {
             Variation(
                 asks="Return the share of targets outside.",
                 after="1 - returned",
-                drops_mistakes=True,
                 statement={
                     "Return the share of rows with low <= y <= high.": (
                         "Return the share of rows without low <= y <= high."
@@ -88,8 +146,13 @@ AXES: dict[str, Any] = {
                         "Ends of the intervals; they do not belong to them."
                     ),
                 },
-                {"(low <= y) & (y <= high)": "(low < y) & (y < high)"},
-                drops_mistakes=True,
+                {"low <= y": "low < y", "y <= high": "y < high"},
+                untrue=("exchanged",),
+                wrong={
+                    "(low < y) & (y < high)": {
+                        "(low >= y) | (y >= high)": "inside and outside are exchanged.",
+                    },
+                },
             )
         ],
     ],
@@ -148,17 +211,42 @@ AXES: dict[str, Any] = {
                 {
                     "np.maximum(low - y, y - high)": "abs(y - (low + high) / 2)",
                     "new_low - bound, new_high + bound": (
-                        "(new_low + new_high) / 2 - bound, (new_low + new_high) / 2 + bound"
+                        f"{MIDDLE} - bound, {MIDDLE} + bound"
                     ),
                 },
-                drops_mistakes=True,
+                untrue=(
+                    "cut off",
+                    "this is the distance",
+                    "is outside",
+                    "the signs",
+                    "halved",
+                ),
+                wrong={
+                    f"{MIDDLE} - bound, {MIDDLE} + bound": {
+                        f"{MIDDLE} + bound, {MIDDLE} - bound": (
+                            "the signs of the bound: the lower end is the middle less the bound."
+                        ),
+                        f"{MIDDLE} - bound / 2, {MIDDLE} + bound / 2": (
+                            "the bound is halved: it is the distance of each end from the middle."
+                        ),
+                        "new_low - bound, new_high + bound": (
+                            "the bound is added at the ends; it is a distance from the middle."
+                        ),
+                    },
+                    "abs(y - (low + high) / 2)": {
+                        "y - (low + high) / 2": "the score is a distance: its sign does not count.",
+                        "abs(y - (high - low) / 2)": (
+                            "(high - low) / 2 is half of the width; the middle is (low + high) / 2."
+                        ),
+                    },
+                },
             )
         ],
         [
             replaced(
                 "percent",
                 "miss",
-                given(50, 75, 60),
+                given(50, 75, 60, 70),
                 lambda percent: 100 - percent,
                 "percent = 100 - miss",
                 "The share that may be missed is given, 100 minus the coverage in percent.",
@@ -174,6 +262,56 @@ AXES: dict[str, Any] = {
                         "100 / (B + 1)."
                     ),
                 },
+            )
+        ],
+    ],
+    "information_gain": [
+        each((2, 3, 4), _readings),
+        [
+            replaced(
+                "noise_scale",
+                "noise_precision",
+                positive(),
+                lambda scale: scale**-2.0,
+                "noise_scale = noise_precision**-0.5",
+                "The noise is given by its precision, 1 / sigma^2.",
+                {
+                    "noise_scale is a number.": "noise_precision = 1 / sigma^2 is a number.",
+                    "noise_scale : float Standard deviation of": (
+                        "noise_precision : float\n        One over the variance of"
+                    ),
+                },
+                restated=NOT_A_VARIANCE,
+                wrong={
+                    "/ noise_scale**2": {
+                        "* noise_scale**2": (
+                            "the variance is divided by the precision; it is multiplied by it."
+                        ),
+                    },
+                },
+            ),
+            replaced(
+                "noise_scale",
+                "noise_variance",
+                positive(),
+                lambda scale: scale**2.0,
+                "noise_scale = noise_variance**0.5",
+                "The noise is given by its variance, sigma^2.",
+                {
+                    "noise_scale is a number.": "noise_variance = sigma^2 is a number.",
+                    "noise_scale : float Standard deviation of": (
+                        "noise_variance : float\n        Variance of"
+                    ),
+                },
+                restated=NOT_A_VARIANCE,
+            ),
+        ],
+        [
+            in_bits(
+                {
+                    "(B,), in nats.": "(B,), in bits.",
+                    "weights, in nats.": "weights, in bits.",
+                }
             )
         ],
     ],

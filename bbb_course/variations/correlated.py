@@ -8,7 +8,15 @@ import numpy as np
 
 from ..exercise import positive, real
 from ..variants import Variation
-from .changes import changed, each, in_bits, opposite, replaced, transposed
+from .changes import SIGMOID, changed, each, in_bits, opposite, replaced, transposed
+
+JACOBIAN_IS_MISSING = (
+    "the Jacobian is missing: this is the posterior under another prior (M14). Value and gradient "
+    "agree, so no gradient check sees it."
+)
+SLOPE_FOR_THETA = (
+    "this is the slope for theta: multiply by d theta / d zeta and add the Jacobian's."
+)
 
 
 def _wider(scale: int) -> Variation:
@@ -27,14 +35,28 @@ def _wider(scale: int) -> Variation:
         },
         {
             "m = 1 + v @ v": f"m = {scale} + v @ v",
-            "-(np.log(m) + a @ a - c**2 * m) / 2": (
-                f"-(np.log(m / {scale}) + (a @ a - c**2 * m) / {scale}) / 2"
-            ),
-            "c * v - a, c * (a - c * v) - v / m": (
-                f"(c * v - a) / {scale}, c * (a - c * v) / {scale} - v / m"
-            ),
+            "np.log(m)": f"np.log(m / {scale})",
+            "a @ a - c**2 * m": f"(a @ a - c**2 * m) / {scale}",
+            "c * v - a,": f"(c * v - a) / {scale},",
+            "(a - c * v)": f"(a - c * v) / {scale}",
         },
-        drops_mistakes=True,
+        untrue=("independent weights", "m moves with v"),
+        restated={"log(1 + |v|^2)": f"log(1 + |v|^2 / {scale})"},
+        wrong={
+            f"np.log(m / {scale})": {
+                "np.log(m)": f"the volume is log(1 + |v|^2 / {scale}): v is divided, too.",
+            },
+            f"(c * v - a) / {scale},": {
+                f"-a / {scale},": "this is the slope for independent weights.",
+                "c * v - a,": f"the slope for a is not divided by the variance {scale}.",
+            },
+            f"c * (a - c * v) / {scale}": {
+                f"c * a / {scale}": "m moves with v as well, in the last term too: - c^2 v.",
+                "c * (a - c * v)": (
+                    f"the first part of the slope for v is not divided by {scale}."
+                ),
+            },
+        },
     )
 
 
@@ -45,8 +67,13 @@ def _anchor_with_mean(mean: int) -> Variation:
             "a draw of the prior, s eps':": f"a draw of the prior, {mean} + s eps':",
             "|w - s eps'|^2": f"|w - {mean} - s eps'|^2",
         },
-        {"anchor = s * eps_prior": f"anchor = {mean} + s * eps_prior"},
-        drops_mistakes=True,
+        {"anchor =": f"anchor = {mean} +"},
+        restated={"drawn to 0": f"drawn to {mean}"},
+        wrong={
+            f"{mean} + s * eps_prior": {
+                f"s * ({mean} + eps_prior)": "s multiplies the noise, not the mean of the prior.",
+            },
+        },
     )
 
 
@@ -63,8 +90,18 @@ AXES: dict[str, Any] = {
                         "below its diagonal it does not count."
                     ),
                 },
-                {"np.tril(C).T": "np.triu(C).T"},
-                drops_mistakes=True,
+                {"np.tril(C": "np.triu(C"},
+                untrue=("the diagonal of C is left out",),
+                restated={
+                    "above the diagonal of C counts: only its lower": (
+                        "below the diagonal of C counts: only its upper"
+                    )
+                },
+                wrong={
+                    "np.triu(C).T": {
+                        "np.triu(C, 1).T": "the diagonal of C is left out."
+                    },
+                },
             ),
             changed(
                 "The diagonal of C does not count either: it is 1.",
@@ -77,8 +114,19 @@ AXES: dict[str, Any] = {
                         "its diagonal is 1 and what is above 0, whatever stands there."
                     ),
                 },
-                {"eps @ np.tril(C).T": "eps + eps @ np.tril(C, -1).T"},
-                drops_mistakes=True,
+                {"eps @ np.tril(C)": "eps + eps @ np.tril(C, -1)"},
+                untrue=("above the diagonal", "covariance", "only the diagonal"),
+                wrong={
+                    "np.tril(C, -1).T": {
+                        "(C - np.diag(np.diag(C))).T": (
+                            "what stands above the diagonal of C counts: only its lower triangle "
+                            "is there."
+                        ),
+                    },
+                    "eps + eps @ np.tril(C, -1).T": {
+                        "eps": "what stands below the diagonal is left out: mean field.",
+                    },
+                },
             ),
         ],
         [
@@ -100,6 +148,9 @@ AXES: dict[str, Any] = {
                     ),
                 },
                 after="returned.T",
+                restated={
+                    "C is not transposed: rows of eps are": "C is transposed: columns of eps are",
+                },
             )
         ],
     ],
@@ -113,9 +164,16 @@ AXES: dict[str, Any] = {
                 },
                 {
                     "np.log(1 + np.exp(rho))": "np.exp(rho)",
-                    " / (1 + np.exp(-rho))": " * diagonal",
+                    SIGMOID: " * diagonal",
                 },
-                drops_mistakes=True,
+                untrue=("softplus without",),
+                restated={", through softplus": ""},
+                wrong={
+                    " * diagonal": {
+                        "": "the chain rule: C_kk = exp(rho_k) moves with rho_k by itself.",
+                        SIGMOID: "the sigmoid is the slope of softplus; that of exp is exp(rho).",
+                    },
+                },
             )
         ],
         [
@@ -188,7 +246,18 @@ AXES: dict[str, Any] = {
                     "slope = a - b * np.exp(zeta)": "slope = -a + b * np.exp(-zeta)",
                     "np.sum(a * zeta - b * np.exp(zeta))": "np.sum(-a * zeta - b * np.exp(-zeta))",
                 },
-                drops_mistakes=True,
+                untrue=("Jacobian", "the chain rule"),
+                wrong={
+                    "-a * zeta -": {
+                        "-(a + 1) * zeta -": JACOBIAN_IS_MISSING,
+                        "-(a + 2) * zeta -": "the sign of the Jacobian: its logarithm is + zeta.",
+                    },
+                    "-a + b * np.exp(-zeta)": {
+                        "-a - 1 + b * np.exp(-zeta)": "the slope of the Jacobian, 1, is missing.",
+                        "-a - b * np.exp(-zeta)": "the sign: -exp(-zeta) grows with zeta.",
+                        "-(a + 1) * np.exp(-zeta) + b * np.exp(-2 * zeta)": SLOPE_FOR_THETA,
+                    },
+                },
             ),
             changed(
                 "theta has the log density (a - 1) log theta - b theta^2.",
@@ -204,7 +273,15 @@ AXES: dict[str, Any] = {
                         "np.sum(a * zeta - b * np.exp(2 * zeta))"
                     ),
                 },
-                drops_mistakes=True,
+                wrong={
+                    "a - 2 * b * np.exp(2 * zeta)": {
+                        "a - b * np.exp(2 * zeta)": "the chain rule: exp(2 zeta) has a factor 2.",
+                        "(a - 1) * np.exp(-zeta) - 2 * b * np.exp(zeta)": SLOPE_FOR_THETA,
+                        "a - 2 * b * np.exp(zeta)": (
+                            "the chain rule: theta = exp(zeta) moves with zeta by exp(zeta)."
+                        ),
+                    },
+                },
             ),
         ],
         [
@@ -227,7 +304,13 @@ AXES: dict[str, Any] = {
             Variation(
                 asks="Return standard deviations in the place of the two variances.",
                 after="(returned[0] ** 0.5, returned[1] ** 0.5, returned[2])",
-                drops_mistakes=True,
+                untrue=("this is the standard deviation",),
+                restated={
+                    "this is the marginal variance": "this is the marginal standard deviation",
+                    "this is the precision's diagonal itself": (
+                        "this is the root of the precision's diagonal"
+                    ),
+                },
                 statement={
                     "Return the variance by the reverse divergence, that by": (
                         "Return the standard deviation by the reverse divergence, that by"
@@ -240,7 +323,6 @@ AXES: dict[str, Any] = {
             Variation(
                 asks="Return the divergence that is left in bits.",
                 after="(returned[0], returned[1], returned[2] / np.log(2))",
-                drops_mistakes=True,
                 statement={
                     "that is left, in nats.": "that is left, in bits.",
                     "and the gap in nats.": "and the gap in bits.",
@@ -254,7 +336,6 @@ AXES: dict[str, Any] = {
                 asks="log_beta is the logarithm of the noise's variance, not of its precision.",
                 before="log_beta = -log_beta",
                 after="(returned[0], returned[1], -returned[2])",
-                drops_mistakes=True,
                 statement={
                     "Shapes: log_alpha, log_beta,": (
                         "Here log_beta is -log beta, the logarithm of a variance.\n\n"
@@ -306,7 +387,6 @@ AXES: dict[str, Any] = {
                 asks="Return standard deviations in the place of variances.",
                 after="(returned[0], returned[1] ** 0.5, returned[2])",
                 returns="mean sd draw",
-                drops_mistakes=True,
                 statement={
                     "mean, variance, draw : ndarray (P,)": "mean, sd, draw : ndarray (P,)",
                     "the variances (P,) of single weights,": (

@@ -6,9 +6,16 @@ from typing import Any
 
 from ..exercise import positive, real
 from ..variants import Variation
-from .changes import changed, each, in_bits, per_log_sigma, replaced, transposed
-
-SIGMOID = " / (1 + np.exp(-rho))"
+from .changes import (
+    MOVES_BY_SIGMA,
+    SIGMOID,
+    changed,
+    each,
+    in_bits,
+    per_log_sigma,
+    replaced,
+    transposed,
+)
 
 
 def _prior_with_mean(mean: int) -> Variation:
@@ -16,10 +23,12 @@ def _prior_with_mean(mean: int) -> Variation:
         f"The prior of each weight is N({mean}, prior^2).",
         {"with prior mean 0.": f"with prior mean {mean}."},
         {
-            "(sigma**2 + mu**2) / (2": f"(sigma**2 + (mu - {mean}) ** 2) / (2",
-            "return value, mu / prior**2": f"return value, (mu - {mean}) / prior**2",
+            "mu**2": f"(mu - {mean}) ** 2",
+            ", mu /": f", (mu - {mean}) /",
         },
-        drops_mistakes=True,
+        restated={
+            "E[w^2] is mu^2 + sigma^2": f"E[(w - {mean})^2] is (mu - {mean})^2 + sigma^2"
+        },
     )
 
 
@@ -40,6 +49,7 @@ AXES: dict[str, Any] = {
                     SIGMOID: " * sigma",
                 },
                 untrue=("softplus",),
+                wrong=MOVES_BY_SIGMA,
             )
         ],
         [in_bits({"in nats.": "in bits."}, n_blocks=3)],
@@ -90,7 +100,8 @@ AXES: dict[str, Any] = {
                     "sigma = softplus(rho).": "sigma = exp(rho).",
                 },
                 {SIGMOID: " * sigma"},
-                drops_mistakes=True,
+                untrue=("softplus",),
+                wrong=MOVES_BY_SIGMA,
             )
         ],
     ],
@@ -110,7 +121,20 @@ AXES: dict[str, Any] = {
                 {
                     "h(mu - sigma * eps)) / 2": "h(mu - sigma * eps) + h(mu + 0 * eps)) / 3",
                 },
-                drops_mistakes=True,
+                wrong={
+                    " / 3": {
+                        " / 2": "the sum of three is divided by 2.",
+                        "": "1/3 is missing: it is the mean of the three.",
+                    },
+                    "+ h(mu - sigma * eps)": {
+                        "- h(mu - sigma * eps)": (
+                            "the difference is the odd part, which is to go; the sum is asked for."
+                        ),
+                    },
+                    "h(mu + 0 * eps)": {
+                        "h(0 * eps)": "the middle is mu, without noise; it is not 0."
+                    },
+                },
             ),
             changed(
                 "Return half the difference of each pair, the odd part that cancels in the mean.",
@@ -122,7 +146,12 @@ AXES: dict[str, Any] = {
                     "Return the estimate of E[h(w)], (P,).": "Return the odd part of h(w), (P,).",
                 },
                 {"h(mu + sigma * eps) + h(": "h(mu + sigma * eps) - h("},
-                drops_mistakes=True,
+                restated={
+                    "it is the mean of the two": "it is half the difference",
+                    "the difference is the odd part, which is to go; the sum is asked for": (
+                        "the sum is the even part; the difference is asked for"
+                    ),
+                },
             ),
         ],
         [

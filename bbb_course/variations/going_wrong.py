@@ -23,7 +23,13 @@ def _tempered(temperature: int) -> Variation:
                 "Return tempered weights that add up to 1, (S,)."
             ),
         },
-        drops_mistakes=True,
+        wrong={
+            f"log_weights / {temperature}": {
+                f"log_weights * {temperature}": (
+                    "tempering divides the logarithms; they are multiplied."
+                ),
+            },
+        },
     )  # fmt: skip
 
 

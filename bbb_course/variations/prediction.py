@@ -13,7 +13,16 @@ from .changes import changed, in_bits, opposite, replaced, transposed
 PRICE_OF_DELTA = "price = np.log(2 * np.sqrt(rows) / delta)"
 
 
-def _power(function: str, edits: dict[str, str], hint: str) -> Variation:
+SPREAD_IS_ADDED = {
+    "the noise is a standard deviation: square it before it is added to a variance": (
+        "the standard deviation of the noise is added to a variance"
+    )
+}
+
+
+def _power(
+    function: str, mean: str, at_the_mean: str, hint: str, wrong: dict[str, str]
+) -> Variation:
     return changed(
         f"The function is f(x) = {function}.",
         {
@@ -27,8 +36,10 @@ def _power(function: str, edits: dict[str, str], hint: str) -> Variation:
             "Mean of (w x)^2 over w.": f"Mean of {function} over w.",
             '(w x)^2 at w = mu. """': f'{function} at w = mu.\n    """',
         },
-        edits,
-        drops_mistakes=True,
+        {
+            "(mu**2 + sigma**2) * x**2, mu**2 * x**2": f"{mean}, {at_the_mean}",
+        },
+        wrong={f"{mean},": {f"{new},": says for new, says in wrong.items()}},
     )
 
 
@@ -62,6 +73,14 @@ AXES: dict[str, Any] = {
                         "noise_precision : float\n        One over the variance of"
                     ),
                 },
+                restated=SPREAD_IS_ADDED,
+                wrong={
+                    "epistemic + noise**2": {
+                        "epistemic + noise**-2": (
+                            "the precision is added; the variance of the noise is one over it."
+                        ),
+                    },
+                },
             ),
             replaced(
                 "noise",
@@ -78,6 +97,7 @@ AXES: dict[str, Any] = {
                         "noise_variance : float\n        Variance of"
                     ),
                 },
+                restated=SPREAD_IS_ADDED,
             ),
         ],
         [
@@ -111,6 +131,12 @@ AXES: dict[str, Any] = {
                     ),
                 },
                 n_blocks=1,
+                restated={
+                    "this is too small": "this is too large",
+                    "this is the negative log density, a loss; the log density is asked for": (
+                        "this is the log density; minus it, a loss, is asked for"
+                    ),
+                },
             )
         ],
         [in_bits({"of each row, (B,).": "of each row in bits, (B,)."})],
@@ -130,30 +156,77 @@ AXES: dict[str, Any] = {
         [
             _power(
                 "(w x)^3",
-                {
-                    "(mu**2 + sigma**2) * x**2, mu**2 * x**2": (
-                        "(mu**3 + 3 * mu * sigma**2) * x**3, mu**3 * x**3"
-                    )
-                },
+                "(mu**3 + 3 * mu * sigma**2) * x**3",
+                "mu**3 * x**3",
                 "E[(w - mu)^3] is 0.",
+                {
+                    "mu**3 * x**3": (
+                        "this is the prediction of the mean weight; E[w^3] has 3 mu sigma^2 as "
+                        "well."
+                    ),
+                    "(mu**3 + mu * sigma**2) * x**3": (
+                        "mu sigma^2 counts three times in the cube of mu + sigma eps."
+                    ),
+                    "(mu**3 + 3 * mu * sigma) * x**3": (
+                        "sigma is a standard deviation: E[w^3] = mu^3 + 3 mu sigma^2."
+                    ),
+                    "(mu**3 + 3 * mu * sigma**2 + sigma**3) * x**3": (
+                        "E[eps^3] is 0: there is no sigma^3."
+                    ),
+                    "(mu**2 + sigma**2) ** 1.5 * x**3": (
+                        "this is E[w^2] to the power 3/2; it is above 0 where mu is 0."
+                    ),
+                    "(mu + sigma) ** 3 * x**3": "this is w^3 at w = mu + sigma.",
+                },
             ),
             _power(
                 "(w x)^4",
-                {
-                    "(mu**2 + sigma**2) * x**2, mu**2 * x**2": (
-                        "(mu**4 + 6 * mu**2 * sigma**2 + 3 * sigma**4) * x**4, mu**4 * x**4"
-                    )
-                },
+                "(mu**4 + 6 * mu**2 * sigma**2 + 3 * sigma**4) * x**4",
+                "mu**4 * x**4",
                 "E[(w - mu)^3] is 0, and E[(w - mu)^4] is 3 sigma^4.",
+                {
+                    "mu**4 * x**4": (
+                        "this is the prediction of the mean weight; E[w^4] has terms of sigma."
+                    ),
+                    "(mu**4 + 6 * mu**2 * sigma**2 + sigma**4) * x**4": (
+                        "E[eps^4] is 3: sigma^4 counts three times."
+                    ),
+                    "(mu**4 + 6 * mu**2 * sigma**2) * x**4": (
+                        "3 sigma^4 is missing: E[eps^4] is not 0."
+                    ),
+                    "(mu**2 + sigma**2) ** 2 * x**4": (
+                        "this is the square of E[w^2]; the mean of the squares is larger."
+                    ),
+                    "(mu**4 + 6 * mu**2 * sigma**2 + 3 * sigma**2) * x**4": (
+                        "E[(w - mu)^4] is 3 sigma^4: the square of the variance."
+                    ),
+                    "(mu + sigma) ** 4 * x**4": "this is w^4 at w = mu + sigma.",
+                },
             ),
             _power(
                 "exp(w x)",
-                {
-                    "(mu**2 + sigma**2) * x**2, mu**2 * x**2": (
-                        "np.exp(mu * x + sigma**2 * x**2 / 2), np.exp(mu * x)"
-                    )
-                },
+                "np.exp(mu * x + sigma**2 * x**2 / 2)",
+                "np.exp(mu * x)",
                 "E[exp(eps)] of a standard normal eps is exp(1/2).",
+                {
+                    "np.exp(mu * x)": (
+                        "this is the prediction of the mean weight; E[exp(w x)] has sigma^2 as "
+                        "well."
+                    ),
+                    "np.exp(mu * x + sigma**2 * x**2)": (
+                        "the half of sigma^2 x^2 / 2 is missing."
+                    ),
+                    "np.exp(mu * x + sigma**2 * x / 2)": (
+                        "x is not squared beside sigma^2: w x has the variance sigma^2 x^2."
+                    ),
+                    "np.exp(mu * x - sigma**2 * x**2 / 2)": (
+                        "the sign of sigma^2: by Jensen's inequality the mean is the larger one."
+                    ),
+                    "np.exp(mu * x + sigma * x / 2)": (
+                        "sigma x is not squared: w x has the variance sigma^2 x^2."
+                    ),
+                    "np.exp(mu * x + sigma * x)": "this is exp(w x) at w = mu + sigma.",
+                },
             ),
         ],
         [
@@ -184,6 +257,9 @@ AXES: dict[str, Any] = {
                     "epistemic entropy in nats.": "epistemic entropy in bits.",
                 },
                 n_blocks=3,
+                restated={
+                    "these are bits; the book counts in nats": "it is divided by log 2 twice"
+                },
             ),
             changed(
                 "The entropy is the quadratic one, 1 - sum_c p_c^2.",
@@ -198,6 +274,25 @@ AXES: dict[str, Any] = {
                     "aleatoric = -np.mean(np.sum(p * np.log(p), axis=1))": (
                         "aleatoric = 1 - np.mean(np.sum(p**2, axis=1))"
                     ),
+                },
+                untrue=("entropies", "the sign of the entropy", "bits"),
+                wrong={
+                    "total = 1 - np.sum(mean**2)": {
+                        "total = 1 - np.mean(np.sum(p**2, axis=1))": (
+                            "this is the mean of the entropies; total is the entropy of the mean."
+                        ),
+                        "total = np.sum(mean**2) - 1": "the sign of the entropy.",
+                        "total = np.sum(mean**2)": "these are the squares; subtract them from 1.",
+                    },
+                    "aleatoric = 1 - np.mean(np.sum(p**2, axis=1))": {
+                        "aleatoric = 1 - np.sum(mean**2)": (
+                            "this is the entropy of the mean; aleatoric is the mean of the "
+                            "entropies."
+                        ),
+                        "aleatoric = np.mean(np.sum(p**2, axis=1))": (
+                            "this is the mean sum of squares; subtract it from 1."
+                        ),
+                    },
                 },
             ),
         ],
@@ -223,7 +318,10 @@ AXES: dict[str, Any] = {
             Variation(
                 asks="Return B itself and its slopes, not N log 2 B.",
                 after="tuple(block / (rows * np.log(2)) for block in returned)",
-                drops_mistakes=True,
+                untrue=("log 2 is missing",),
+                restated={
+                    "the free energy, 1.": "the free energy, 1 / (N log 2) here."
+                },
                 statement={
                     "are the slopes of N log 2 B.": "are the slopes of B.",
                     "Return N log 2 B, and its slopes for nll and for kl. Hint": (
@@ -325,8 +423,14 @@ AXES: dict[str, Any] = {
         [
             Variation(
                 asks="kl(r || R) and its slope are in bits, c and the step as they were.",
+                wrong={
+                    "R - (divergence - bound) / slope": {
+                        "R - (divergence / np.log(2) - bound) / slope * np.log(2)": (
+                            "the step takes kl(r || R) in bits and c in nats."
+                        ),
+                    },
+                },
                 after="(returned[0] / np.log(2), returned[1] / np.log(2), returned[2])",
-                drops_mistakes=True,
                 statement={
                     "Return kl(r || R), its slope for R, and the R after one step.": (
                         "Return kl(r || R) / log 2, its slope for R / log 2, and the R after one "
@@ -375,7 +479,33 @@ AXES: dict[str, Any] = {
                     "b + np.sum(a * v)": "b + (1 - p) * np.sum(a * v)",
                     "p / (1 - p) * np.sum": "p * (1 - p) * np.sum",
                 },
-                drops_mistakes=True,
+                untrue=(
+                    "what stays is",
+                    "the bias",
+                    "undoes it",
+                    "division",
+                    "once",
+                    "kept",
+                ),
+                wrong={
+                    "b + (1 - p) * np.sum(a * v)": {
+                        "(1 - p) * (b + np.sum(a * v))": "the bias is never left out.",
+                        "b + p * np.sum(a * v)": (
+                            "p is the share left out, not the mean of a mask, 1 - p."
+                        ),
+                    },
+                    "p * (1 - p) * np.sum((a * v) ** 2)": {
+                        "p / (1 - p) * np.sum((a * v) ** 2)": (
+                            "nothing is divided: a mask has the variance p (1 - p)."
+                        ),
+                        "p * np.sum((a * v) ** 2)": (
+                            "a mask has the variance p (1 - p): 1 - p is missing."
+                        ),
+                        "(1 - p) * np.sum((a * v) ** 2)": (
+                            "a mask has the variance p (1 - p): p is missing."
+                        ),
+                    },
+                },
             )
         ],
         [
@@ -393,6 +523,11 @@ AXES: dict[str, Any] = {
                     "noise : float Standard deviation of y": (
                         "noise_variance : float\n        Variance of y"
                     ),
+                },
+                restated={
+                    "the noise is a standard deviation: square it": (
+                        "the standard deviation of the noise is added to a variance"
+                    )
                 },
             )
         ],

@@ -21,8 +21,8 @@ def _gaussian_with_mean(mean: int) -> Variation:
             "a force towards 0 that grows": f"a force towards {mean} that grows",
         },
         {
-            "np.log(prior) + w**2": f"np.log(prior) + (w - {mean}) ** 2",
-            ", w / prior**2": f", (w - {mean}) / prior**2",
+            "w**2": f"(w - {mean}) ** 2",
+            ", w / prior": f", (w - {mean}) / prior",
         },
     )
 
@@ -43,7 +43,22 @@ def _laplace_with_peak(peak: int) -> Variation:
             "abs(w) / b": f"abs(w - {peak}) / b",
             "np.sign(w * 1.0)": f"np.sign(w - {peak}.0)",
         },
-        drops_mistakes=True,
+        untrue=("the sign of w counts", "this is the square", "the slope of |w|"),
+        restated={"where w does": f"where w - {peak} does"},
+        wrong={
+            f"abs(w - {peak}) / b": {
+                f"(w - {peak}) / b": (
+                    f"the sign of w - {peak} counts: the density is that of |w - {peak}|."
+                ),
+                f"(w - {peak}) ** 2 / b": "this is the square; Laplace has the absolute value.",
+                f"(abs(w) - {peak}) / b": f"{peak} is subtracted first: |w - {peak}|.",
+            },
+            f"np.sign(w - {peak}.0) / b": {
+                f"(w - {peak}) / b": (
+                    f"the slope of |w - {peak}| is the sign of w - {peak}, not w - {peak}."
+                ),
+            },
+        },
     )
 
 
@@ -55,9 +70,13 @@ def _learned_with_mean(mean: int) -> Variation:
             "s^2 is the mean of w^2.": f"s^2 is the mean of (w - {mean})^2.",
         },
         {
-            "len(w) - np.sum(w**2)": f"len(w) - np.sum((w - {mean}) ** 2)",
-            "t + w**2 / 2": f"t + (w - {mean}) ** 2 / 2",
-            "w * np.exp(-2 * t), d_t": f"(w - {mean}) * np.exp(-2 * t), d_t",
+            "np.sum(w**2)": f"np.sum((w - {mean}) ** 2)",
+            "t + w**2": f"t + (w - {mean}) ** 2",
+            ", w * np": f", (w - {mean}) * np",
+        },
+        restated={
+            "makes w^2 / s^2": f"makes (w - {mean})^2 / s^2",
+            "is w / s^2": f"is (w - {mean}) / s^2",
         },
     )
 
@@ -72,6 +91,23 @@ def _log_density(*edits: tuple[str, str], n_blocks: int = 2) -> Variation:
         },
         n_blocks=n_blocks,
     )
+
+
+DENSITY_S_SLOPE = (
+    "this is the slope of the density; that of its logarithm is divided by the density, first + "
+    "second (R5)."
+)
+
+
+def _halves(sign: str) -> dict[str, dict[str, str]]:
+    """Return the mistakes that forget a half where log s is half of t, but for its sign."""
+    log_s = f"log s is {sign}t / 2"
+    return {
+        "len(w) - ": {
+            "2 * len(w) - ": f"{log_s}: it has the slope {sign}1/2 for each weight."
+        },
+        "- np.sum(": {"- 2 * np.sum(": f"{log_s}: the half of the squares stays."},
+    }
 
 
 AXES: dict[str, Any] = {
@@ -121,12 +157,31 @@ AXES: dict[str, Any] = {
                     ),
                 },
                 {
-                    "np.log(prior) + w**2 / (2 * prior**2) + np.log(2 * np.pi) / 2": (
-                        "np.log(np.pi) + np.log(prior) + np.log(1 + w**2 / prior**2)"
-                    ),
+                    "w**2 / (2 * prior**2)": "np.log(1 + w**2 / prior**2)",
+                    "np.log(2 * np.pi) / 2": "np.log(np.pi)",
                     ", w / prior**2": ", 2 * w / (prior**2 + w**2)",
                 },
-                drops_mistakes=True,
+                untrue=("in the slope",),
+                restated={"log(2 pi) / 2": "log pi"},
+                wrong={
+                    "w**2 / prior**2": {
+                        "w**2 / prior": "prior is not squared in the value.",
+                        "w**2": "the prior's scale is forgotten beside w^2.",
+                    },
+                    ", 2 * w / (prior**2 + w**2)": {
+                        ", 2 * w / prior**2 / (1 + w**2)": (
+                            "the prior's scale is forgotten below: 1 + w^2 / prior^2 divides."
+                        ),
+                        ", w / (prior**2 + w**2)": "the 2 is missing: w^2 has the slope 2 w.",
+                        ", 2 * w / (1 + w**2 / prior**2)": (
+                            "the chain rule: w^2 / prior^2 has the slope 2 w / prior^2."
+                        ),
+                        ", 1 / (1 + w**2 / prior**2) + 0 * w": (
+                            "the chain rule: the slope of w^2 / prior^2 is missing."
+                        ),
+                        ", w / prior**2": "this is the slope of a Gaussian prior (K21).",
+                    },
+                },
             ),
         ],
         [
@@ -207,14 +262,41 @@ AXES: dict[str, Any] = {
                 {
                     "np.exp(-(w**2) / (2 * s1**2)) / s1": "np.exp(-abs(w) / s1) / s1",
                     "np.exp(-(w**2) / (2 * s2**2)) / s2": "np.exp(-abs(w) / s2) / s2",
-                    "np.log(first + second) - np.log(2 * np.pi) / 2": (
-                        "np.log(first + second) - np.log(2)"
-                    ),
+                    "np.log(2 * np.pi) / 2": "np.log(2)",
                     "wide * w / s1**2 + (1 - wide) * w / s2**2": (
                         "np.sign(w * 1.0) * (wide / s1 + (1 - wide) / s2)"
                     ),
                 },
-                drops_mistakes=True,
+                untrue=("slope", "responsibilities"),
+                restated={"log(2 pi) / 2": "log 2"},
+                wrong={
+                    "(wide / s1 + (1 - wide) / s2)": {
+                        "(first / s1 + second / s2)": DENSITY_S_SLOPE,
+                        "(first / s1 + second / s2) / 2": DENSITY_S_SLOPE,
+                        "(pi / s1 + (1 - pi) / s2)": (
+                            "the components are weighted by pi; in the slope they are weighted by "
+                            "their responsibilities at w (R5)."
+                        ),
+                        "((1 - wide) / s1 + wide / s2)": "the responsibilities are exchanged (R5).",
+                        "(wide / s1**2 + (1 - wide) / s2**2)": (
+                            "the scales are squared: |w| / s has the slope sign(w) / s."
+                        ),
+                    },
+                    "np.exp(-abs(w) / s1) / s1": {
+                        "np.exp(-abs(w) / s1)": (
+                            "1 / s1 of the first density is missing: the components would not be "
+                            "densities (R4)."
+                        ),
+                    },
+                    "np.sign(w * 1.0) * (wide / s1 + (1 - wide) / s2)": {
+                        "wide * w / s1**2 + (1 - wide) * w / s2**2": (
+                            "these are the forces of Gaussians, w / s^2; Laplace's are sign(w) / s."
+                        ),
+                    },
+                    "np.sign(w * 1.0) * ": {
+                        "": "the slope changes its sign where w does."
+                    },
+                },
             )
         ],
         [
@@ -249,7 +331,7 @@ AXES: dict[str, Any] = {
                     ),
                 },
                 after="(returned[0], returned[1], returned[2] / 2)",
-                drops_mistakes=True,
+                wrong=_halves(""),
             ),
             replaced(
                 "t",
@@ -267,7 +349,7 @@ AXES: dict[str, Any] = {
                     ),
                 },
                 after="(returned[0], returned[1], -returned[2] / 2)",
-                drops_mistakes=True,
+                wrong=_halves("-"),
             ),
         ],
     ],
@@ -291,7 +373,20 @@ AXES: dict[str, Any] = {
                     "H * scale_x**2 / 2": "scale_x**2 / 2",
                     "H * scale_z**2 / 2": "scale_z**2 / 2",
                 },
-                drops_mistakes=True,
+                untrue=(
+                    "f adds up H units",
+                    "the bias of the last layer",
+                    "units have weights",
+                ),
+                wrong={
+                    "s1**2 * (product + 1)": {
+                        "s1**2 * product": "the bias of the last layer is missing: it adds s1^2.",
+                        "s1**2 * (product / H + 1)": (
+                            "f adds up H units: each has 1 / H of the variance, and H cancels."
+                        ),
+                        "s1**2 * (product + 1 / H)": "the bias has the variance s1^2, all of it.",
+                    },
+                },
             )
         ],
         [

@@ -20,11 +20,20 @@ def _heavy(mass: int) -> Variation:
             ),
         },
         {
-            "new_r @ new_r / 2 - (log_pi - r @ r / 2)": (
-                f"new_r @ new_r / {2 * mass} - (log_pi - r @ r / {2 * mass})"
-            )
+            "new_r @ new_r / 2": f"new_r @ new_r / {2 * mass}",
+            " r @ r / 2": f" r @ r / {2 * mass}",
         },
-        drops_mistakes=True,
+        untrue=("halves",),
+        wrong={
+            f"new_log_pi - new_r @ new_r / {2 * mass} - (log_pi - r @ r / {2 * mass})": {
+                f"new_log_pi - new_r @ new_r / {mass} - (log_pi - r @ r / {mass})": (
+                    "the halves of the kinetic energies are missing."
+                ),
+                f"new_log_pi - new_r @ new_r * {mass} / 2 - (log_pi - r @ r * {mass} / 2)": (
+                    f"the mass divides: r . r / {2 * mass}, since r is the mass times the velocity."
+                ),
+            },
+        },
     )
 
 
@@ -32,8 +41,14 @@ def _leapfrog_with_mass(mass: int) -> Variation:
     return changed(
         f"All weights have the mass {mass}: the position moves by the momentum divided by it.",
         {"q_new = q + step r_half,": f"q_new = q + step r_half / {mass},"},
-        {"new_q = q + step * half": f"new_q = q + step * half / {mass}"},
-        drops_mistakes=True,
+        {"new_q = q + step": f"new_q = q + step / {mass}"},
+        wrong={
+            f"new_q = q + step / {mass}": {
+                f"new_q = q + step * {mass}": (
+                    "the momentum is divided by the mass, not multiplied by it."
+                ),
+            },
+        },
     )
 
 
@@ -41,7 +56,6 @@ def _turn_with_mass(mass: int) -> Variation:
     return Variation(
         asks=f"All weights have the mass {mass}: the velocity is r / {mass}.",
         after=f"(returned[0] / {mass}, returned[1] / {mass})",
-        drops_mistakes=True,
         statement={
             "(q_right - q_left) . r_right, and going": (
                 f"(q_right - q_left) . r_right / {mass},\n\nand going"
@@ -70,14 +84,17 @@ AXES: dict[str, Any] = {
                 {
                     "return ratio if ratio < 1 else 1 + 0 * ratio": "return ratio / (1 + ratio)"
                 },
-                drops_mistakes=True,
+                wrong={
+                    "return ratio / (1 + ratio)": {
+                        "return ratio": "ratio itself is no probability: divide it by 1 + ratio.",
+                    },
+                },
             )
         ],
         [
             Variation(
                 asks="Return the probability of refusing the step.",
                 after="1 - returned",
-                drops_mistakes=True,
                 statement={
                     "Shapes: four positive numbers:": (
                         "What is asked for is 1 minus this acceptance probability.\n\n"
@@ -102,7 +119,6 @@ AXES: dict[str, Any] = {
                     "Return the kernel of Metropolis and Hastings,": "Return the kernel of Barker,",
                 },
                 {"(ratio if ratio < 1 else 1)": "(ratio / (1 + ratio))"},
-                drops_mistakes=True,
             )
         ],
         [
@@ -110,7 +126,6 @@ AXES: dict[str, Any] = {
                 asks="Steps go from column to row: q and T are transposed.",
                 before="q = q.T",
                 after="returned.T",
-                drops_mistakes=True,
                 statement={
                     "entry (i, j) is the probability of going from i to j.": (
                         "entry (i, j) is the probability of going from j to i."
@@ -154,7 +169,35 @@ AXES: dict[str, Any] = {
                         "return half + step / 2 * new_r, new_r"
                     ),
                 },
-                drops_mistakes=True,
+                untrue=("half", "moves"),
+                wrong={
+                    "half = q + step / 2 * r": {
+                        "half = q + step * r": (
+                            "the first step of the position is a whole one; it is half a step."
+                        ),
+                    },
+                    "new_r = r + step * slope(half)": {
+                        "new_r = r - step * slope(half)": (
+                            "the sign of the momentum's step: it grows uphill of log pi."
+                        ),
+                        "new_r = r + step * slope(q)": (
+                            "the momentum moves by the slope at the old position."
+                        ),
+                        "new_r = r + step / 2 * slope(half)": (
+                            "the momentum moves half a step; it moves a whole one, the position "
+                            "two halves."
+                        ),
+                    },
+                    "return half + step / 2 * new_r": {
+                        "return half": "the last half step of the position is missing.",
+                        "return half + step / 2 * r": (
+                            "the last half step of the position moves by the old momentum."
+                        ),
+                        "return half + step * new_r": (
+                            "the last step of the position is a whole one; it is half a step."
+                        ),
+                    },
+                },
             ),
         ],
     ],
@@ -187,7 +230,6 @@ AXES: dict[str, Any] = {
             Variation(
                 asks="The momentum at the left end is given backwards in time, as one walks there.",
                 before="r_left = -r_left",
-                drops_mistakes=True,
                 statement={
                     "the momenta there, both forwards in time.": (
                         "the momenta there, r_right forwards and r_left backwards in time."
@@ -228,7 +270,7 @@ AXES: dict[str, Any] = {
             Variation(
                 asks="Return how many times the variance is too large: E x^2 divided by 1 / lam.",
                 after="returned * lam",
-                drops_mistakes=True,
+                untrue=("this is E r^2",),
                 statement={
                     "Return the variance E x^2 of the draws.": (
                         "Return E x^2 divided by the variance 1 / lam."
@@ -255,7 +297,13 @@ AXES: dict[str, Any] = {
                 },
                 # (1 + c) / (1 - c) without the digits that 1 - c loses
                 edits={"* (1 + c) / (1 - c)": "/ np.tanh(friction * h / 2)"},
-                drops_mistakes=True,
+                untrue=("upside down",),
+                wrong={
+                    "/ np.tanh(friction * h / 2)": {
+                        "* np.tanh(friction * h / 2)": "the fraction of c is upside down.",
+                        "/ np.tanh(friction / 2)": "c is exp(-friction h): h is missing.",
+                    },
+                },
             )
         ],
     ],

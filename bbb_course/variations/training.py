@@ -13,6 +13,11 @@ def _rate_of_rho(factor: int) -> Variation:
     return Variation(
         asks=f"rho moves with {factor} times the learning rate of mu.",
         before=f"d_rho = {factor} * d_rho",
+        wrong={
+            f"d_rho = {factor} * d_rho": {
+                f"d_rho = d_rho / {factor}": f"rho moves {factor} times faster, not slower.",
+            },
+        },
         statement={
             "eta is a number, the learning rate.": (
                 f"eta is a number, the learning rate of mu; that of rho is {factor} eta."
@@ -40,7 +45,24 @@ def _ratio(base: int) -> Variation:
             ),
         },
         {
-            "2.0**-i / (1 - 2.0**-parts)": f"{base - 1} * {base}.0**-i / (1 - {base}.0**-parts)"
+            "2.0**-i": f"{base - 1} * {base}.0**-i",
+            "(1 - 2.0**-parts)": f"(1 - {base}.0**-parts)",
+        },
+        untrue=("the order is", "the exponent is"),
+        restated={
+            "2^M - 1, the sum of 1, 2, ..., 2^(M - 1)": f"1 - {base}^-M, or what it is a part of"
+        },
+        wrong={
+            f"{base - 1} * {base}.0**-i": {
+                f"{base - 1} * {base}.0 ** (i - 1 - parts)": (
+                    "the order is turned round: the first minibatch pays most."
+                ),
+                f"{base - 1} * {base}.0 ** (1 - i)": (
+                    f"the exponent is M - i with i from 1: each share is {base} times what it "
+                    "should be."
+                ),
+                f"{base}.0**-i": f"the factor {base - 1} is missing: they do not add up to 1.",
+            },
         },
     )
 
@@ -52,6 +74,21 @@ def _weight_decay(rate: float) -> Variation:
             "subtracted, with the old theta (AdamW)."
         ),
         after=f"(returned[0] - {rate} * eta * theta, returned[1], returned[2])",
+        wrong={
+            "theta - eta": {
+                f"theta + {rate} * eta * theta - {rate} * theta - eta": (
+                    "the decay is not multiplied by the learning rate."
+                ),
+                f"theta + 2 * {rate} * eta * theta - eta": "the decay has the other sign.",
+                f"theta + {rate} * eta * theta - eta": "theta itself does not decay.",
+            },
+            "new_m = beta1": {
+                f"grad = grad + {rate} * theta\n    new_m = beta1": (
+                    "the decay is added to the gradient, and averaged with it; AdamW leaves it out "
+                    "of the averages."
+                ),
+            },
+        },
         statement={
             "Return the new theta, m and v.": (
                 f"Return the new theta, with {rate} eta theta subtracted, m and v."
@@ -68,7 +105,12 @@ AXES: dict[str, Any] = {
             Variation(
                 asks="d_mu and d_rho are the gradient of the lower bound, which is to grow.",
                 before="d_mu, d_rho = -d_mu, -d_rho",
-                drops_mistakes=True,
+                restated={
+                    "this climbs: descend against the gradient": (
+                        "this descends: the lower bound is to grow"
+                    ),
+                    "this climbs: descend against it": "this descends: the lower bound is to grow",
+                },
                 statement={
                     "One step downhill.": "One step uphill.",
                     "The gradient points uphill, so one moves a little against it.": (
@@ -106,7 +148,27 @@ AXES: dict[str, Any] = {
             Variation(
                 asks="Return an estimate of the whole free energy: N / B times the cost.",
                 after="returned * total / len(nll)",
-                drops_mistakes=True,
+                untrue=("1/N", "is divided by", "upside down", "scaled up"),
+                restated={
+                    "every minibatch pays the whole complexity: an epoch pays it once per "
+                    "minibatch": "the complexity is multiplied by N / B; in F it counts once"
+                },
+                wrong={
+                    "complexity * len(nll) / total": {
+                        "complexity * (len(nll) / total) ** 2": (
+                            "only the share B/N of the complexity is paid, as by a minibatch; in F "
+                            "it counts once."
+                        ),
+                    },
+                    "np.sum(nll)": {
+                        "np.sum(nll) * len(nll) / total": (
+                            "the misfit is not scaled up: the minibatch stands for all N rows."
+                        ),
+                        "np.mean(nll) * len(nll) / total": (
+                            "the misfit is the mean over rows; in F it is the sum over all N."
+                        ),
+                    },
+                },
                 statement={
                     "Return the cost of the minibatch.": (
                         "Return N / B times the cost of the minibatch, an estimate of the cost of "
@@ -120,7 +182,22 @@ AXES: dict[str, Any] = {
             Variation(
                 asks="Return the cost per row: the cost of the minibatch divided by B.",
                 after="returned / len(nll)",
-                drops_mistakes=True,
+                untrue=("scaled up",),
+                restated={
+                    "is averaged over rows: then the share would be 1/N, not B/N": (
+                        "is divided by B twice"
+                    )
+                },
+                wrong={
+                    "complexity * len(nll) / total": {
+                        "complexity * len(nll) ** 2 / total": (
+                            "the complexity is not divided by B: a row's share is 1/N."
+                        ),
+                    },
+                    "np.sum(nll)": {
+                        "np.sum(nll) * len(nll)": "the misfit is not divided by B."
+                    },
+                },
                 statement={
                     "Return the cost of the minibatch.": (
                         "Return the cost of the minibatch divided by its number of rows B."
@@ -138,7 +215,6 @@ AXES: dict[str, Any] = {
             Variation(
                 asks="Return the shares from the last minibatch to the first.",
                 after="returned[::-1]",
-                drops_mistakes=True,
                 statement={
                     "Return the shares (M,), the first one the largest.": (
                         "Return the shares (M,) from the last minibatch to the first, the last "
@@ -168,6 +244,18 @@ AXES: dict[str, Any] = {
                         "theta - eta * (beta1 * m_hat + (1 - beta1) * grad / (1 - beta1**t))"
                     )
                 },
+                untrue=("the factor 1 - beta1",),
+                wrong={
+                    "beta1 * m + (1 - beta1) * grad": {
+                        "beta1 * m + grad": "the factor 1 - beta1 is missing: m is an average.",
+                    },
+                    "grad / (1 - beta1**t))": {
+                        "grad)": "what the gradient counts once more is not corrected.",
+                    },
+                    "(1 - beta1) * grad / (1": {
+                        "grad / (1": "the factor 1 - beta1 is missing where it counts once more.",
+                    },
+                },
             )
         ],
         [
@@ -175,7 +263,13 @@ AXES: dict[str, Any] = {
                 asks="grad is the gradient of what is to grow: the step climbs.",
                 before="grad, m = -grad, -m",
                 after="(returned[0], -returned[1], returned[2])",
-                drops_mistakes=True,
+                untrue=("the gradient is not squared",),
+                restated={"this climbs": "this descends"},
+                wrong={
+                    "(1 - beta2) * grad**2": {
+                        "(1 - beta2) * -grad": "the gradient is not squared in v."
+                    },
+                },
                 statement={
                     "Steps of about the same size for every number.": (
                         "Steps uphill, of about the same size for every number."
@@ -207,6 +301,14 @@ AXES: dict[str, Any] = {
                         "        Gradient of the free energy for mu and for log sigma."
                     ),
                 },
+                untrue=("the factor sigma is missing",),
+                wrong={
+                    "r * sigma * d_sigma": {
+                        "r * sigma**2 * d_sigma": (
+                            "x is r dF/dlog sigma: the factor sigma is in it already (D61)."
+                        ),
+                    },
+                },
             )
         ],
         [
@@ -230,6 +332,13 @@ AXES: dict[str, Any] = {
                     ),
                 },
                 after="(returned[0], returned[1] ** -2)",
+                untrue=("this is the variance",),
+                wrong={
+                    ", s**-0.5": {
+                        ", s**0.5": "this is the variance; s is the precision, one over it.",
+                        ", s**0.25": "this is sigma; asked for is s = 1 / sigma^2.",
+                    },
+                },
                 returns="new_mu new_s",
             )
         ],

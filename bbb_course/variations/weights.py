@@ -21,6 +21,22 @@ def _square_with_mean(mean: int) -> Variation:
                 f"((x @ y) / noise**2 + {mean} / prior**2) / precision"
             ),
         },
+        untrue=("the linear term",),
+        restated={
+            "the prior is missing: this is least squares, to which one adds 1/prior^2": (
+                "the prior's precision 1/prior^2 is missing in the sum"
+            )
+        },
+        wrong={
+            "((x @ y) / noise**2 +": {
+                "(x @ y +": "the noise is missing in the linear term, x.y / noise^2 of it.",
+            },
+            f"{mean} / prior**2)": {
+                f"{mean})": (
+                    f"the prior's mean is multiplied by its precision: {mean} / prior^2 is added."
+                ),
+            },
+        },
     )
 
 
@@ -34,7 +50,28 @@ def _mean_of_measurements(number: int) -> Variation:
                 "the standard deviation `noise`."
             ),
         },
-        {"+ noise**2": f"+ noise**2 / {number}"},
+        {"noise**2": f"noise**2 / {number}"},
+        untrue=("standard deviations are added", "square it before"),
+        wrong={
+            f"x**2 * variance + noise**2 / {number}": {
+                f"x**2 * variance + noise / {number}": (
+                    "the noise is a standard deviation: square it before it is added to a variance."
+                ),
+                f"(abs(x) * variance**0.5 + noise / {number}**0.5) ** 2": (
+                    "standard deviations are added; of independent numbers the variances add up."
+                ),
+                f"(x**2 * variance + noise**2) / {number}": (
+                    "w is the same in all measurements: of the noise alone there is a mean."
+                ),
+                f"x**2 * variance + noise**2 * {number}": (
+                    "this is the variance of a sum; a mean varies less than one measurement."
+                ),
+                f"x**2 * variance + noise**2 / {number}**2": (
+                    "this is as if one noise were divided: the variance of a mean falls with the "
+                    "number, not with its square."
+                ),
+            },
+        },
     )
 
 
@@ -47,6 +84,12 @@ def _evidence_with_mean(mean: int) -> Variation:
             "log N(y; 0, v) = -y^2 / (2 v)": "log N(y; m, v) = -(y - m)^2 / (2 v)",
         },
         {"-(y**2) / (2 * variance)": f"-((y - {mean} * x) ** 2) / (2 * variance)"},
+        restated={"at w = 0": f"at w = {mean}"},
+        wrong={
+            f"(y - {mean} * x)": {
+                f"(y - {mean})": f"w has the mean {mean}, so y has the mean {mean} x.",
+            },
+        },
     )
 
 
@@ -58,11 +101,7 @@ def _flips_of_several(number: int) -> Variation:
                 f"multiplies it by r^{number}, one that shows tails by (1 - r)^{number}."
             ),
         },
-        edits={
-            "alpha + np.sum(flips), beta + len(flips) - np.sum(flips)": (
-                f"alpha + {number} * np.sum(flips), beta + {number} * (len(flips) - np.sum(flips))"
-            )
-        },
+        before=f"flips = np.repeat(flips, {number})",
     )
 
 
@@ -94,6 +133,12 @@ AXES: dict[str, Any] = {
                 asks="Return the posterior's precision in the place of its variance.",
                 after="(returned[0], 1 / returned[1])",
                 returns="mean precision",
+                untrue=("this is the standard deviation",),
+                restated={
+                    "this is the precision; the variance is one over it": (
+                        "this is the variance; the precision is one over it"
+                    )
+                },
                 statement={
                     "Return mean and variance. Hint": "Return mean and precision.\n\nHint",
                     "Return mean and variance of the": "Return mean and precision of the",
@@ -201,7 +246,15 @@ AXES: dict[str, Any] = {
             Variation(
                 asks="Return the divergence the other way round, KL(p || q).",
                 before="mean, sd, prior_mean, prior = prior_mean, prior, mean, sd",
-                drops_mistakes=True,
+                restated={
+                    "where q is narrow": "where p is narrow",
+                    "the variance of q": "the variance of p",
+                    "by q's variance: the density inside log p is the prior's": (
+                        "by p's variance: the density inside log q is q's"
+                    ),
+                    "2 prior^2": "2 sd^2",
+                    "KL(p || q)": "KL(q || p)",
+                },
                 statement={
                     "Return KL(q || p). Hint": (
                         "Return KL(p || q): q and p change their places in the formula.\n\nHint"

@@ -98,7 +98,10 @@ def evaluate(args: argparse.Namespace) -> int:
 
     y = problem.y
     if args.costs and (problem.task != "classification" or len(np.unique(y)) != 2):
-        raise ValueError("--costs is for a target of two classes; leave it out")
+        raise ValueError(
+            "--costs is for a target of two classes; leave it out, or give --task classification "
+            "if two numbers stand for classes"
+        )
     splits = split_rows(problem, args.held_out, args.folds, args.seed)
     forecasts = _forecasts(args, problem, model, splits)
     if forecasts is None:

@@ -79,16 +79,11 @@ def fit(args: argparse.Namespace) -> int:
     stored_rows = rows.train
     if rows.is_refitted:
         stored_rows = np.arange(len(problem.y))
-    columns = problem.columns
-    if args.fill and not rows.is_refitted:
-        columns = set_fill_values(columns, problem.table.iloc[rows.train])
-    inputs = encode_columns(problem.table, columns)
     if args.plot:
-        _check_plot(list(inputs.columns), problem.task == "classification")
+        _check_plot(list(problem.inputs.columns), problem.task == "classification")
     start = perf_counter()
-    _fit_rows(model, inputs, problem, stored_rows)
+    inputs = _fit_rows(model, problem, stored_rows, args)
     seconds = perf_counter() - start
-    model.columns_ = columns
     if was_interrupted(model):
         return _store_unfinished(model, Path(args.model))
     noise_scale = getattr(model, "noise_scale_", None)
@@ -99,13 +94,8 @@ def fit(args: argparse.Namespace) -> int:
     save(model, args.model)
     measured = model
     if rows.is_refitted:
-        # missing values are filled with medians of the training rows, so that no test row is used
-        if args.fill:
-            columns = set_fill_values(columns, problem.table.iloc[rows.train])
-            inputs = encode_columns(problem.table, columns)
         measured = _build_measured(args, problem.task)
-        _fit_rows(measured, inputs, problem, rows.train)
-        measured.columns_ = columns
+        inputs = _fit_rows(measured, problem, rows.train, args)
         if was_interrupted(measured):
             nothing = rows.test[:0]
             rows = rows._replace(test=nothing, reason="that fit was interrupted")
@@ -142,13 +132,25 @@ def _build_measured(args: argparse.Namespace, task: str) -> Any:
     return build_learner(argparse.Namespace(**options), task)
 
 
-def _fit_rows(model: Any, inputs: DataFrame, problem: Problem, rows: Array) -> None:
-    """Fit a learner to rows of a table; what its report finds is printed later, as no warning."""
+def _fit_rows(
+    model: Any, problem: Problem, rows: Array, args: argparse.Namespace
+) -> DataFrame:
+    """Fit a learner to rows of a table, and return the features of all rows.
+
+    With --fill missing values become the medians of `rows`, so that no held-out row is used. What
+    the learner's report finds is printed later, as no warning.
+    """
     from sklearn.exceptions import ConvergenceWarning
 
+    columns = problem.columns
+    if args.fill:
+        columns = set_fill_values(columns, problem.table.iloc[rows])
+    inputs = encode_columns(problem.table, columns)
     with lines_in_errors(inputs.iloc[rows], problem.target), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(inputs.iloc[rows], problem.y[rows], **problem.fit_arguments(rows))
+    model.columns_ = columns
+    return inputs
 
 
 def _store_unfinished(model: Any, path: Path) -> int:
@@ -241,6 +243,7 @@ def _print_next(
 def predict(args: argparse.Namespace) -> int:
     """Predict every row of a table with a stored model."""
     from ..learners.checkpoint import load
+    from ..learners.recalibrated import innermost
 
     check_outputs([args.model, args.data], args.output, picture=args.plot)
     if args.data.endswith(".npz") and not args.model.endswith(".npz"):
@@ -248,13 +251,14 @@ def predict(args: argparse.Namespace) -> int:
             f"MODEL must come before DATA: bbb-numpy predict {args.data} {args.model}"
         )
     model = load(args.model)
-    names = getattr(model, "feature_names_in_", None)
+    learner = innermost(model)  # of a calibration; of a learner itself
+    names = getattr(learner, "feature_names_in_", None)
     if names is None:  # the learner was fitted to an array, in Python
         raise TableError(
             f"{args.model} was fitted without column names; use it from Python, or fit it with "
             "bbb-numpy fit"
         )
-    columns = getattr(model, "columns_", tuple(Column(name) for name in names))
+    columns = getattr(learner, "columns_", tuple(Column(name) for name in names))
     is_classifier = hasattr(model, "classes_")
     if args.exposure and not hasattr(model, "exposure_scale_"):
         raise ValueError(
@@ -264,6 +268,17 @@ def predict(args: argparse.Namespace) -> int:
         raise ValueError(
             f"{args.model} predicts classes, which have probabilities and no interval; leave "
             "--interval out"
+        )
+    coverage = getattr(model, "coverage_", args.interval)
+    if args.interval not in (None, coverage):
+        raise ValueError(
+            f"{args.model} has intervals of the coverage {coverage}; leave --interval out, or "
+            "calibrate it for another one"
+        )
+    if args.plot and learner is not model:
+        raise ValueError(
+            f"--plot draws the bands of a model that is not calibrated; {args.model} is, leave "
+            "--plot out"
         )
     if args.plot:
         _check_plot(list(names), is_classifier)
@@ -280,7 +295,9 @@ def predict(args: argparse.Namespace) -> int:
     if args.exposure:
         exposure["exposure"] = exposure_values(rows, args)
     predicted_columns: Any = partial(_moments, coverage=args.interval)
-    if is_classifier:
+    if learner is not model:
+        predicted_columns = partial(_calibrated, coverage=args.interval)
+    elif is_classifier:
         predicted_columns = _class_probabilities
     if copied:
         one_row = {name: values[:1] for name, values in exposure.items()}
@@ -301,7 +318,7 @@ def predict(args: argparse.Namespace) -> int:
         write_text(Path(args.output), text)
     if args.plot:
         _plot(model, inputs, "prediction", args.plot)
-    _print_novelty(model, inputs)
+    _print_novelty(learner, inputs)
     return 0
 
 
@@ -357,6 +374,11 @@ def _moments(
         ends = model.predict_interval(inputs, coverage, exposure=exposure)
         columns["lower"] = ends[..., 0]
         columns["upper"] = ends[..., 1]
+    return _split_outputs(columns)
+
+
+def _split_outputs(columns: dict[str, Array]) -> dict[str, Array]:
+    """Return columns (N,) as they are, and of those (N, K) one for each output, ``mean_0`` ..."""
     if columns["mean"].ndim == 1:
         return columns
     return {
@@ -366,18 +388,51 @@ def _moments(
     }
 
 
+def _calibrated(
+    model: Any, inputs: DataFrame, coverage: float | None
+) -> dict[str, Array]:
+    """Return the predictions of a `Conformal` or `Recalibrated` for all rows, by column name.
+
+    Those of `Conformal` are the intervals of its own coverage, or for classes which of them are in
+    the set; `Recalibrated` has total standard deviations, and intervals unless `coverage` is None.
+    """
+    is_conformal = hasattr(model, "bound_")
+    if hasattr(model, "classes_"):
+        columns = _proba_columns(model.classes_, model.predict_proba(inputs))
+        if is_conformal:
+            sets = model.predict_set(inputs)
+            for k, label in enumerate(model.classes_.tolist()):
+                columns[f"in_set_{label}"] = sets[:, k]
+        return columns
+    if is_conformal:
+        columns = {"mean": model.predict(inputs)}
+        ends = model.predict_interval(inputs)
+    else:
+        mean, sd = model.predict(inputs, return_std=True)
+        columns = {"mean": mean, "total": sd}
+        ends = None if coverage is None else model.predict_interval(inputs, coverage)
+    if ends is not None:
+        columns |= {"lower": ends[..., 0], "upper": ends[..., 1]}
+    return _split_outputs(columns)
+
+
 def _class_probabilities(model: Any, inputs: DataFrame) -> dict[str, Array]:
     """Return most probable class, class probabilities and uncertainties of all rows, by column.
 
     The uncertainties are the entropy of the predictive and its epistemic part, in nats.
     """
     distribution = model.predict_distribution(inputs)
-    proba = distribution.proba
-    columns = {"prediction": model.classes_[np.argmax(proba, axis=1)]}
-    for k, label in enumerate(model.classes_.tolist()):
-        columns[f"probability_{label}"] = proba[:, k]
+    columns = _proba_columns(model.classes_, distribution.proba)
     columns["epistemic"] = distribution.epistemic
     columns["entropy"] = distribution.total
+    return columns
+
+
+def _proba_columns(labels: Array, proba: Array) -> dict[str, Array]:
+    """Return the most probable class (N,) and the probabilities (N, C) of all, by column name."""
+    columns = {"prediction": labels[np.argmax(proba, axis=1)]}
+    for k, label in enumerate(labels.tolist()):
+        columns[f"probability_{label}"] = proba[:, k]
     return columns
 
 

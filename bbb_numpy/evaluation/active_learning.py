@@ -16,9 +16,11 @@ def information_gain(learner: Any, X: Any) -> Array:
 
     For numbers it is :math:`\frac12 \log(1 + v / \sigma^2)`, with the epistemic variance v of the
     mean and the aleatoric variance of y: the mutual information of y and the weights if both are
-    Gaussian, and an upper bound if only the noise is, and known. For classes it is the epistemic
-    part of their entropy, the mutual information itself (BALD). Measure where it is largest, fit
-    again, and ask again: rows that are chosen together tell much of it twice.
+    Gaussian, and an upper bound if only the noise is, and known. Where the noise depends on the
+    weights too, it is what y tells of its mean, at least, and nothing of what it tells of the
+    noise. For classes it is the epistemic part of their entropy, the mutual information itself
+    (BALD). Measure where it is largest, fit again, and ask again: rows that are chosen together
+    tell much of it twice.
 
     Parameters
     ----------

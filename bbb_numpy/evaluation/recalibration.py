@@ -60,6 +60,8 @@ def fit_temperature(log_proba: Any, codes: Any, sample_weight: Any = None) -> fl
     codes = Numbers((n_rows,), low=0, high=n_classes - 1, whole=True)("codes", codes)
     weights = _weights(sample_weight, n_rows)
     logits = logits - logits.max(axis=1, keepdims=True)
+    unit = np.abs(logits).max() or 1.0
+    logits = logits / unit
     observed = weights @ logits[np.arange(n_rows), codes.astype(int)]
 
     def slope(inverse_temperature: float) -> float:
@@ -86,7 +88,7 @@ def fit_temperature(log_proba: Any, codes: Any, sample_weight: Any = None) -> fl
             low = middle
         else:
             high = middle
-    return 1.0 / high
+    return float(unit / high)
 
 
 def temper(log_proba: Any, temperature: float) -> Array:

@@ -1,4 +1,4 @@
-"""Save a fitted learner to one file, a versioned ``.npz`` without pickle, and load it.
+"""Save a fitted learner, or a calibration of one, to one versioned ``.npz`` without pickle.
 
 `numeric.storing` describes the format, and why loading a file executes nothing of it. This module
 lists the classes that the file of a learner may hold.
@@ -29,6 +29,7 @@ from .ensemble import Ensemble
 from .fit_report import FitReport
 from .inference import Sampling
 from .novelty import TrainingRegion
+from .recalibrated import Conformal, HeldOutCalibration, Recalibrated
 from .regressor import BayesianMLPRegressor
 from .state import FittedState
 
@@ -37,11 +38,13 @@ __all__ = ["CheckpointError", "load", "save"]
 LEARNERS: dict[str, Any] = {
     "BayesianMLPRegressor": BayesianMLPRegressor,
     "BayesianMLPClassifier": BayesianMLPClassifier,
+    "Conformal": Conformal,
+    "Recalibrated": Recalibrated,
 }
 
 
 class Stored(NamedTuple):
-    """The content of the file of a learner.
+    """The content of the file of a learner, or of a calibration around another `Stored`.
 
     Parameters
     ----------
@@ -50,7 +53,8 @@ class Stored(NamedTuple):
     parameters : dict
         Constructor arguments by name, as the user has given them.
     fitted : dict
-        Fields of its `FittedState` that are not None, by name.
+        Fields of its `FittedState` that are not None, or fitted attributes of a calibration, by
+        name; empty if it is not fitted. A calibration without ``estimator_`` has ``estimator``.
     """
 
     learner: str
@@ -60,6 +64,7 @@ class Stored(NamedTuple):
 
 # Classes of fitted attributes that a file may hold; classes of parts are in the registry
 STATE_CLASSES = (
+    Stored,
     MLP,
     Model,
     Training,
@@ -85,15 +90,17 @@ def _format() -> Format:
 
 
 def save(
-    model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.PathLike[str]
+    model: BayesianMLPRegressor | BayesianMLPClassifier | HeldOutCalibration,
+    path: str | os.PathLike[str],
 ) -> None:
     """Save a fitted model to a file, which replaces an existing file once it is complete.
 
     Parameters
     ----------
-    model : BayesianMLPRegressor or BayesianMLPClassifier
-        A fitted model. Its arguments must be of classes of the package or of registered ones
-        (`bbb_numpy.register`). The draws of a sampled posterior are stored, the data are not.
+    model : BayesianMLPRegressor, BayesianMLPClassifier, Conformal or Recalibrated
+        A fitted model; a calibration must be one of such a model. Its arguments must be of classes
+        of the package or of registered ones (`bbb_numpy.register`). The draws of a sampled
+        posterior are stored, the data are not.
     path : path-like
         The file, used as given: ``.npz`` is not appended.
 
@@ -105,14 +112,12 @@ def save(
         If an argument cannot be stored, such as an object of a class that is not registered, or
         a `RandomState`.
     TypeError
-        If `model` is no learner.
+        If `model` is no learner, and no calibration of one.
     OSError
         If the file cannot be written; an older file is untouched.
     """
-    class_name = type(model).__name__
     file = Path(PATH("path", path))
-    if LEARNERS.get(class_name) is not type(model):
-        raise TypeError(f"model must be a {' or '.join(LEARNERS)}; got {class_name}")
+    stored = _to_stored("model", model)
     check_is_fitted(
         model, msg="model is not fitted: there is nothing to save; call fit first"
     )
@@ -120,11 +125,29 @@ def save(
         raise OSError(
             f"path must be a regular file; got {file}, which is not one: name another"
         )
-    fitted = model.fitted_.attributes()
-    if "draws_" in fitted:
-        fitted["draws_"] = replace(fitted["draws_"], target=fitted["estimator_"])
+    write_state(file, stored, _format())
+
+
+def _to_stored(name: str, model: Any) -> Stored:
+    """Return what a file holds of a learner or calibration, fitted or not; `name` is for errors."""
+    class_name = type(model).__name__
+    if LEARNERS.get(class_name) is not type(model):
+        raise TypeError(f"{name} must be a {' or '.join(LEARNERS)}; got {class_name}")
     parameters = model.get_params(deep=False)
-    write_state(file, Stored(class_name, parameters, fitted), _format())
+    if not isinstance(model, HeldOutCalibration):
+        fitted = model.fitted_.attributes()
+        if "draws_" in fitted:
+            fitted["draws_"] = replace(fitted["draws_"], target=fitted["estimator_"])
+        return Stored(class_name, parameters, fitted)
+    fitted = {
+        name: value for name, value in vars(model).items() if name in model.fitted_names
+    }
+    parameters["estimator"] = _to_stored(f"{name}.estimator", model.estimator)
+    # `calibrate` leaves one learner in both places, which is stored once
+    learner = fitted.pop("estimator_", model.estimator)
+    if learner is not model.estimator:
+        fitted["estimator_"] = _to_stored(f"{name}.estimator_", learner)
+    return Stored(class_name, parameters, fitted)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -139,7 +162,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    BayesianMLPRegressor or BayesianMLPClassifier
+    BayesianMLPRegressor, BayesianMLPClassifier, Conformal or Recalibrated
         The fitted model.
 
     Raises
@@ -151,11 +174,35 @@ def load(path: str | os.PathLike[str]) -> Any:
         If there is no such file or it cannot be read.
     """
     PATH("path", path)
-    class_name, parameters, fitted = read_state(Path(path), Stored, _format())
+    stored = read_state(Path(path), Stored, _format())
     try:
-        model = LEARNERS[class_name](**parameters)
-        model.fitted_ = FittedState(**fitted)
-        model._check_predicts()
+        model = _from_stored(stored)
+        check_is_fitted(model)
     except Exception as error:  # damaged values can raise any error
         raise CheckpointError(f"{os.fspath(path)} {damaged(error)}") from None
+    return model
+
+
+def _from_stored(stored: Stored) -> Any:
+    """Return the learner or calibration that `_to_stored` described; raise an error if damaged."""
+    learner_class = LEARNERS[stored.learner]
+    if not issubclass(learner_class, HeldOutCalibration):
+        model = learner_class(**stored.parameters)
+        if stored.fitted:
+            model.fitted_ = FittedState(**stored.fitted)
+            model._check_predicts()
+        return model
+    estimator = _from_stored(stored.parameters["estimator"])
+    model = learner_class(**stored.parameters | {"estimator": estimator})
+    fitted = dict(stored.fitted)
+    if not fitted:
+        return model
+    model.estimator_ = estimator
+    if "estimator_" in fitted:
+        model.estimator_ = _from_stored(fitted.pop("estimator_"))
+    for name, value in fitted.items():
+        if name not in model.fitted_names:
+            raise ValueError(f"{name} is no attribute of {stored.learner}")
+        setattr(model, name, value)
+    model._check_predicts()
     return model

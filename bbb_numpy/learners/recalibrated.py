@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,14 @@ from ..evaluation.recalibration import (
 )
 from ..numeric.elementary import log_softmax
 from ..numeric.layout import Array
-from ..numeric.validation import proper_fraction
+from ..numeric.validation import (
+    COUNT,
+    SMALLEST_POSITIVE,
+    Numbers,
+    OneOf,
+    positive,
+    proper_fraction,
+)
 from .base import (  # they come from scikit-learn; without it, base says how to install it
     BaseEstimator,
     available_if,
@@ -27,10 +34,13 @@ from .base import (  # they come from scikit-learn; without it, base says how to
     shuffle,
 )
 
-__all__ = ["Conformal", "Recalibrated"]
+__all__ = ["Conformal", "HeldOutCalibration", "Recalibrated", "innermost"]
 
-SCORES = ("interval", "sd", "absolute")
+SCORE = OneOf("interval", "sd", "absolute")
 TINY = float(np.finfo(np.float64).tiny)
+# Share of an interval's length, and of a probability, by which the predictions of one row may
+# differ between batches of rows (float32): less than this does not decide who is inside
+ROUNDING = 1e-6
 
 
 def _is_regressor(wrapper: HeldOutCalibration) -> bool:
@@ -57,6 +67,9 @@ class HeldOutCalibration(BaseEstimator):
     `fit` trains a clone of the estimator and holds rows out; `calibrate` takes rows that the
     estimator, already fitted, has not seen.
     """
+
+    # Names of the fitted attributes, those that a task does not have included
+    fitted_names: ClassVar[tuple[str, ...]] = ("estimator_", "n_calibration_rows_")
 
     def __init__(
         self, estimator: Any, held_out: float = 0.25, random_state: Any = None
@@ -108,7 +121,7 @@ class HeldOutCalibration(BaseEstimator):
         Raises
         ------
         ValueError
-            If too few rows are held out, or the estimator cannot be fitted to the others.
+            If too few rows are held out, or the estimator has not what is needed.
         """
         share = proper_fraction("held_out", self.held_out)
         if y is None:
@@ -118,15 +131,19 @@ class HeldOutCalibration(BaseEstimator):
         X, y = shuffle(X, y, random_state=self.random_state)
         n_held_out = ceil(share * len(y))
         self._check(n_held_out)
-        self.estimator_ = clone(self.estimator).fit(X[n_held_out:], y[n_held_out:])
-        return self._calibrate(X[:n_held_out], y[:n_held_out])
+        estimator = clone(self.estimator).fit(X[n_held_out:], y[n_held_out:])
+        return self._calibrate(estimator, X[:n_held_out], y[:n_held_out])
 
     def _check(self, n_rows: int) -> None:
         """Raise ValueError unless the arguments are valid and `n_rows` held-out rows are enough."""
 
-    def _calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Calibrate `estimator_` by held-out rows."""
-        if hasattr(_innermost(self.estimator_), "exposure_scale_"):
+    def _calibrate(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any = None
+    ) -> Self:
+        """Calibrate a fitted estimator, which becomes `estimator_`, by held-out rows."""
+        check_is_fitted(estimator)
+        self.estimator_ = estimator
+        if hasattr(innermost(estimator), "exposure_scale_"):
             raise ValueError(
                 "the estimator was fitted with an exposure, which is not supported here; model "
                 "y / exposure, with sample_weight=exposure"
@@ -139,6 +156,11 @@ class HeldOutCalibration(BaseEstimator):
     def _measure(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Set the learned numbers, from held-out rows."""
         raise NotImplementedError
+
+    def _check_predicts(self) -> None:
+        """Raise an error if fitted attributes read from a file do not suit the learner."""
+        check_is_fitted(self.estimator_)
+        COUNT("n_calibration_rows_", self.n_calibration_rows_)
 
     def score(self, X: Any, y: Any) -> float:
         """Return the score of the estimator: R^2, or the share of right labels.
@@ -199,7 +221,7 @@ class HeldOutCalibration(BaseEstimator):
         return codes
 
 
-def _innermost(estimator: Any) -> Any:
+def innermost(estimator: Any) -> Any:
     """Return the fitted estimator that predicts, inside of pipelines and of other calibrations."""
     while True:
         if isinstance(estimator, HeldOutCalibration):
@@ -251,6 +273,8 @@ class Recalibrated(HeldOutCalibration):
         Number of held-out rows.
     """
 
+    fitted_names = (*HeldOutCalibration.fitted_names, "temperature_", "sd_factor_")
+
     def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Recalibrated:
         """Calibrate the estimator, which is fitted already, by rows that it has not seen.
 
@@ -273,9 +297,7 @@ class Recalibrated(HeldOutCalibration):
             If no temperature or factor is best, if predictions are of no normal scale (counts,
             ``target_="log"``, infinite standard deviations), or after a fit with an exposure.
         """
-        check_is_fitted(self.estimator)
-        self.estimator_ = self.estimator
-        return self._calibrate(X, y, sample_weight)
+        return self._calibrate(self.estimator, X, y, sample_weight)
 
     def _measure(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Set the temperature, or the factors."""
@@ -285,7 +307,7 @@ class Recalibrated(HeldOutCalibration):
                 log_proba, self._codes(y, len(log_proba)), sample_weight
             )
             return
-        learner = _innermost(self.estimator_)
+        learner = innermost(self.estimator_)
         fitted = getattr(learner, "estimator_", None)
         likelihood = getattr(getattr(fitted, "model", None), "likelihood", None)
         is_log = getattr(learner, "target_", "identity") == "log"
@@ -307,10 +329,21 @@ class Recalibrated(HeldOutCalibration):
             sample_weight,
         )
 
+    def _check_predicts(self) -> None:
+        """Raise an error if temperature or factors read from a file do not suit the learner."""
+        super()._check_predicts()
+        if is_classifier(self.estimator_):
+            positive("temperature_", self.temperature_)
+        else:
+            n_outputs = innermost(self).n_outputs_
+            check_factor = Numbers((n_outputs,), low=SMALLEST_POSITIVE)
+            check_factor("sd_factor_", self.sd_factor_)
+
     def _log_proba(self, X: Any) -> Array:
         """Return log probabilities (N, C) of the estimator; those of 0 as the smallest float."""
         if hasattr(self.estimator_, "predict_log_proba"):
-            log_proba = self.estimator_.predict_log_proba(X)
+            with np.errstate(divide="ignore"):
+                log_proba = self.estimator_.predict_log_proba(X)
             return np.maximum(log_proba, np.log(TINY))
         return np.log(np.maximum(self.estimator_.predict_proba(X), TINY))
 
@@ -434,6 +467,13 @@ class Conformal(HeldOutCalibration):
         Number N of held-out rows.
     """
 
+    fitted_names = (
+        *HeldOutCalibration.fitted_names,
+        "bound_",
+        "coverage_",
+        "conformity_score_",
+    )
+
     def __init__(
         self,
         estimator: Any,
@@ -467,16 +507,18 @@ class Conformal(HeldOutCalibration):
         ValueError
             If there are too few rows for `coverage`, or after a fit with an exposure.
         """
-        check_is_fitted(self.estimator)
-        self.estimator_ = self.estimator
-        return self._calibrate(X, y)
+        return self._calibrate(self.estimator, X, y)
 
     def _check(self, n_rows: int) -> None:
         """Raise ValueError unless the arguments are valid and `n_rows` held-out rows are enough."""
-        if self.conformity_score not in SCORES:
+        SCORE("conformity_score", self.conformity_score)
+        needs_interval = self.conformity_score == "interval" and not is_classifier(
+            self.estimator
+        )
+        if needs_interval and not hasattr(self.estimator, "predict_interval"):
             raise ValueError(
-                f"conformity_score must be one of {', '.join(map(repr, SCORES))}; got "
-                f"{self.conformity_score!r}"
+                f"{type(self.estimator).__name__} has no predict_interval, which "
+                "conformity_score='interval' needs; use 'sd' or 'absolute'"
             )
         conformal_quantile(np.zeros(n_rows), self.coverage)
 
@@ -493,6 +535,17 @@ class Conformal(HeldOutCalibration):
             targets = _targets_like(low, y)
             scores = np.maximum(low - targets, targets - high) / unit  # D77
         self.bound_ = conformal_quantile(scores, self.coverage_)
+
+    def _check_predicts(self) -> None:
+        """Raise an error if the bound read from a file does not suit the learner."""
+        super()._check_predicts()
+        proper_fraction("coverage_", self.coverage_)
+        SCORE("conformity_score_", self.conformity_score_)
+        learner = innermost(self)
+        shape: tuple[int, ...] = ()
+        if not is_classifier(learner) and learner.y_ndim_ > 1:
+            shape = (learner.n_outputs_,)
+        Numbers(shape)("bound_", self.bound_)
 
     def _prediction(self, X: Any) -> tuple[Array, Array, Any]:
         """Return ends of intervals of the estimator, (N,) or (N, K), and the unit of the score."""
@@ -538,10 +591,12 @@ class Conformal(HeldOutCalibration):
         """
         check_is_fitted(self)
         low, high, unit = self._prediction(X)
-        low, high = low - self.bound_ * unit, high + self.bound_ * unit
-        # an interval that shrinks by more than its width is a point
         middle = 0.5 * (low + high)
-        return np.stack([np.minimum(low, middle), np.maximum(high, middle)], axis=-1)
+        # an interval that shrinks by more than its width is a point
+        reach = np.maximum(0.5 * (high - low) + self.bound_ * unit, 0.0)
+        # targets that are tied with the bound stay inside, however ends are rounded
+        reach *= 1.0 + ROUNDING
+        return np.stack([middle - reach, middle + reach], axis=-1)
 
     @for_classes
     def predict_set(self, X: Any) -> NDArray[np.bool_]:
@@ -560,5 +615,5 @@ class Conformal(HeldOutCalibration):
         """
         check_is_fitted(self)
         proba = self.estimator_.predict_proba(X)
-        inside: NDArray[np.bool_] = 1.0 - proba <= self.bound_
+        inside: NDArray[np.bool_] = 1.0 - proba <= self.bound_ + ROUNDING
         return inside

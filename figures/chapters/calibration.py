@@ -125,7 +125,7 @@ def crps() -> Figure:
         xlim=(5, 16), ylim=(0, 1.05), xlabel="stretch $x$ (cm)", ylabel="distribution function"
     )
     legend_above(left_ax, 3)
-    titled(left_ax, "CRPS: the blue area, in cm")
+    titled(left_ax, "CRPS: the shaded area, in cm")
     sigma = np.linspace(0, 3, 151)
     score, distance = stated(sigma)
     right_ax.plot(sigma, score, color=BLACK, label="CRPS")

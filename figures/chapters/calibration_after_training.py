@@ -117,7 +117,7 @@ def conformal() -> Figure:
     """Draw the coverage over held-out sets with its Beta law, and the coverage at each load."""
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
     left_ax, right_ax = figure.subplots(1, 2)
-    left_ax.hist(100 * coverages(10_000), np.arange(77, 100.5), density=True, color=SKY, ec=BLUE,
+    left_ax.hist(100 * coverages(10_000), np.arange(77.5, 101), density=True, color=SKY, ec=BLUE,
                  label="10,000 held-out sets")  # fmt: skip
     share = np.linspace(0.77, 1, 200)
     left_ax.plot(100 * share, beta(90, 10).pdf(share) / 100, color=BLACK, label="Beta(90, 10)")

@@ -47,13 +47,13 @@ def next_measurement() -> Figure:
     at = np.linspace(-3, 3, 241)
     for n, style in (
         (0, {"color": BLACK, "label": "after 5 readings"}),
-        (1, {"color": BLUE, "ls": "--", "label": "6"}),
-        (4, {"color": VERMILLION, "ls": ":", "lw": 2, "label": "9"}),
+        (1, {"color": BLUE, "ls": "--", "label": "after 6"}),
+        (4, {"color": VERMILLION, "ls": ":", "lw": 2, "label": "after 9"}),
     ):
         loads = chosen(n)
         left_ax.plot(at, gain(loads, at), **style)
-    left_ax.plot(FIRST_LOADS, np.zeros(5), "|", color=BLACK, ms=12)
-    left_ax.plot(loads[5:], gain(loads, loads[5:]), "o", color=VERMILLION, ms=5)
+    left_ax.plot(FIRST_LOADS, np.zeros(5), "|", color=BLACK, ms=12, label="the first 5")
+    left_ax.plot(loads[5:], gain(loads, loads[5:]), "o", color=VERMILLION, ms=5, label="the next 4")
     left_ax.set(xlim=(-3.1, 3.1), ylim=(0, None), xlabel="load of the next reading (kg)")
     left_ax.set_ylabel("information (nats)")
     legend_above(left_ax, 3)

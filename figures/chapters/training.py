@@ -456,10 +456,10 @@ def turned() -> Figure:
     left_ax, right_ax = figure.subplots(1, 2)
     x, axes, precision = two_scales()
     left_ax.plot(*x.T, "o", color=BLACK, ms=4, label="12 loads")
-    for axis, colour, name in zip(
-        axes.T, (BLUE, VERMILLION), ("first axis", "second"), strict=True
+    for axis, colour, dash, name in zip(
+        axes.T, (BLUE, VERMILLION), ("--", ":"), ("first axis", "second"), strict=True
     ):
-        left_ax.plot(*np.outer(axis, [-2.2, 2.2]), color=colour, lw=1.4, ls="--", label=name)
+        left_ax.plot(*np.outer(axis, [-2.2, 2.2]), color=colour, lw=1.4, ls=dash, label=name)
     left_ax.set(
         xlim=(-2.2, 2.2), ylim=(-2.2, 2.2), aspect="equal", xlabel="first scale, standardised"
     )

@@ -206,7 +206,9 @@ def test_each_class_has_scores_and_errors_that_cost_differently_have_a_threshold
 @pytest.mark.parametrize(("target", "words"), [("y", ()), ("count", ("--task", "classification"))])
 def test_costs_are_for_two_classes(target, words, capsys):
     assert evaluate(target, "--costs", "1", "9", *words) == 2
-    assert "--costs is for a target of two classes" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--costs is for a target of two classes" in said
+    assert "--task classification if two numbers stand for classes" in said
 
 
 @pytest.mark.usefixtures("table")

@@ -7,7 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor, load
+from bbb_numpy import (
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    Conformal,
+    Recalibrated,
+    load,
+    save,
+)
 from bbb_numpy.cli.main import main
 from bbb_numpy.learners.columns import Column
 
@@ -389,6 +396,53 @@ def test_an_interval_adds_its_ends_and_class_weights_reach_the_model(run, tmp_pa
     options = ("--class-weight", "balanced", *SHORT)
     run("fit", flowers(tmp_path), "--target", "kind", *options)
     assert load("model.npz").class_weight == "balanced"
+
+
+def test_a_calibration_in_a_file_predicts_as_in_python(run, houses):
+    table_words = (houses, "--decimal", ",")
+    run("fit", *table_words, "--target", "preis", *SHORT)
+    frame = pd.read_csv(houses, sep=";", decimal=",", encoding="utf-16")
+
+    def predicted(file, *words):
+        out, _ = run("predict", file, *table_words, *words)
+        columns = pd.read_csv(io.StringIO(out), dtype=str)
+        return {name: [float(text) for text in cells] for name, cells in columns.items()}
+
+    conformal = Conformal(load("model.npz"), 0.8).calibrate(frame, frame.preis)
+    save(conformal, "conformal.npz")
+    low, high = conformal.predict_interval(frame).T.tolist()
+    mean = conformal.predict(frame).tolist()
+    for words in [(), ("--interval", "0.8")]:
+        assert predicted("conformal.npz", *words) == {"mean": mean, "lower": low, "upper": high}
+    _, err = run("predict", "conformal.npz", *table_words, "--interval", "0.9", ends=2)
+    assert "conformal.npz has intervals of the coverage 0.8; leave --interval out" in err
+
+    factor = Recalibrated(conformal.estimator).calibrate(frame, frame.preis)
+    save(factor, "factor.npz")
+    mean, sd = (numbers.tolist() for numbers in factor.predict(frame, return_std=True))
+    low, high = factor.predict_interval(frame, 0.5).T.tolist()
+    assert predicted("factor.npz") == {"mean": mean, "total": sd}
+    expected = {"mean": mean, "total": sd, "lower": low, "upper": high}
+    assert predicted("factor.npz", "--interval", "0.5") == expected
+    _, err = run("predict", "factor.npz", *table_words, "--plot", "p.png", ends=2)
+    assert "a model that is not calibrated; factor.npz is" in err
+
+
+def test_sets_of_classes_in_a_file_are_columns(run, tmp_path):
+    data = flowers(tmp_path)
+    run("fit", data, "--target", "kind", *SHORT)
+    frame = pd.read_csv(data)
+    model = Conformal(load("model.npz"), 0.8).calibrate(frame, frame.kind)
+    save(model, "sets.npz")
+    out, _ = run("predict", "sets.npz", data)
+    table = pd.read_csv(io.StringIO(out), dtype=str)
+    assert list(table) == [
+        *("prediction", "probability_large", "probability_small", "in_set_large", "in_set_small")
+    ]
+    assert table.prediction.tolist() == model.predict(frame).tolist()
+    proba = table.filter(like="probability").astype(float)
+    assert (proba == model.predict_proba(frame)).all(axis=None)
+    assert (table.filter(like="in_set") == model.predict_set(frame).astype(str)).all(axis=None)
 
 
 def test_a_price_is_modelled_on_the_log_scale_and_printed_in_its_own_units(run, tmp_path):

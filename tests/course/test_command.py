@@ -12,7 +12,7 @@ import pytest
 from bbb_course import effort, sandbox
 from bbb_course.exercise import VERDICTS, Formula
 from bbb_course.gradebook import SCHEMA
-from bbb_course.keys import exercises
+from bbb_course.keys import chapters, exercises
 from bbb_course.sandbox import grade_file
 from bbb_course.templates import SOLUTIONS
 from bbb_course.variants import n_variants
@@ -50,7 +50,7 @@ def test_a_right_answer_passes_and_a_wrong_one_is_told_why(answers, capsys):
     assert "softplus: PASSED, proved" in out
     assert "1 of 2 pass" in out
     assert "softplus: not yet, sigma is wrong" in out
-    assert "this is exp(rho)" in out
+    assert "exp is taken for softplus" in out
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such a name")
@@ -102,7 +102,8 @@ def test_verdicts_for_programs_are_json(answers, capsys, monkeypatch):
         (["{}/notes.py"], "notes.py: no exercise is called 'notes'"),
         (["{}/solutions"], "no exercise is called 'nothing'"),
         (["{}", "--export", "nbgrader"], "has no solution between its marks"),
-        (["--copy", "{}", "13"], "no chapter is called '13'"),
+        (["--copy", "{}", "13"], "no chapter or exercise is called '13'"),
+        (["--copy", "{}", "02/1", "02/17"], "no chapter or exercise is called '02/17'"),
         (["--copy", "{}/notes.py"], "notes.py/01_a_distribution_over_weights: "),
     ],
 )
@@ -140,6 +141,16 @@ def test_templates_are_copied_and_no_file_is_overwritten(tmp_path, capsys):
     assert shlex.split(then)[-1] == str(tmp_path)
 
 
+def test_homework_is_copied_by_exercises_of_several_chapters(tmp_path, capsys):
+    names = ["11/1", "02/5", f"{CHAPTER}/6_backward_pass", "03/1", "02/5", "10/6"]
+    assert main(["grade", "--copy", str(tmp_path), "--variant", "7", *names]) == 0
+    assert "no variant: check_a_sampler" in capsys.readouterr().out
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*.py"))] == [
+        f"{CHAPTER}/5_value_and_gradient.py", f"{CHAPTER}/6_backward_pass.py",
+        "03_training/1_step_of_descent.py", "11_model_checking/1_crps_of_draws.py",
+    ]  # fmt: skip
+
+
 def test_an_export_for_otter_is_a_test_file_that_fails_with_the_diagnosis(tmp_path, capsys):
     assert main(["grade", "--export", "otter", "--out", str(tmp_path)]) == 0
     text = (tmp_path / "tests" / "softplus.py").read_text()
@@ -149,7 +160,7 @@ def test_an_export_for_otter_is_a_test_file_that_fails_with_the_diagnosis(tmp_pa
     scope = defined_by(without, test_case=lambda **options: lambda function: function)
     assert scope["OK_FORMAT"] is False
     scope["test_softplus"](defined_by(RIGHT))
-    with pytest.raises(AssertionError, match=r"this is exp\(rho\)"):
+    with pytest.raises(AssertionError, match="exp is taken for softplus"):
         scope["test_softplus"](defined_by(WRONG))
     with pytest.raises(AssertionError, match="softplus is not defined"):
         scope["test_softplus"]({})
@@ -227,7 +238,13 @@ def test_the_gradebook_of_the_page_has_a_row_for_each_student(graded, tmp_path):
 def test_the_page_for_teachers_says_which_exercises_have_no_variant_and_how_many_there_are():
     numbers = sorted(n_variants(name) for name in exercises() if n_variants(name))
     assert f"between {numbers[0]} and {numbers[-1]}." in PAGE
-    assert "left out of the set: all that are scored" in PAGE
+    (sentence,) = re.findall(r"These have none, .*?;.*?\.", PAGE, re.DOTALL)
+    assert sorted(set(re.findall(r"\d\d/\d", sentence)) - {"02/1"}) == [
+        f"{chapter[:2]}/{number}"
+        for chapter, of_chapter in chapters().items()
+        for number, one in enumerate(of_chapter, 1)
+        if not n_variants(one.name)
+    ]
     assert not any(
         n_variants(name) for name, one in exercises().items() if not isinstance(one, Formula)
     )

@@ -225,6 +225,8 @@ def plain_key(mu, x):
         (lambda mu, x: (2 * x @ mu, mu / 2), "it is twice what is right"),
         (lambda mu, x: (x @ mu / 3, mu / 2), "divided by the number of weights P"),
         (lambda mu, x: (x @ mu * len(mu), mu / 2), "multiplied by the number of weights P"),
+        # two samples in the proof
+        (lambda mu, x: (x @ mu * len(x), mu / 2), "multiplied by the number of weight samples S"),
         (lambda mu, x: ((x @ mu) ** 2, mu / 2), "the square of what is right"),
         (lambda mu, x: (1 / (x @ mu), mu / 2), "one over what is right"),
     ],

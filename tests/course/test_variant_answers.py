@@ -33,11 +33,6 @@ def least_squares(x, y, prior, noise, mean):
     return solution[0], 1 / (rows @ rows)
 
 
-def beta_posterior(alpha, beta, flips, times):
-    heads = np.repeat(flips, times).sum()
-    return alpha + heads, beta + times * len(flips) - heads
-
-
 def free_energy(
     mu, rho, eps, x, y, prior, noise, pi, sd=softplus, law_of_prior=None, law_of_noise=None
 ):
@@ -189,10 +184,6 @@ ORACLES = {
         ).logpdf(y)
         for m in (1, 2, 3, 5)
     },
-    "conjugate_coin": {
-        f"Each flip was seen {k} times": lambda *a, k=k: beta_posterior(*a, times=k)
-        for k in (2, 3, 4)
-    },
     "from_noise_to_weights": {
         "sigma is exp(rho),": lambda mu, rho, eps: mu + np.exp(rho) * eps,
         "rho is the logarithm": lambda mu, rho, eps: mu + np.sqrt(np.exp(rho)) * eps,
@@ -200,6 +191,14 @@ ORACLES = {
     "log_posterior_of_the_noise": {
         "q is Laplace's": lambda sigma, eps: stats.laplace(0, sigma).logpdf(sigma * eps).sum(1),
         "q is logistic": lambda sigma, eps: stats.logistic(0, sigma).logpdf(sigma * eps).sum(1),
+    },
+    "free_energy": {
+        f"The complexity is multiplied by the temperature {k},": (
+            lambda log_q, log_prior, log_likelihood, pi, k=k: np.average(
+                (log_q - log_prior) * k * pi - np.einsum("sb->s", log_likelihood)
+            )
+        )
+        for k in (2, 3, 4, 5)
     },
     "value_and_gradient": {
         "sigma is exp(rho)": lambda *a: free_energy(*a, sd=np.exp),
@@ -375,6 +374,14 @@ ORACLES = {
         "The ends do not belong": lambda low, high, y: sum(
             a < t < b for a, b, t in zip(low, high, y, strict=True)
         ) / len(y),
+    },
+    "information_gain": {
+        f"At each place {k} readings are taken,": lambda features, factor, scale, k=k: [
+            np.linalg.slogdet(
+                np.eye(len(phi)) + k * factor.T @ np.outer(phi, phi) @ factor / scale**2
+            )[1] / 2 for phi in features
+        ]
+        for k in (2, 3, 4)
     },
     "conformal_interval": {"The score is the distance from the middle": from_the_middle},
 }  # fmt: skip

@@ -24,8 +24,19 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+from sklearn.base import clone
 
-from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model, __version__, load, save
+from bbb_numpy import (
+    MLP,
+    Conformal,
+    GaussianLikelihood,
+    GaussianPrior,
+    Model,
+    Recalibrated,
+    __version__,
+    load,
+    save,
+)
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
@@ -302,6 +313,34 @@ def predictions(model):
     return np.array(model.predict(X[:2], return_std=True)).tolist()
 
 
+# By the name of a file: a calibration, and the name of its targets
+CALIBRATIONS = {
+    "conformal": (
+        Conformal(BayesianMLPRegressor(**COMMON | FEW_STEPS), 0.5, held_out=0.5, random_state=0),
+        "real",
+    ),
+    "recalibrated": (
+        Recalibrated(BayesianMLPRegressor(**COMMON | FEW_STEPS), held_out=0.5, random_state=0),
+        "one of three",
+    ),
+}
+
+
+def write_calibration(name, path):
+    """Write the file of a calibration around a learner."""
+    model, target_name = CALIBRATIONS[name]
+    save(clone(model).fit(X, targets(target_name)), path)
+
+
+def outcomes_of_calibration(name, path):
+    """Return the intervals of a calibration, as its file has it and after it has gone on."""
+    model = load(path)
+    before = model.predict_interval(X[:2]).tolist()
+    model.estimator = model.estimator_
+    model.calibrate(X, targets(CALIBRATIONS[name][1]))
+    return {"before": before, "after": model.predict_interval(X[:2]).tolist()}
+
+
 # --- files of sampling runs
 
 SIZES = (2, 2, 1)
@@ -415,6 +454,13 @@ FILES = {
     **{
         f"learner-{name}": (partial(write_learner, name), partial(outcomes_of_learner, name))
         for name in LEARNERS
+    },
+    **{
+        f"calibration-{name}": (
+            partial(write_calibration, name),
+            partial(outcomes_of_calibration, name),
+        )
+        for name in CALIBRATIONS
     },
     **{
         f"run-{stage}-{name}": (

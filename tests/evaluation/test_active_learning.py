@@ -5,6 +5,7 @@ from math import pi
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from small_learners import class_blobs, classifier, regression_rows, regressor
 
 from bbb_numpy import StudentTLikelihood
@@ -52,6 +53,30 @@ def test_of_numbers_it_is_the_formula_and_of_classes_the_epistemic_part():
     heavy = regressor(likelihood=StudentTLikelihood(df=2.0)).fit(x, y)
     with pytest.raises(ValueError, match="the noise has no variance"):
         information_gain(heavy, x)
+
+
+@pytest.mark.equation("D84")
+@pytest.mark.parametrize("scales", [(1.0, 1.0), (0.2, 2.0), (0.02, 1.0)])
+def test_of_noise_that_is_not_known_it_is_at_most_what_is_told_of_the_mean(scales):
+    """y = f + noise, f from N(0, 1), and the noise of one of two scales, equally probable."""
+
+    class OneOfTwoScales:
+        def predict_distribution(self, X):
+            return Predictive(np.zeros(1), np.ones(1), np.sqrt([np.mean(np.square(scales))]))
+
+    at = np.linspace(-12, 12, 48_001)
+
+    def entropy(variances):
+        density = np.mean([norm.pdf(at, scale=np.sqrt(v)) for v in variances], axis=0)
+        return -np.sum(density * np.log(np.maximum(density, 1e-300))) * (at[1] - at[0])
+
+    noise = np.square(scales)
+    of_mean = entropy(1 + noise) - entropy(noise)
+    of_both = entropy(1 + noise) - np.mean(np.log(2 * pi * np.e * noise)) / 2
+    (gain,) = information_gain(OneOfTwoScales(), None)
+    assert gain <= of_mean + 1e-6
+    assert of_mean <= of_both + 1e-6
+    assert np.isclose(gain, of_both) == (scales[0] == scales[1])
 
 
 def test_a_row_with_neither_doubt_nor_noise_tells_nothing():

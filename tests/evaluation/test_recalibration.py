@@ -5,7 +5,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import beta, kstest, norm
@@ -52,6 +52,8 @@ def test_the_temperature_has_the_least_loss_of_the_held_out_rows(seed, too_large
     assert np.isclose(fit_temperature(logits[repeated], codes[repeated]), 1 / best, rtol=1e-9)
     shifted = logits + np.arange(60)[:, None]
     assert np.isclose(fit_temperature(shifted, codes, weights), 1 / best, rtol=1e-6)
+    for unit in (1e-12, 1e40):
+        assert np.isclose(fit_temperature(unit * logits, codes, weights), unit / best, rtol=1e-9)
     tempered = temper(logits, 1 / best)
     assert np.allclose(tempered.sum(axis=1), 1)
     assert (tempered.argmax(axis=1) == logits.argmax(axis=1)).all()
@@ -122,6 +124,7 @@ def test_impossible_standard_deviations_and_perfect_means_are_refused():
 
 @pytest.mark.equation("D77")
 @given(st.integers(1, 400), st.integers(1, 999))
+@example(49, 140)  # 0.14 times 50 is a float above 7
 def test_the_rank_is_that_of_whole_numbers_and_too_few_rows_are_told(n_rows, thousandths):
     exact = Fraction(thousandths, 1000)
     rank = ceil(exact * (n_rows + 1))

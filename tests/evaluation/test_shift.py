@@ -20,7 +20,8 @@ def test_effective_rows_are_between_one_and_all_and_have_no_unit(seed, n_rows):
     rows = effective_rows(weights)
     assert rows * (1 + 1e-12) >= 1
     assert rows <= n_rows * (1 + 1e-12)
-    assert np.isclose(effective_rows(1e140 * weights), rows)
+    for unit in (1e140, 1e-200):
+        assert np.isclose(effective_rows(unit * weights), rows)
     assert np.isclose(effective_rows(np.append(weights, np.zeros(3))), rows)
     assert np.isclose(effective_rows(np.ones(n_rows)), n_rows)
 

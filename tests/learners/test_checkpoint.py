@@ -7,9 +7,12 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from small_learners import fitted_state
+from sklearn.linear_model import LinearRegression
+from small_learners import class_blobs, classifier, fitted_state, regression_rows, regressor
 
+from bbb_numpy import Conformal, Recalibrated
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.learners.checkpoint import CheckpointError, _format, load, save
@@ -193,6 +196,119 @@ def test_a_file_that_names_a_deprecated_class_still_loads(model, tmp_path):
     np.testing.assert_array_equal(
         twin.partial_fit(*data()).theta_, model.partial_fit(*data()).theta_
     )
+
+
+# Calibrations around a learner
+
+CALIBRATIONS = {
+    "intervals": Conformal(regressor(), 0.8, random_state=0),
+    "intervals in sds": Conformal(regressor(), 0.7, "sd", held_out=0.4, random_state=3),
+    "factor": Recalibrated(
+        BayesianMLPRegressor(
+            (3,), inference=Sampling("sgld", chains=2, draws=5, warm_up=5, start="prior")
+        ),
+        random_state=0,
+    ),
+    "sets": Conformal(classifier(), random_state=0),
+    "temperature": Recalibrated(classifier(epochs=40), random_state=0),
+    "intervals of a factor": Conformal(
+        Recalibrated(regressor(), random_state=1), 0.6, random_state=0
+    ),
+}
+
+
+def outcomes(model, x):
+    """All that a calibration says of rows, and how it came to it."""
+    methods = ("predict", "predict_proba", "predict_interval", "predict_set")
+    predictions = {name: getattr(model, name)(x) for name in methods if hasattr(model, name)}
+    numbers = [name for name in model.fitted_names if hasattr(model, name)]
+    numbers.remove("estimator_")
+    fitted = {name: np.asarray(getattr(model, name)) for name in numbers}
+    return {"params": np.array(repr(model.get_params())), **predictions, **fitted}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of fits and chains as short as these
+@pytest.mark.parametrize(
+    ("is_held_out", "outputs"), [(True, None), (False, 2)], ids=["fit", "calibrate"]
+)
+@pytest.mark.parametrize("name", CALIBRATIONS)
+def test_a_calibration_comes_back_bit_for_bit(name, is_held_out, outputs, tmp_path):
+    model = clone(CALIBRATIONS[name])
+    x, y = regression_rows(outputs=outputs)
+    if name in ("sets", "temperature"):
+        x, codes = class_blobs(3)
+        y = np.array(["a", "b", "c"])[codes]
+    if not is_held_out:
+        model.estimator.fit(x, y)
+    (model.fit if is_held_out else model.calibrate)(x, y)
+    save(model, tmp_path / "m")
+    twin = load(tmp_path / "m")
+    assert type(twin) is type(model)
+    assert_same_outcomes(twin, model, x)
+    # what was one learner is one again, so that both go on alike
+    assert (twin.estimator_ is twin.estimator) == (not is_held_out)
+    if not is_held_out:
+        assert_same_outcomes(twin.calibrate(x[:30], y[:30]), model.calibrate(x[:30], y[:30]), x)
+
+
+def assert_same_outcomes(twin, model, x):
+    expected = outcomes(model, x)
+    found = outcomes(twin, x)
+    assert found.keys() == expected.keys()
+    for key, values in expected.items():
+        np.testing.assert_array_equal(found[key], values, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("bound_", np.zeros(2), r"bound_ must have shape \(\)"),
+        ("bound_", np.nan, "bound_ holds nan"),
+        ("bound_", None, "bound_ must"),
+        ("coverage_", 1.5, "coverage_ must be > 0 and < 1"),
+        ("conformity_score_", "cqr", "conformity_score_ must be one of 'interval'"),
+        ("n_calibration_rows_", 0, "n_calibration_rows_ must be a whole number >= 1"),
+        ("estimator_", BayesianMLPRegressor(), "not fitted"),
+        ("temperature_", 2.0, "temperature_ is no attribute of Conformal"),
+    ],
+)
+def test_a_calibration_with_which_nothing_can_be_predicted_is_refused(
+    name, value, message, model, tmp_path, monkeypatch
+):
+    wrapper = Conformal(model, 0.5).calibrate(*data())
+    monkeypatch.setattr(Conformal, "fitted_names", (*Conformal.fitted_names, "temperature_"))
+    setattr(wrapper, name, value)
+    save(wrapper, tmp_path / "m")
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match=f"m is damaged or not written.*{message}"):
+        load(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("sd_factor_", np.ones(2)), ("sd_factor_", np.zeros(1)), ("temperature_", -1.0)],
+)
+def test_a_factor_or_temperature_that_is_none_is_refused(name, value, tmp_path):
+    rows = class_blobs(3) if name == "temperature_" else regression_rows()
+    learner = classifier() if name == "temperature_" else regressor()
+    wrapper = Recalibrated(learner.fit(*rows)).calibrate(*rows)
+    setattr(wrapper, name, value)
+    save(wrapper, tmp_path / "m")
+    with pytest.raises(CheckpointError, match=name):
+        load(tmp_path / "m")
+
+
+def test_a_calibration_of_no_learner_or_not_calibrated_is_not_saved(model, tmp_path):
+    x, y = data()
+    line = Conformal(LinearRegression(), 0.5, "absolute").fit(x, y)
+    with pytest.raises(TypeError, match=r"model.estimator must be a Bayes.*; got LinearRegression"):
+        save(line, tmp_path / "m")
+    line.estimator = BayesianMLPRegressor()
+    with pytest.raises(TypeError, match=r"model.estimator_ must be"):
+        save(line, tmp_path / "m")
+    with pytest.raises(NotFittedError, match="nothing to save"):
+        save(Conformal(model), tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
 
 
 # What cannot be saved

@@ -13,6 +13,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
+from sklearn.tree import DecisionTreeClassifier
 from small_learners import class_blobs, classifier, regression_rows, regressor
 
 from bbb_numpy import Conformal, Recalibrated
@@ -27,7 +28,7 @@ class Line(RegressorMixin, BaseEstimator):
     """States x with a standard deviation of 1, whatever it is fitted to."""
 
     def fit(self, X, y):
-        self.fitted_ = True
+        self.seen_ = X
         return self
 
     def predict(self, X, return_std=False):
@@ -100,6 +101,29 @@ def test_sets_of_classes_hold_the_label_as_often_as_said_and_may_be_empty():
 
 
 @pytest.mark.equation("D77")
+@pytest.mark.parametrize("score", ["interval", "sd", "absolute"])
+def test_targets_that_are_tied_with_the_bound_are_inside_however_it_is_rounded(score):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        x = np.full((60, 1), rng.uniform(0, 2))
+        y = rng.choice([0.1, 0.2, 0.7, 1.1, 1.3], 60)
+        wrapper = Conformal(Line().fit(None, None), COVERAGE, score).calibrate(x, y)
+        assert covered(wrapper.predict_interval(x), y) >= COVERAGE
+
+
+@pytest.mark.equation("D77")
+def test_probabilities_that_are_rounded_otherwise_in_another_batch_leave_the_sets():
+    class Rounded(Odds):
+        def predict_proba(self, X):
+            return super().predict_proba(X) - 1e-7 * (len(X) == 1)
+
+    x = np.full((40, 1), 0.2)
+    wrapper = Conformal(Rounded().fit(None, None)).calibrate(x, np.repeat(["a", "b"], 20))
+    assert wrapper.predict_set(x).all()
+    assert wrapper.predict_set(x[:1]).all()
+
+
+@pytest.mark.equation("D77")
 def test_a_group_and_a_shifted_row_have_no_guarantee():
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, (2, 20_000, 1))
@@ -113,6 +137,53 @@ def test_a_group_and_a_shifted_row_have_no_guarantee():
     assert covered(intervals[far], y[1, far]) < 0.8
     shifted = x[1] + 4
     assert covered(equal.predict_interval(shifted), shifted[:, 0] + 1 + noise[1]) < 0.2
+
+
+@pytest.mark.equation("D77")
+def test_intervals_by_standard_deviations_that_are_right_but_for_a_factor_hold_everywhere():
+    class FiveTimesTooWide(Line):
+        def predict(self, X, return_std=False):
+            return X[:, 0], 5 * np.exp(X[:, 0])
+
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (2, 20_000, 1))
+    y = x[..., 0] + np.exp(x[..., 0]) * rng.standard_normal(x.shape[:2])
+    wrapper = Conformal(FiveTimesTooWide().fit(None, None), 0.9, "sd").calibrate(x[0], y[0])
+    intervals = wrapper.predict_interval(x[1])
+    for group in (x[1, :, 0] < -1.8, x[1, :, 0] > 1.8):
+        assert abs(covered(intervals[group], y[1, group]) - 0.9) < 0.04
+
+
+@pytest.mark.equation("D77")
+def test_right_intervals_are_left_and_those_that_shrink_below_nothing_are_points():
+    wrapper = Conformal(Line().fit(None, None), COVERAGE).calibrate(*rows(5000, 0))
+    assert abs(wrapper.bound_) < 0.1
+
+    class OfTwoWidths(Line):
+        def predict_interval(self, X, coverage):
+            return X[:, 0, None] + np.where(X[:, :1] > 1, 0.1, 2.0) * [-1, 1]
+
+    x = rows(100, 0)[0]
+    wrapper = Conformal(OfTwoWidths().fit(None, None), 0.5).calibrate(x, x[:, 0])
+    assert wrapper.bound_ == pytest.approx(-2)
+    low, high = wrapper.predict_interval(x).T
+    assert (low <= high).all()
+    assert np.allclose(low, high, atol=1e-5)
+
+
+def test_rows_are_held_out_at_random_and_weigh_what_they_are_said_to():
+    x = np.arange(400.0)[:, None]
+    wrapper = Conformal(Line(), random_state=0).fit(x, x[:, 0])
+    held_out = np.setdiff1d(x, wrapper.estimator_.seen_)
+    assert len(held_out) == 100
+    assert abs(held_out.mean() - 200) < 40
+    for model, (x, y) in ((Line(), rows(60, 0, 2.0)), (Odds(), labels(60, 0))):
+        weights = np.resize([0, 1, 3], 60)
+        learned = []
+        for arguments in ((x, y, weights), (np.repeat(x, weights, axis=0), np.repeat(y, weights))):
+            wrapper = Recalibrated(model.fit(None, None)).calibrate(*arguments)
+            learned.append(getattr(wrapper, "sd_factor_", None) or wrapper.temperature_)
+        assert np.isclose(*learned)
 
 
 @pytest.mark.equation("D76")
@@ -213,6 +284,8 @@ def test_what_cannot_be_guaranteed_is_refused_in_words():
         ValueError, match="conformity_score must be one of 'interval', 'sd', 'absolute'"
     ):
         Conformal(line, conformity_score="cqr").calibrate(x, y)
+    with pytest.raises(ValueError, match=r"Pipeline has no predict_interval, .* use 'sd' or"):
+        Conformal(Pipeline([("last", LinearRegression())]), 0.5).fit(x, y)
     with pytest.raises(ValueError, match="coverage"):
         Conformal(line, 1.0).calibrate(x, y)
     with pytest.raises(ValueError, match="y must have the shape"):
@@ -233,6 +306,10 @@ def test_what_cannot_be_guaranteed_is_refused_in_words():
             Recalibrated(hidden).calibrate(x, np.arange(12))
     with pytest.raises(NotFittedError):
         Conformal(Line(), 0.5).calibrate(x, y)
+    line.predict = lambda X, return_std: (X[:, 0], np.full(len(X), np.inf))
+    for wrapper in (Conformal(line, 0.5, "sd"), Recalibrated(line)):
+        with pytest.raises(ValueError, match=r"finite standard deviations|deviation is infinite"):
+            wrapper.calibrate(x, y)
     with pytest.raises(ValueError, match="requires y to be passed"):
         Conformal(Line(), 0.5).fit(x, None)
 
@@ -271,6 +348,9 @@ def test_the_log_density_of_a_class_stays_finite_where_its_probability_is_0():
     model.temperature_ = 0.5
     assert model.predict_proba(x)[0, 1] == 0
     assert np.isclose(model.log_predictive_density(x, y)[0], -2 * 690)
+    x, y = labels(80, 0)
+    tree = Recalibrated(DecisionTreeClassifier()).fit(x, y)  # states 0 and 1
+    assert np.isfinite(tree.log_predictive_density(x, y)).all()
 
 
 @pytest.mark.slow

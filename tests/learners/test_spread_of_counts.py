@@ -86,7 +86,7 @@ def test_the_page_on_counts_prints_what_it_shows(number):
     number = re.compile(r"\d+\.?\d*")
     assert number.sub("#", printed.getvalue()) == number.sub("#", shown)
     numbers = (list(map(float, number.findall(text))) for text in (printed.getvalue(), shown))
-    assert np.allclose(*numbers, rtol=0.1, atol=1.0)
+    assert np.allclose(*numbers, rtol=0.05, atol=0.02)
 
 
 @pytest.mark.parametrize("factor", [0.05, 1.0, 10.0])

@@ -52,7 +52,6 @@ def names_in_tree(tree):
 NOT_STORED = {
     **{f.__name__: "a network stores its name" for f in classes("activation")},
     "PACBayes": "no learner takes it",
-    "Stored": "it is a whole file, which holds its fields by name",
 }
 
 

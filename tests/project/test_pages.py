@@ -3,6 +3,7 @@
 import ast
 import doctest
 import re
+from pathlib import Path
 
 import pytest
 from project.book import ROOT, complaints, from_root, link_problems
@@ -33,7 +34,10 @@ def test_every_link_leads_to_something(page: str) -> None:
     "page",
     [pytest.param(page, marks=[pytest.mark.slow] * (page in TRAINING)) for page in EXAMPLES],
 )
-def test_the_examples_print_what_they_say(page: str) -> None:
+def test_the_examples_print_what_they_say(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # one saves a file
     said = complaints(text(page))
     assert not said, said
 

@@ -1,4 +1,7 @@
-"""What docs/prerequisites.md says of where a tool is first needed holds in the chapters."""
+"""Where docs/prerequisites.md says that a tool is first needed, the chapters first show it.
+
+For tools that the path does not need, and that a word or symbol shows wherever they are used.
+"""
 
 import re
 
