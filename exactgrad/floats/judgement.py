@@ -17,7 +17,9 @@ N_DIGITS = 60  # decimal digits of the first run
 MAX_DIGITS = 1000  # decimal digits beyond which the right result is given up
 N_BESIDE = 16  # roundings of an input that are tried before a function is accused
 N_BESIDE_A_NUMBER = 4  # of a single number: up and down, and so do constants
-N_SIDES = 4  # roundings after which an infinite result or nan is not excused any more
+# Roundings after which an infinite result or nan is not excused any more: by them any two of four
+# numbers have changed alike and unlike, in both directions
+N_SIDES = 6
 
 
 class Loss(NamedTuple):
@@ -56,13 +58,16 @@ class Judge(NamedTuple):
         cost = np.zeros(len(exact))
         # where a derivative does not exist, as at a kink, any between those beside it will do
         has_sides = ~exists
+        # next to a pole, or to where the function ends, the right result for the rounded input may
+        # be infinite or nan
+        is_singular = np.zeros(len(exact), bool)
         if point.theta.size + len(point.data) == 1:
             n_beside = N_BESIDE_A_NUMBER
         is_finite = np.isfinite(computed)
         for k in range(n_beside + 1):
             is_far = self._is_far(computed, exact, cost)
+            is_far &= is_finite | ~is_singular
             is_lost = np.where(exists, is_far, has_sides & ~is_finite)
-            # no rounding of the input excuses a result that is infinite or nan
             is_excusable = is_lost & (is_finite | (k < N_SIDES))
             if k == n_beside or not is_excusable.any():
                 break
@@ -70,7 +75,11 @@ class Judge(NamedTuple):
             neighbours = self._decimals(point, field, n_digits)
             has_sides &= np.isfinite(neighbours)
             with np.errstate(invalid="ignore"):
-                cost = np.fmax(cost, abs(neighbours - exact))
+                change = abs(neighbours - exact)
+            cost = np.fmax(cost, change)
+            # not even the first binary digit is certain
+            is_uncertain = ~(change <= abs(exact) / 2) & (exact != 0)
+            is_singular |= np.isfinite(exact) & (is_uncertain | np.isnan(neighbours))
         unit = self._rounding(exact) + cost
         digits = self.limits.digits_lost(computed, exact, unit)
         return Loss(computed, exact, np.where(is_lost, digits, 0.0))

@@ -261,6 +261,19 @@ def test_a_loss_is_judged_in_absolute_terms_below_its_size_at_theta():
     assert not stability(log_softmax, THETA, n_inputs=50, floor=0.0)
 
 
+def test_infinity_is_no_loss_next_to_a_double_root_and_is_one_by_underflow():
+    def slope(theta):
+        a, b, c = theta
+        return 1 / np.sqrt(b * b - a * c)
+
+    double_to_rounding = np.array([0.001, 0.0010000000000000002, 0.0010000000000000005])
+    single = np.array([1e-200, 2e-200, 1e-200])
+    with np.errstate(divide="ignore"):
+        assert np.isinf([slope(double_to_rounding), slope(single)]).all()
+    assert stability(slope, double_to_rounding, n_inputs=1)
+    assert not stability(slope, single, n_inputs=1)
+
+
 def test_an_expanded_polynomial_is_found_near_its_root():
     def expanded(x):
         return x**5 - 5 * x**4 + 10 * x**3 - 10 * x**2 + 5 * x - 1
