@@ -12,6 +12,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -29,6 +30,7 @@ from derivations import FIGURES  # noqa: E402
 FOLDER = HERE / "slides"
 PICTURE = re.compile(r"figures/(?:slides/)?([\w-]+)\.png")
 PAPER = (6.8, 3.3)  # inches; slides.css shows it 1200 pixels wide, or 580 high: 176 an inch
+SMALLEST_WIDTH = 6.4  # inches, before that: single panels of the book are drawn for phones
 PANELS = {"shared-noise": (0, 1, 3)}  # the axes that are shown, side by side
 SMALLEST_LETTERS = 8.5  # points
 POINTS_PER_INCH = 72
@@ -152,8 +154,8 @@ def for_slides(figure: Figure) -> Figure:
     figure.draw_without_rendering()  # which makes the labels of ticks
     layout = figure.get_layout_engine()
     figure.set_layout_engine("none")
-    size = figure.get_size_inches()
-    figure.set_size_inches(size * min(PAPER[0] / size[0], PAPER[1] / size[1]))
+    size = np.maximum(figure.get_size_inches(), (SMALLEST_WIDTH, 0))
+    figure.set_size_inches(size * np.min(PAPER / size))
     for text in figure.findobj(Text):
         text.set_fontsize(max(SMALLEST_LETTERS, text.get_fontsize()))
     for legend in list(figure.legends):

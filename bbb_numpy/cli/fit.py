@@ -79,16 +79,11 @@ def fit(args: argparse.Namespace) -> int:
     stored_rows = rows.train
     if rows.is_refitted:
         stored_rows = np.arange(len(problem.y))
-    columns = problem.columns
-    if args.fill and not rows.is_refitted:
-        columns = set_fill_values(columns, problem.table.iloc[rows.train])
-    inputs = encode_columns(problem.table, columns)
     if args.plot:
-        _check_plot(list(inputs.columns), problem.task == "classification")
+        _check_plot(list(problem.inputs.columns), problem.task == "classification")
     start = perf_counter()
-    _fit_rows(model, inputs, problem, stored_rows)
+    inputs = _fit_rows(model, problem, stored_rows, args)
     seconds = perf_counter() - start
-    model.columns_ = columns
     if was_interrupted(model):
         return _store_unfinished(model, Path(args.model))
     noise_scale = getattr(model, "noise_scale_", None)
@@ -99,13 +94,8 @@ def fit(args: argparse.Namespace) -> int:
     save(model, args.model)
     measured = model
     if rows.is_refitted:
-        # missing values are filled with medians of the training rows, so that no test row is used
-        if args.fill:
-            columns = set_fill_values(columns, problem.table.iloc[rows.train])
-            inputs = encode_columns(problem.table, columns)
         measured = _build_measured(args, problem.task)
-        _fit_rows(measured, inputs, problem, rows.train)
-        measured.columns_ = columns
+        inputs = _fit_rows(measured, problem, rows.train, args)
         if was_interrupted(measured):
             nothing = rows.test[:0]
             rows = rows._replace(test=nothing, reason="that fit was interrupted")
@@ -142,13 +132,25 @@ def _build_measured(args: argparse.Namespace, task: str) -> Any:
     return build_learner(argparse.Namespace(**options), task)
 
 
-def _fit_rows(model: Any, inputs: DataFrame, problem: Problem, rows: Array) -> None:
-    """Fit a learner to rows of a table; what its report finds is printed later, as no warning."""
+def _fit_rows(
+    model: Any, problem: Problem, rows: Array, args: argparse.Namespace
+) -> DataFrame:
+    """Fit a learner to rows of a table, and return the features of all rows.
+
+    With --fill missing values become the medians of `rows`, so that no held-out row is used. What
+    the learner's report finds is printed later, as no warning.
+    """
     from sklearn.exceptions import ConvergenceWarning
 
+    columns = problem.columns
+    if args.fill:
+        columns = set_fill_values(columns, problem.table.iloc[rows])
+    inputs = encode_columns(problem.table, columns)
     with lines_in_errors(inputs.iloc[rows], problem.target), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(inputs.iloc[rows], problem.y[rows], **problem.fit_arguments(rows))
+    model.columns_ = columns
+    return inputs
 
 
 def _store_unfinished(model: Any, path: Path) -> int:

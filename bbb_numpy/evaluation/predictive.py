@@ -121,14 +121,18 @@ class ClassPredictive(NamedTuple):
 
 
 def _weight_blocks(
-    estimator: Source, theta: Array, rng: Generator, samples: int
+    estimator: Source, theta: Array, rng: Generator, samples: int, rng_is_spent: bool
 ) -> Iterator[tuple[Array, dict[str, Array]]]:
     """Yield weights (S_b, P) in blocks of S_b samples, and the learned numbers by name.
 
     The block size depends on the network alone, so the functions drawn from one generator state do
-    not depend on the rows at which they are evaluated.
+    not depend on the rows at which they are evaluated. The last block is drawn whole, which the
+    state of `rng` afterwards depends on, unless `rng_is_spent`.
     """
     block = max(1, min(BLOCK_NUMBERS // (4 * estimator.model.layout.size), 256))
+    if rng_is_spent and theta.dtype == np.float64:
+        # numbers in float64 are drawn one by one: a shorter block is the beginning of a whole one
+        block = min(block, samples)
     buffers = Buffers()
     for eps in estimator.noise_blocks(rng, samples, block, theta.dtype):
         yield (
@@ -165,7 +169,12 @@ def _as_rows(estimator: Source, theta: Array, x: Array) -> Array:
 
 
 def outputs(
-    estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    rng: Generator,
+    samples: int,
+    rng_is_spent: bool = False,
 ) -> Iterator[tuple[slice, slice, Array, dict[str, Array]]]:
     """Yield the network's outputs for all weight samples and rows, in blocks of bounded memory.
 
@@ -181,6 +190,8 @@ def outputs(
         Draws the weight samples; the same state gives the same functions for any rows.
     samples : int
         Number of weight samples S.
+    rng_is_spent : bool
+        Whether `rng` is not used afterwards, so that noise which no sample needs is not drawn.
 
     Yields
     ------
@@ -194,7 +205,7 @@ def outputs(
     x = _as_rows(estimator, theta, x)
     buffers = Buffers()
     n_done = 0
-    for w, params in _weight_blocks(estimator, theta, rng, samples):
+    for w, params in _weight_blocks(estimator, theta, rng, samples, rng_is_spent):
         row_numbers = len(w) * max(estimator.model.network.sizes)
         step = max(CACHE_NUMBERS // row_numbers, MIN_BLOCK_ROWS)
         step = max(1, min(step, BLOCK_NUMBERS // row_numbers))

@@ -32,12 +32,15 @@ __all__ = ["TARGET_UNITS", "LogUnits", "TargetUnits"]
 class TargetUnits:
     """Units of targets that were standardised for training: y = mean + scale z.
 
-    The methods that predict have the arguments of the function of `predictive` with their name.
-
     Parameters
     ----------
     mean, scale : ndarray (K,)
         Shift and scale of the standardisation of K outputs.
+
+    Notes
+    -----
+    The methods that predict take the estimator that draws functions, its learned numbers theta,
+    N standardised rows x, a generator, and the number S of weight samples.
     """
 
     mean: Array
@@ -68,20 +71,7 @@ class TargetUnits:
     def predict(
         self, estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int
     ) -> Predictive:
-        """Return mean, epistemic and aleatoric standard deviation, (N, K) each, in units of y.
-
-        Parameters
-        ----------
-        estimator : Source
-            What draws functions at `theta`.
-        theta : ndarray (D,)
-            Learned numbers.
-        x : ndarray (N, d_in)
-            Standardised rows.
-        rng : Generator
-        samples : int
-            Number of draws S of the weights.
-        """
+        """Return mean, epistemic and aleatoric standard deviation, (N, K) each, in units of y."""
         p = predictive.predict(estimator, theta, x, rng=rng, samples=samples)
         mean = p.mean * self.scale + self.mean
         return Predictive(mean, p.epistemic * self.scale, p.aleatoric * self.scale)
@@ -89,40 +79,14 @@ class TargetUnits:
     def covariance(
         self, estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int
     ) -> Array:
-        """Return the covariance (N, N, K) of new targets, in squared units of y.
-
-        Parameters
-        ----------
-        estimator : Source
-            What draws functions at `theta`.
-        theta : ndarray (D,)
-            Learned numbers.
-        x : ndarray (N, d_in)
-            Standardised rows.
-        rng : Generator
-        samples : int
-            Number of draws S of the weights.
-        """
+        """Return the covariance (N, N, K) of new targets, in squared units of y."""
         between = predictive.covariance(estimator, theta, x, rng=rng, samples=samples)
         return between * self.scale**2
 
     def sample_functions(
         self, estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int
     ) -> Array:
-        """Draw functions E[y|x, w] (S, N, K), in units of y.
-
-        Parameters
-        ----------
-        estimator : Source
-            What draws functions at `theta`.
-        theta : ndarray (D,)
-            Learned numbers.
-        x : ndarray (N, d_in)
-            Standardised rows.
-        rng : Generator
-        samples : int
-            Number of draws S of the weights.
-        """
+        """Draw functions E[y|x, w] (S, N, K), in units of y."""
         return self.to_y(
             predictive.sample_functions(estimator, theta, x, rng=rng, samples=samples)
         )
@@ -130,20 +94,7 @@ class TargetUnits:
     def sample_targets(
         self, estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int
     ) -> Array:
-        """Draw targets (S, N, K), in units of y.
-
-        Parameters
-        ----------
-        estimator : Source
-            What draws functions at `theta`.
-        theta : ndarray (D,)
-            Learned numbers.
-        x : ndarray (N, d_in)
-            Standardised rows.
-        rng : Generator
-        samples : int
-            Number of draws S of the weights.
-        """
+        """Draw targets (S, N, K), in units of y."""
         return self.to_y(
             predictive.sample_targets(estimator, theta, x, rng=rng, samples=samples)
         )

@@ -373,20 +373,12 @@ def locate_cell(frame: DataFrame, name: str, where: Any) -> str:
     return f"{source}, {frame.index.name or 'row'} {row}, column {quote_cell(name)}"
 
 
-def quote_cell(value: Any, max_length: int = 40) -> str:
-    """Return the text of a cell in quotes, escaped, and shortened if it is long.
-
-    Parameters
-    ----------
-    value : object
-        Content of the cell.
-    max_length : int
-        Number of characters above which the text is shortened.
-    """
+def quote_cell(value: Any) -> str:
+    """Return the text of a cell in quotes, escaped, and shortened if it has over 40 characters."""
     text = str(value)
-    if len(text) <= max_length:
+    if len(text) <= 40:
         return repr(text)
-    return f"{text[: max_length - 10]!r}... ({len(text)} characters)"
+    return f"{text[:30]!r}... ({len(text)} characters)"
 
 
 def list_names(names: Sequence[str], max_count: int) -> str:

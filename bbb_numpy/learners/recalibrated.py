@@ -131,15 +131,19 @@ class HeldOutCalibration(BaseEstimator):
         X, y = shuffle(X, y, random_state=self.random_state)
         n_held_out = ceil(share * len(y))
         self._check(n_held_out)
-        self.estimator_ = clone(self.estimator).fit(X[n_held_out:], y[n_held_out:])
-        return self._calibrate(X[:n_held_out], y[:n_held_out])
+        estimator = clone(self.estimator).fit(X[n_held_out:], y[n_held_out:])
+        return self._calibrate(estimator, X[:n_held_out], y[:n_held_out])
 
     def _check(self, n_rows: int) -> None:
         """Raise ValueError unless the arguments are valid and `n_rows` held-out rows are enough."""
 
-    def _calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Calibrate `estimator_` by held-out rows."""
-        if hasattr(innermost(self.estimator_), "exposure_scale_"):
+    def _calibrate(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any = None
+    ) -> Self:
+        """Calibrate a fitted estimator, which becomes `estimator_`, by held-out rows."""
+        check_is_fitted(estimator)
+        self.estimator_ = estimator
+        if hasattr(innermost(estimator), "exposure_scale_"):
             raise ValueError(
                 "the estimator was fitted with an exposure, which is not supported here; model "
                 "y / exposure, with sample_weight=exposure"
@@ -293,9 +297,7 @@ class Recalibrated(HeldOutCalibration):
             If no temperature or factor is best, if predictions are of no normal scale (counts,
             ``target_="log"``, infinite standard deviations), or after a fit with an exposure.
         """
-        check_is_fitted(self.estimator)
-        self.estimator_ = self.estimator
-        return self._calibrate(X, y, sample_weight)
+        return self._calibrate(self.estimator, X, y, sample_weight)
 
     def _measure(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Set the temperature, or the factors."""
@@ -505,9 +507,7 @@ class Conformal(HeldOutCalibration):
         ValueError
             If there are too few rows for `coverage`, or after a fit with an exposure.
         """
-        check_is_fitted(self.estimator)
-        self.estimator_ = self.estimator
-        return self._calibrate(X, y)
+        return self._calibrate(self.estimator, X, y)
 
     def _check(self, n_rows: int) -> None:
         """Raise ValueError unless the arguments are valid and `n_rows` held-out rows are enough."""

@@ -48,9 +48,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         relative. Where the noise depends on X, it counts for mean and standard deviations at most
         as log y varies over the training rows. Where it is Student's t, y has no mean: `predict`
         returns the median of y given the weights, averaged over them, and standard deviations are
-        infinite. 'auto' is 'log' where y > 0 and a line for log y has a larger density of y than
-        one for y, by 0.05 nats a row and by 5 nats in all (`choose_target`); `target_` says which
-        it was.
+        infinite. 'auto' is 'log' where y > 0 in at least 38 rows and a line for log y has a larger
+        density of y than one for y, by 0.05 nats a row and by 5 nats in all (`choose_target`);
+        `target_` says which it was.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ import dis
 import linecache
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import dropwhile
 from types import CodeType
 from typing import Any, NamedTuple
@@ -45,8 +45,8 @@ MAX_THETA_SIZE = 256  # largest length of theta for which a line is looked for
 MAX_TRACES = 2
 # Largest number of runs for repairs, and of operations in them: each run tests 64 repairs, or one
 # that changes shapes
-MAX_RUNS = 40
-MAX_OPERATIONS = 7000
+MAX_RUNS = 20
+MAX_OPERATIONS = 5000
 MAX_JACOBIANS = 12  # largest number of runs for derivatives by the results of suspects
 # Largest share of the error that may remain where a step explains it
 REPAIRED_SHARE = 1e-6
@@ -114,15 +114,12 @@ class Search:
             for suspect, n in zip(candidates, n_moved, strict=True)
             if n == max(n_moved)
         ]
-        self.forward = [s for s in suspects if self.is_forward[s.steps].any()]
         self.backward = [s for s in suspects if not self.is_forward[s.steps].any()]
         self.uncleared = [
             s for s in self.backward if not self.is_cleared[s.steps].all()
         ]
         self.n_runs_left = min(MAX_RUNS, MAX_OPERATIONS // (len(trace.steps) + 1))
-        if trace.in_floats:  # fields have tried most of them
-            self.n_runs_left //= 2
-        elif not trace.is_valid:  # another seed follows
+        if not (trace.in_floats or trace.is_valid):  # another seed follows
             self.n_runs_left //= 4
         direction = trace.direction(trace.theta.size)[:, None]
         self.along = np.repeat(direction, N_CHANNELS, axis=1)
@@ -199,6 +196,17 @@ class Search:
 
     # --- repairs
 
+    @cached_property
+    def result_names(self) -> list[str]:
+        """Words for the result of each step; "" if a framework has derived the step."""
+        names = [""] * len(self.trace.steps)
+        for k, step in enumerate(self.trace.steps):
+            for site in step.sites[:1]:
+                expression = site.expression()
+                words = f"`{expression}`" if expression else f"result {k}"
+                names[k] = f"{words} of line {site.line}"
+        return names
+
     def _run(
         self,
         steps: Iterable[int],
@@ -230,18 +238,12 @@ class Search:
                     candidates = repairs_by(operation, earlier_results, local)
                 repairs_by_words = {repair.words: repair for repair in candidates}
                 result = change(k, operation, repairs_by_words)
-            if by_known:
-                sites = self.trace.steps[k].sites
-                if not sites:  # a framework has derived the step
-                    return result
-                site = sites[0]
-                expression = site.expression()
-                words = f"`{expression}`" if expression else f"result {k}"
-                words = f"{words} of line {site.line}"
+            words = self.result_names[k] if by_known else ""
+            if words:
                 if self.is_known[k]:
                     earlier_results[words] = operation.result
                 else:
-                    for code in {site.code for site in sites}:
+                    for code in {site.code for site in self.trace.steps[k].sites}:
                         results = uncertain.setdefault(code, {})
                         n_before = sum(key.startswith(words) for key in results)
                         name = f"{words} (number {n_before + 1})" if n_before else words
@@ -333,7 +335,7 @@ class Search:
         """Return the likeliest repair that makes all derivatives right, or None."""
         trials = self._trials(suspects, by_known)
         trials.sort(key=_improbability)
-        n_runs_kept = self.n_runs_left // 2 if suspects is not self.forward else 0
+        n_runs_kept = self.n_runs_left // 2
         while trials and self.n_runs_left > n_runs_kept:
             n_together = next(
                 (i for i, trial in enumerate(trials) if trial.reshapes), len(trials)
@@ -350,8 +352,7 @@ class Search:
     def repair(self) -> str:
         """Return a sentence on the likeliest repair that makes all derivatives right, or ""."""
         once = [suspect for suspect in self.uncleared if len(suspect.steps) == 1]
-        attempts = (self.uncleared, False), (once, True), (self.forward, False)
-        for suspects, by_known in attempts:
+        for suspects, by_known in ((self.uncleared, False), (once, True)):
             trial = self._first_success(suspects, by_known)
             if trial is None:
                 continue

@@ -31,7 +31,7 @@ from ..verdict.runs import Evaluation, ProofProblem, run
 __all__ = ["N_CHANNELS", "Operation", "Site", "Step", "Trace"]
 
 Array = NDArray[Any]
-MAX_STEPS = 2000  # largest number of operations of a function whose steps are examined
+MAX_STEPS = 1000  # largest number of operations of a function whose steps are examined
 # Number of lines, decorators included, within which the name of a function is looked for
 MAX_HEADER = 20
 # Number of versions of a function that one run computes

@@ -1640,6 +1640,7 @@ for _name in (
     "cumprod",
     "cumsum",
     "diagonal",
+    "dot",
     "max",
     "mean",
     "min",

@@ -418,4 +418,4 @@ SPECIAL |= {
 }
 UFUNCS |= SPECIAL
 FUNCTIONS["sinc"] = lambda x: _sin(x * math.pi) / (x * math.pi)
-Exact.erfc = SPECIAL["erfc"]  # type: ignore[attr-defined]
+Exact.erfc = lambda x: x.field.apply("erfc", SPECIAL["erfc"], (x,), {})  # type: ignore[attr-defined]

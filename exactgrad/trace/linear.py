@@ -282,4 +282,3 @@ FUNCTIONS |= {
     "linalg.solve": partial(_of_stacks, _solve),
     "vdot": _vdot,
 }
-Exact.dot = dot  # type: ignore[attr-defined]

@@ -96,7 +96,7 @@ def floor() -> Figure:
     right_ax.fill_between(sigma, complexity + misfit, -LOG_EVIDENCE, color=PALE, lw=0,
                        label="KL($q$ || posterior)")  # fmt: skip
     right_ax.axhline(-LOG_EVIDENCE, color=GREY, lw=1)
-    right_ax.annotate("$-\\log P(D)$", (0.15, -LOG_EVIDENCE), xytext=(0, -4),
+    right_ax.annotate("$-\\log P(D)$", (0.97, -LOG_EVIDENCE), xytext=(0, -4), ha="right",
                    textcoords="offset points", fontsize="small", va="top")  # fmt: skip
     right_ax.plot(sigma, complexity + misfit, color=BLACK, label="$F$: dotted plus dashed")
     right_ax.plot(sigma, complexity, ":", color=GREEN, lw=1.8, label="KL($q$ || prior)")

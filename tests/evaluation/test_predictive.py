@@ -77,6 +77,21 @@ def test_small_blocks_of_rows_and_samples_give_what_one_block_gives(monkeypatch)
     assert np.allclose(all_predictions(), of_one_block, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("samples", [3, 260])
+def test_noise_that_no_sample_needs_changes_no_function(samples, dtype):
+    built = Reparameterised(Model(MLP((2, 3, 1))))
+    theta = built.init(np.random.default_rng(0), dtype)
+    x = np.ones((2, 2), dtype)
+    functions = []
+    for rng_is_spent in (False, True):
+        rng = np.random.default_rng(1)
+        blocks = predictive.outputs(built, theta, x, rng, samples, rng_is_spent)
+        functions.append(np.concatenate([f.copy() for _, _, f, _ in blocks]))
+    np.testing.assert_array_equal(*functions)
+    assert functions[0].shape == (samples, 2, 1)
+
+
 def test_what_cannot_be_predicted_with_is_refused_by_name():
     estimator, x, _ = linear_problem()
     for no_estimator in (object(), Reparameterised, estimator.model):

@@ -105,13 +105,14 @@ def test_mixtures_of_gaussians_have_the_quantiles_that_bracketing_finds(
 
 
 def test_usual_mixtures_of_gaussians_need_no_bracketing(monkeypatch):
-    """Two evaluations of F solve most of them."""
+    """After a rough one, one exact evaluation of F solves most of them, and two far out."""
     random = np.random.default_rng(2)
     mean = 0.2 * random.standard_normal((100, 50))
     sd = np.exp(0.3 * random.standard_normal((100, 50)))
-    monkeypatch.setattr(module, "MAX_ROOT_STEPS", 2)
-    roots = module._gaussian_roots(mean, sd, np.full(50, 0.05))
-    assert np.isfinite(roots).sum() >= 40
+    for q, n_steps in [(0.05, 1), (0.025, 1), (module.MIN_ROUGH_LEVEL, 2)]:
+        monkeypatch.setattr(module, "MAX_ROOT_STEPS", n_steps)
+        roots = module._gaussian_roots(mean, sd, np.full(50, q))
+        assert np.isfinite(roots).sum() >= 40
     monkeypatch.setattr(module, "MAX_ROOT_STEPS", 4)
     monkeypatch.delattr(module, "_smallest")
     levels = np.array([0.05, 0.95])
@@ -123,6 +124,14 @@ def test_usual_mixtures_of_gaussians_need_no_bracketing(monkeypatch):
 
         oracle = [optimize.brentq(excess, -9, 9, (q,), xtol=1e-12) for q in levels]
         np.testing.assert_allclose(root, oracle, rtol=1e-10)
+
+
+@given(st.floats(-40.0, 40.0))
+def test_the_rough_distribution_function_is_right_to_what_it_says(z):
+    array = np.array([z])
+    rough = module._rough_cdf(array, np.exp(-0.5 * array * array))
+    assert abs(rough[0] - stats.norm.cdf(z)) < 7.5e-8
+    assert array[0] == z
 
 
 @pytest.mark.equation("D46")

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bbb_numpy.numeric.elementary import erfc
 from exactgrad import prove
 
 RNG = np.random.default_rng(0)
@@ -199,6 +200,26 @@ def test_an_earlier_result_of_the_function_is_tried_as_an_operand():
     verdict = str(prove(ratios, normal(3), normal((5, 3))))
     line = ratios.__code__.co_firstlineno + 4
     assert f"look at line {line} of " in verdict
+
+
+def test_the_method_dot_is_a_step_of_the_function():
+    def layer(theta, x, y):
+        off = x.dot(theta.reshape(2, 3)) - y
+        grad = off.T.dot(x)
+        return (off**2).sum() / 2, grad.ravel()
+
+    verdict = str(prove(layer, normal(6), normal((5, 2)), normal((5, 3)), n_points=0))
+    assert "`grad = off.T.dot(x)`: `off.T.dot(x)` transposed makes" in verdict
+
+
+def test_what_erfc_computes_for_its_own_derivative_is_no_step_of_the_function():
+    def gelu(theta):  # several runs: only in the first ones theta moves
+        phi = erfc(-theta * 0.5**0.5) / 2
+        density = np.exp(-theta * theta / 2) / np.sqrt(2 * np.pi)
+        return (theta * phi).sum(), phi - theta * density
+
+    verdict = str(prove(gelu, normal(60), n_points=0))
+    assert "`phi - theta * density` with + in place of - makes" in verdict
 
 
 @pytest.mark.filterwarnings("error")

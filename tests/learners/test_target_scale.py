@@ -210,12 +210,28 @@ def test_auto_decides_on_outputs_together_and_not_by_units():
         assert choose_target(x, np.column_stack([unit * y, np.full(len(y), unit)])) == "log"
         assert choose_target(x, np.full((len(y), 1), unit)) == "identity"
     assert choose_target(x, np.column_stack([y, f])) == "identity"
-    few = np.exp(0.5 * stats.norm.ppf((np.arange(12) + 0.5) / 12))[:, None]
-    assert 0.05 < box_cox(np.zeros((12, 0)), few[:, 0]) / 12 < 5.0 / 12
-    assert choose_target(np.zeros((12, 1)), few) == "identity"  # 5 nats in all
-    assert choose_target(np.zeros((600, 1)), np.tile(few, (50, 1))) == "log"
+    few = np.exp(0.4 * stats.norm.ppf((np.arange(40) + 0.5) / 40))[:, None]
+    assert 0.05 < box_cox(np.zeros((40, 0)), few[:, 0]) / 40 < 5.0 / 40
+    assert choose_target(np.zeros((40, 1)), few) == "identity"  # 5 nats in all
+    assert choose_target(np.zeros((600, 1)), np.tile(few, (15, 1))) == "log"
     many = np.tile(x, (100, 1)), np.tile(y[:, None], (100, 1))
     assert choose_target(*many) == "log"
+
+
+@pytest.mark.equation("D73")
+def test_auto_does_not_rule_out_what_few_rows_cannot_know():
+    """Of rows above 0, N in a row, the next is at or below 0 once in N + 2 times."""
+    x, f, noise = straight_lines(38)
+    y = np.exp(f + noise)[:, None]
+    assert choose_target(x, y) == "log"
+    assert choose_target(x[:37], y[:37]) == "identity"
+    assert box_cox(x[:37], y[:37, 0]) > 5.0
+    rng = np.random.default_rng(0)
+    share = rng.uniform(size=400_000)  # of rows at or below 0
+    above = rng.uniform(size=(6, len(share))) > share
+    seen = above[:5].all(axis=0)
+    later = ~above[5, seen]
+    assert abs(later.mean() - 1 / 7) < 4 * later.std() / np.sqrt(len(later))
 
 
 def test_auto_is_the_fit_that_it_names():
