@@ -102,7 +102,7 @@ AXES: dict[str, Any] = {
                         ),
                         "np.mean(1 + (draws - y) ** 2)": "the root is missing in the first mean.",
                         "np.mean(abs(draws - y))": (
-                            "|d| is averaged first; the root of 1 + d^2 is asked for."
+                            "the first mean is of |d|; asked for is that of (1 + d^2)^(1/2)."
                         ),
                         "np.mean(1 + (draws - y) ** 2) ** 0.5": (
                             "the root is taken of the mean; asked for is the mean of the roots."

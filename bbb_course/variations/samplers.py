@@ -85,8 +85,8 @@ AXES: dict[str, Any] = {
                     "return ratio if ratio < 1 else 1 + 0 * ratio": "return ratio / (1 + ratio)"
                 },
                 wrong={
-                    "return ratio / (1 + ratio)": {
-                        "return ratio": "ratio itself is no probability: divide it by 1 + ratio.",
+                    "ratio / (1 + ratio)": {
+                        "ratio": "ratio itself is no probability: divide it by 1 + ratio.",
                     },
                 },
             )
@@ -173,7 +173,7 @@ AXES: dict[str, Any] = {
                 wrong={
                     "half = q + step / 2 * r": {
                         "half = q + step * r": (
-                            "the first step of the position is a whole one; it is half a step."
+                            "the first step of the position is a whole one; asked for is half."
                         ),
                     },
                     "new_r = r + step * slope(half)": {
@@ -194,7 +194,7 @@ AXES: dict[str, Any] = {
                             "the last half step of the position moves by the old momentum."
                         ),
                         "return half + step * new_r": (
-                            "the last step of the position is a whole one; it is half a step."
+                            "the last step of the position is a whole one; asked for is half."
                         ),
                     },
                 },

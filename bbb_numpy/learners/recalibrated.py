@@ -299,6 +299,14 @@ class Recalibrated(HeldOutCalibration):
         """
         return self._calibrate(self.estimator, X, y, sample_weight)
 
+    def _check(self, n_rows: int) -> None:
+        """Raise ValueError if the estimator is a `Conformal`, whose guarantee would be lost."""
+        if isinstance(self.estimator, Conformal):
+            raise ValueError(
+                "Recalibrated around Conformal would undo its guarantee; use "
+                "Conformal(Recalibrated(...))"
+            )
+
     def _measure(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Set the temperature, or the factors."""
         if is_classifier(self.estimator_):

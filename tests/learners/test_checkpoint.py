@@ -205,7 +205,7 @@ CALIBRATIONS = {
     "intervals in sds": Conformal(regressor(), 0.7, "sd", held_out=0.4, random_state=3),
     "factor": Recalibrated(
         BayesianMLPRegressor(
-            (3,), inference=Sampling("sgld", chains=2, draws=5, warm_up=5, start="prior")
+            (3,), inference=Sampling("sgld", chains=2, draws=5, warm_up=5, start="prior", cores=1)
         ),
         random_state=0,
     ),

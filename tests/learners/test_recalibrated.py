@@ -292,6 +292,8 @@ def test_what_cannot_be_guaranteed_is_refused_in_words():
         Conformal(line, 0.5).calibrate(x, np.stack([y, y], axis=1))
     with pytest.raises(ValueError, match="held-out rows have the class 'c'"):
         Conformal(Odds().fit(None, None), 0.5).calibrate(x, np.resize(["a", "c"], 12))
+    with pytest.raises(ValueError, match=r"would undo its guarantee; use Conformal\(Recalib"):
+        Recalibrated(Conformal(Line(), 0.5)).fit(x, y)
     counts = regressor(likelihood="poisson").fit(x, np.arange(12), exposure=2.0)
     for wrapper in (Conformal(counts, 0.5), Recalibrated(counts)):
         with pytest.raises(ValueError, match="an exposure, which is not supported here"):
@@ -301,9 +303,8 @@ def test_what_cannot_be_guaranteed_is_refused_in_words():
         Recalibrated(counts).calibrate(x, np.arange(12))
     conformal = Conformal(counts, 0.5).calibrate(x, np.arange(12))
     assert conformal.predict_interval(x).shape == (12, 2)
-    for hidden in (conformal, Pipeline([("last", counts)])):
-        with pytest.raises(ValueError, match="for counts and target='log' use Conformal"):
-            Recalibrated(hidden).calibrate(x, np.arange(12))
+    with pytest.raises(ValueError, match="for counts and target='log' use Conformal"):
+        Recalibrated(Pipeline([("last", counts)])).calibrate(x, np.arange(12))
     with pytest.raises(NotFittedError):
         Conformal(Line(), 0.5).calibrate(x, y)
     line.predict = lambda X, return_std: (X[:, 0], np.full(len(X), np.inf))
