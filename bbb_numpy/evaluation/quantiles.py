@@ -43,7 +43,7 @@ ROUGH_SERIES = tuple(
 )
 # Size, in numbers, of the parameters of a block of rows: new memory for larger ones takes longer
 # than drawing the weights anew for each block
-BLOCK_NUMBERS = 1_000_000
+BLOCK_PARAMETERS = 1_000_000
 GAUSSIAN_BLOCK = (
     32_768  # numbers of an array of `_gaussian_roots`, which the cache holds
 )
@@ -263,7 +263,7 @@ def _row_blocks(
     Entry b * K + k of the last axis is output k of row b.
     """
     n_outputs = estimator.model.outputs
-    step = max(1, BLOCK_NUMBERS // (samples * n_outputs))
+    step = max(1, BLOCK_PARAMETERS // (samples * n_outputs))
     for rows in blocks_of_rows(len(x), step):
         # Each block starts from a copy of the generator, so that all rows have the same weights
         same_rng = copy.deepcopy(rng)

@@ -36,11 +36,6 @@ class TargetUnits:
     ----------
     mean, scale : ndarray (K,)
         Shift and scale of the standardisation of K outputs.
-
-    Notes
-    -----
-    The methods that predict take the estimator that draws functions, its learned numbers theta,
-    N standardised rows x, a generator, and the number S of weight samples.
     """
 
     mean: Array
@@ -71,7 +66,20 @@ class TargetUnits:
     def predict(
         self, estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int
     ) -> Predictive:
-        """Return mean, epistemic and aleatoric standard deviation, (N, K) each, in units of y."""
+        """Return mean, epistemic and aleatoric standard deviation, (N, K) each, in units of y.
+
+        Parameters
+        ----------
+        estimator : Source
+            What draws functions at `theta`.
+        theta : ndarray (D,)
+            Learned numbers.
+        x : ndarray (N, d_in)
+            Standardised rows.
+        rng : Generator
+        samples : int
+            Number of draws S of the weights.
+        """
         p = predictive.predict(estimator, theta, x, rng=rng, samples=samples)
         mean = p.mean * self.scale + self.mean
         return Predictive(mean, p.epistemic * self.scale, p.aleatoric * self.scale)
@@ -79,14 +87,40 @@ class TargetUnits:
     def covariance(
         self, estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int
     ) -> Array:
-        """Return the covariance (N, N, K) of new targets, in squared units of y."""
+        """Return the covariance (N, N, K) of new targets, in squared units of y.
+
+        Parameters
+        ----------
+        estimator : Source
+            What draws functions at `theta`.
+        theta : ndarray (D,)
+            Learned numbers.
+        x : ndarray (N, d_in)
+            Standardised rows.
+        rng : Generator
+        samples : int
+            Number of draws S of the weights.
+        """
         between = predictive.covariance(estimator, theta, x, rng=rng, samples=samples)
         return between * self.scale**2
 
     def sample_functions(
         self, estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int
     ) -> Array:
-        """Draw functions E[y|x, w] (S, N, K), in units of y."""
+        """Draw functions E[y|x, w] (S, N, K), in units of y.
+
+        Parameters
+        ----------
+        estimator : Source
+            What draws functions at `theta`.
+        theta : ndarray (D,)
+            Learned numbers.
+        x : ndarray (N, d_in)
+            Standardised rows.
+        rng : Generator
+        samples : int
+            Number of draws S of the weights.
+        """
         return self.to_y(
             predictive.sample_functions(estimator, theta, x, rng=rng, samples=samples)
         )
@@ -94,7 +128,20 @@ class TargetUnits:
     def sample_targets(
         self, estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int
     ) -> Array:
-        """Draw targets (S, N, K), in units of y."""
+        """Draw targets (S, N, K), in units of y.
+
+        Parameters
+        ----------
+        estimator : Source
+            What draws functions at `theta`.
+        theta : ndarray (D,)
+            Learned numbers.
+        x : ndarray (N, d_in)
+            Standardised rows.
+        rng : Generator
+        samples : int
+            Number of draws S of the weights.
+        """
         return self.to_y(
             predictive.sample_targets(estimator, theta, x, rng=rng, samples=samples)
         )

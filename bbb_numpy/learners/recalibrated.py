@@ -40,7 +40,7 @@ SCORE = OneOf("interval", "sd", "absolute")
 TINY = float(np.finfo(np.float64).tiny)
 # Share of an interval's length, and of a probability, by which the predictions of one row may
 # differ between batches of rows (float32): less than this does not decide who is inside
-ROUNDING = 1e-6
+TIE_TOLERANCE = 1e-6
 
 
 def _is_regressor(wrapper: HeldOutCalibration) -> bool:
@@ -603,7 +603,7 @@ class Conformal(HeldOutCalibration):
         # an interval that shrinks by more than its width is a point
         reach = np.maximum(0.5 * (high - low) + self.bound_ * unit, 0.0)
         # targets that are tied with the bound stay inside, however ends are rounded
-        reach *= 1.0 + ROUNDING
+        reach *= 1.0 + TIE_TOLERANCE
         return np.stack([middle - reach, middle + reach], axis=-1)
 
     @for_classes
@@ -623,5 +623,5 @@ class Conformal(HeldOutCalibration):
         """
         check_is_fitted(self)
         proba = self.estimator_.predict_proba(X)
-        inside: NDArray[np.bool_] = 1.0 - proba <= self.bound_ + ROUNDING
+        inside: NDArray[np.bool_] = 1.0 - proba <= self.bound_ + TIE_TOLERANCE
         return inside
