@@ -178,7 +178,7 @@ def test_quantiles_at_the_ends_and_of_what_is_not_finite():
 def test_blocks_of_rows_and_samples_change_nothing(name, monkeypatch):
     built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
     of_one_block = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
-    monkeypatch.setattr(module, "BLOCK_NUMBERS", 170)
+    monkeypatch.setattr(module, "BLOCK_PARAMETERS", 170)
     monkeypatch.setattr(module, "GAUSSIAN_BLOCK", 600)
     monkeypatch.setattr("bbb_numpy.evaluation.predictive.BLOCK_NUMBERS", 700)
     of_many_blocks = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
