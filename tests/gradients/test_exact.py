@@ -25,8 +25,7 @@ def value_of(which):
 
 
 # of the different values those in which every three parts meet; before a commit every two
-# The roots in the constants of an ARDPrior are rounded: tests/parts/test_relevance.py has its value
-SUMS = [which for which in VALID if is_sum(which) and which.prior != "ard"]
+SUMS = [which for which in VALID if is_sum(which)]
 DIFFERENT = list({value_of(which): which for which in SUMS}.values())
 VALUES = cover(DIFFERENT, 2 if CHECKED is PAIRS else 3)
 
